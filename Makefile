@@ -1,0 +1,73 @@
+# Each target makes the environment it needs: Python 3.11+, make and a package index suffice.
+# `make PYTHON=/path/to/python ...` chooses the interpreter.
+
+PYTHON ?=
+export PYTHON
+
+# The folders that hold Python now.
+CODE := $(sort $(dir $(wildcard $(addsuffix /*.py,src/hustings tests bench examples scripts))))
+DEV := .venv/bin
+RUN := .venv-run/bin
+BENCH := .venv-bench/bin
+
+# One lock for all systems and Pythons, with hashes, and without the index it was made from.
+UV := .venv-lock/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+      --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+UPGRADE :=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check soak bench docs venv lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv-run/ready ## play a group that elects, loses and re-elects its leader
+	@$(RUN)/hustings demo
+
+test: check ## everything a change must pass
+	@echo "== pytest"
+	@$(DEV)/python -m pytest -n 2 --hypothesis-profile=ci
+
+check: .venv/ready ## the static part of `make test`
+	@echo "== ruff check"
+	@$(DEV)/ruff check .
+	@echo "== ruff format"
+	@$(DEV)/ruff format --check .
+	@echo "== mypy"
+	@$(DEV)/mypy $(CODE)
+	@echo "== import contracts"
+	@$(DEV)/lint-imports
+
+soak: .venv/ready ## the tests again, with many more random cases and the long ones
+	@$(DEV)/python -m pytest -n 2 --hypothesis-profile=soak --timeout=3600 -m "soak or not soak"
+
+bench: .venv-bench/ready ## measure against peers and write bench/RESULTS.md
+	@$(BENCH)/python -m bench
+
+docs: .venv/ready ## regenerate docs/reference
+	@$(DEV)/python scripts/write_reference.py
+
+venv: .venv/ready ## only make the development environment, .venv
+
+.venv/ready: requirements/dev.txt pyproject.toml scripts/make_env.sh
+	@scripts/make_env.sh .venv requirements/dev.txt
+
+.venv-run/ready: requirements/run.txt pyproject.toml scripts/make_env.sh
+	@scripts/make_env.sh .venv-run requirements/run.txt
+
+.venv-bench/ready: requirements/bench.txt pyproject.toml scripts/make_env.sh
+	@scripts/make_env.sh .venv-bench requirements/bench.txt
+
+.venv-lock/ready: requirements/lock.txt pyproject.toml scripts/make_env.sh
+	@scripts/make_env.sh .venv-lock requirements/lock.txt
+
+lock: .venv-lock/ready ## rewrite requirements/*.txt (UPGRADE=--upgrade raises the pins)
+	@for set in run dev bench lock; do \
+	    echo "== requirements/$$set.txt"; \
+	    $(UV) $(UPGRADE) requirements/$$set.in -o requirements/$$set.txt || exit 1; \
+	done
+
+clean: ## remove environments, caches and builds
+	rm -rf .venv .venv-run .venv-bench .venv-lock build dist
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

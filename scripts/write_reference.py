@@ -1,0 +1,62 @@
+"""Write the generated pages of docs/reference from the code; `--check` only compares.
+
+`make docs` runs it, and a test checks that the pages are what it would write.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hustings.cli.app import hustings
+from hustings.protocols.catalogue import CATALOGUE
+from hustings.protocols.reference import markdown as protocols_page
+from hustings.theory.catalogue import markdown as theory_page
+
+REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+
+
+def commands_page() -> str:
+    """The help of every command, at a fixed width."""
+    lines = ["# Commands", "", "Written by `make docs` from the commands' help; do not edit.", ""]
+    context = click.Context(hustings, info_name="hustings", max_content_width=100)
+    context.terminal_width = 100
+    lines += ["```", hustings.get_help(context), "```"]
+    for name in hustings.list_commands(context):
+        command = hustings.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context, terminal_width=100)
+        lines += ["", f"## hustings {name}", "", "```", command.get_help(inner), "```"]
+    return "\n".join(line.rstrip() for text in lines for line in text.split("\n")) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by file name."""
+    return {
+        "protocols.md": protocols_page(CATALOGUE),
+        "theory.md": theory_page(),
+        "commands.md": commands_page(),
+    }
+
+
+def main(check: bool) -> int:
+    """Write the pages, or say which are out of date."""
+    stale = []
+    for name, text in pages().items():
+        path = REFERENCE / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    if check and stale:
+        print(f"out of date: {', '.join(stale)}; run make docs", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
