@@ -1,0 +1,1 @@
+"""The seam between elections and the worlds that run them. Pure standard library plus msgspec."""

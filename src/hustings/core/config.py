@@ -1,0 +1,107 @@
+"""Configuration: frozen structs that refuse bad values at the door, all broken rules at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, get_args, get_origin
+
+import msgspec
+
+from hustings.core.errors import BadInput, UnknownName
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of protocol configurations.
+
+    A subclass is a struct of plain fields with defaults; `Annotated[..., Meta(gt=0,
+    description="...")]` bounds and explains one field, `broken_rules` relates several.
+    """
+
+    delta: Annotated[
+        float,
+        msgspec.Meta(gt=0, description="bound on the one-way delay; timers default to multiples"),
+    ] = 1.0
+
+    def broken_rules(self) -> list[str]:
+        """Sentences about fields that contradict each other; empty when all is well."""
+        return []
+
+    def warnings(self) -> list[str]:
+        """Sentences about settings that work but have a consequence worth knowing."""
+        return []
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, object]) -> Self:
+        """A validated configuration from names and values (texts as typed, or numbers).
+
+        Raises `BadInput` with every broken rule in one sentence.
+        """
+        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        values: dict[str, Any] = {}
+        wrong: list[str] = []
+        for name, value in settings.items():
+            if name not in fields:
+                raise UnknownName("setting", name, fields)
+            try:
+                values[name] = _read(value, fields[name].type)
+            except (msgspec.ValidationError, ValueError, OverflowError):
+                wrong.append(f"{name} must be {_rule(fields[name].type)}, not {value!r}")
+        if wrong:
+            raise BadInput("; ".join(wrong))
+        config = cls(**values)
+        broken = config.broken_rules()
+        if config.delta == math.inf:
+            broken = ["delta must be finite: timers are multiples of it", *broken]
+        if broken:
+            raise BadInput("; ".join(broken))
+        return config
+
+
+def describe(config: type[Config]) -> list[tuple[str, str, object, str]]:
+    """One row per field: name, rule, default, explanation."""
+    rows = []
+    for field in msgspec.structs.fields(config):
+        meta = _meta(field.type)
+        text = meta.description if meta is not None and meta.description else ""
+        rows.append((field.name, _rule(field.type), field.default, text))
+    return rows
+
+
+def _read(value: object, kind: object) -> object:
+    if isinstance(value, str) and value in ("inf", "nan"):
+        value = float(value)  # msgspec reads these words in other spellings only
+    read: object = msgspec.convert(value, kind, strict=not isinstance(value, str))
+    if isinstance(read, float) and math.isnan(read):
+        raise ValueError("not a number")
+    return read
+
+
+def _meta(kind: object) -> msgspec.Meta | None:
+    """The bounds and words of a field, also of one that may be None."""
+    if get_origin(kind) is Annotated:
+        return next((part for part in get_args(kind) if isinstance(part, msgspec.Meta)), None)
+    metas = (_meta(part) for part in get_args(kind))
+    return next((meta for meta in metas if meta is not None), None)
+
+
+def _rule(kind: object) -> str:
+    """What a field accepts, in words."""
+    meta = _meta(kind) if get_origin(kind) is Annotated else None
+    base = get_args(kind)[0] if meta is not None else kind
+    options = [part for part in get_args(base) if part is not type(None)]
+    if options and all(isinstance(part, str) for part in options):
+        return "one of " + ", ".join(str(part) for part in options)
+    if options and any(get_origin(part) is Annotated or isinstance(part, type) for part in options):
+        return " or ".join(_rule(part) for part in options)
+    words = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}
+    text = words.get(base, str(base)) if isinstance(base, type) else str(base)
+    if meta is None:
+        return text
+    bounds = [("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<=")]
+    limits = [
+        f"{sign} {getattr(meta, key)}" for key, sign in bounds if getattr(meta, key) is not None
+    ]
+    return " ".join([text, *limits])

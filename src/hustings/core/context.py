@@ -1,0 +1,68 @@
+"""The context: a protocol's only window on the world.
+
+A context is valid inside one handler call and no longer. There are three: the simulator's, which
+schedules at once; the network's, which records, persists and then sends; and the recording one,
+which returns effects as values. A protocol cannot tell which one it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.messages import Message
+from hustings.core.outcome import Outcome
+from hustings.core.streams import Stream
+from hustings.core.view import View
+
+TimerKey = str | tuple[str, int]
+
+
+class Context(Protocol):
+    """What a handler may see and do."""
+
+    @property
+    def me(self) -> Candidate:
+        """This member: its id and the attributes that the choice function ranks."""
+
+    @property
+    def view(self) -> View:
+        """The members known now, this one included; sorted by id."""
+
+    @property
+    def rng(self) -> Stream:
+        """This member's own stream."""
+
+    @property
+    def incarnation(self) -> int:
+        """1 at the first start, one more after each restart."""
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        """What earlier incarnations persisted."""
+
+    def now(self) -> float:
+        """The local clock; it may drift and says nothing about other members' clocks."""
+
+    def send(self, to: MemberId, message: Message) -> None:
+        """Send to one member; counted when sent, also to the dead."""
+
+    def multicast(self, message: Message) -> None:
+        """Send to the whole group but oneself; counts as one message."""
+
+    def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
+        """Fire `on_timer(key)` after `delay`; the same key re-arms, an infinite delay cancels.
+
+        At one instant eager timers fire before the arrivals, all others after them; a key is
+        eager or not for good.
+        """
+
+    def cancel_timer(self, key: TimerKey) -> None:
+        """Forget a timer; one that is not armed is fine."""
+
+    def persist(self, **fields: object) -> None:
+        """Store fields durably before anything this handler sends leaves."""
+
+    def declare(self, outcome: Outcome) -> None:
+        """Tell this member's owner what the election came to."""

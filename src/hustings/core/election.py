@@ -1,0 +1,160 @@
+"""The base of every election: handlers in, effects through the context, nothing else.
+
+Law of this file and of everything built on it: no clock, no socket, no global randomness, no
+logging, no thread, no await. Whatever a protocol needs to know or to do goes through the context
+it is handed, and it keeps no context beyond the call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.errors import ProtocolBug
+from hustings.core.messages import Message, kind_of
+from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader
+
+E = TypeVar("E")
+M = TypeVar("M", bound=Message)
+Handler = Callable[[Any, Context, MemberId, Any], None]
+
+
+def upon(
+    kind: type[M],
+) -> Callable[
+    [Callable[[E, Context, MemberId, M], None]], Callable[[E, Context, MemberId, M], None]
+]:
+    """Mark a method as the handler of one kind of message."""
+
+    def mark(
+        handler: Callable[[E, Context, MemberId, M], None],
+    ) -> Callable[[E, Context, MemberId, M], None]:
+        handler.__dict__["_upon"] = kind
+        return handler
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What a protocol needs of its world; a world that cannot give it refuses at the door."""
+
+    topology: str = "complete"  # or "ring"
+    live_view: bool = False  # the view holds the live members only (somebody repairs it)
+    reliable: bool = True  # every message to a live member arrives within delta
+    detector: bool = True  # crashes are noticed by a failure detector, not by the protocol
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A protocol's line in the catalogue."""
+
+    name: str  # as typed: hyphens
+    family: str
+    paper: str
+    idea: str
+    model: str
+    guarantee: Guarantee
+    cost: str
+    promises: str  # what holds, and what does not
+
+
+class Election(ABC):
+    """One member's part in an election.
+
+    A subclass lists its message kinds in `messages` and marks one handler for each with `@upon`;
+    one that is missing, or one too many, fails when the class is created. `leader` and `term` are
+    this member's present belief.
+    """
+
+    __slots__ = ("choice", "config", "leader", "term")
+
+    about: ClassVar[About]
+    assumptions: ClassVar[Assumptions] = Assumptions()
+    Settings: ClassVar[type[Config]] = Config
+    messages: ClassVar[tuple[type[Message], ...]] = ()
+    handlers: Mapping[type[Message], Handler] = {}
+
+    def __init__(self, config: Config, choice: Choice) -> None:
+        self.config = config
+        self.choice = choice
+        self.leader: MemberId | None = None
+        self.term = 0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        found: dict[type[Message], Handler] = {}
+        for base in reversed(cls.__mro__):
+            for attribute in vars(base).values():
+                kind = getattr(attribute, "_upon", None)
+                if kind is not None:
+                    found[kind] = attribute
+        missing = [kind_of(kind) for kind in cls.messages if kind not in found]
+        if missing:
+            raise ProtocolBug(f"{cls.__name__} has no handler for {', '.join(missing)}")
+        extra = [kind_of(kind) for kind in found if kind not in cls.messages]
+        if extra:
+            raise ProtocolBug(f"{cls.__name__} handles {', '.join(extra)}, not in its messages")
+        cls.handlers = found
+
+    # What a world calls. Each default does nothing, so a protocol overrides what it needs.
+
+    def start(self, ctx: Context) -> None:
+        """The member joins, or comes back as a new incarnation."""
+
+    def call(self, ctx: Context) -> None:
+        """The owner calls an election; a member runs at most one at a time."""
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        """A timer that this member armed has expired."""
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        """The failure detector suspects a member."""
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        """The failure detector takes a suspicion back."""
+
+    def leave(self, ctx: Context) -> None:
+        """The member departs in good order."""
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """Begin in the middle: `leader` was elected before this run began."""
+        self.leader = leader
+        self.term = term
+
+    # What a protocol calls.
+
+    def elect(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """Take `leader` for the leader and declare it."""
+        self.leader = leader
+        self.term = term
+        ctx.declare(Elected(leader, term))
+
+    def remember(self, ctx: Context) -> None:
+        """Store the term, so that it grows across restarts too."""
+        ctx.persist(term=self.term)
+
+    def recall(self, ctx: Context) -> None:
+        """Take up the term that an earlier incarnation stored."""
+        stored = ctx.stored.get("term")
+        if isinstance(stored, int) and stored > self.term:
+            self.term = stored
+
+    def disown(self, ctx: Context, reason: str) -> None:
+        """Hold no leader any more and declare it."""
+        self.leader = None
+        ctx.declare(NoLeader(reason))
+
+    def give_up(self, ctx: Context, reason: str) -> None:
+        """Stop trying: a bound was reached."""
+        self.leader = None
+        ctx.declare(GaveUp(reason))
+
+    def state(self) -> str:
+        """One line for traces and golden scripts; a protocol may say more."""
+        return f"leader={self.leader} term={self.term}"

@@ -1,0 +1,42 @@
+"""What a member may declare about an election."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from hustings.core.choice import MemberId
+
+
+class Elected(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """This member takes `leader` for the leader of `term`."""
+
+    leader: MemberId
+    term: int
+
+
+ELECTING = "electing"  # the reason while a run is under way; a run that ends so has hung
+
+
+class NoLeader(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """This member knows no leader now: an election is under way, or was abandoned."""
+
+    reason: str = ""
+
+
+class GaveUp(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """A bound was reached: this member stops trying by itself."""
+
+    reason: str
+
+
+Outcome = Elected | NoLeader | GaveUp
+
+
+class Guarantee(Enum):
+    """What a mode promises about exclusivity. Nothing is called safe that is not."""
+
+    ADVISORY = "advisory"  # no exclusivity under partition or a detector that errs
+    LEASED = "leased"  # at most one holder while clocks drift less than a stated bound
+    FENCED = "fenced"  # a stale holder's writes are refused by the resource

@@ -1,0 +1,100 @@
+"""Views: the members one member knows, in the order of their ids.
+
+A view is shared where it can be (all full views of a group are one object) and is changed only by
+the world that owns it; a protocol reads. `version` grows with every change, so a protocol may keep
+what it computed from a view and know when to compute it again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Container, Iterator, Mapping
+
+from hustings.core.choice import Candidate, Choice, MemberId
+
+
+class Ranking:
+    """The members of one view from best to worst by one choice function."""
+
+    __slots__ = ("ids", "position")
+
+    def __init__(self, ids: tuple[MemberId, ...]) -> None:
+        self.ids = ids
+        self.position = {member: place for place, member in enumerate(ids)}
+
+    def better_than(self, member: MemberId) -> tuple[MemberId, ...]:
+        """All better members, best first."""
+        return self.ids[: self.position[member]]
+
+    def worse_than(self, member: MemberId) -> tuple[MemberId, ...]:
+        """All worse members, best first."""
+        return self.ids[self.position[member] + 1 :]
+
+
+class View:
+    """A sorted list of known members over a directory of candidates."""
+
+    __slots__ = ("_directory", "_ranked_by", "_ranking", "ids", "version")
+
+    def __init__(self, directory: Mapping[MemberId, Candidate], ids: list[MemberId]) -> None:
+        self._directory = directory
+        self.ids = ids
+        self.version = 0
+        self._ranking: Ranking | None = None
+        self._ranked_by: Choice | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[MemberId]:
+        return iter(self.ids)
+
+    def __contains__(self, member: object) -> bool:
+        if not isinstance(member, int):
+            return False
+        place = bisect_left(self.ids, member)
+        return place < len(self.ids) and self.ids[place] == member
+
+    def candidate(self, member: MemberId) -> Candidate:
+        """What is known of a member of this view."""
+        return self._directory[member]
+
+    def ranking(self, choice: Choice) -> Ranking:
+        """This view from best to worst; kept until the view or the choice changes."""
+        ranking = self._ranking
+        if ranking is None or self._ranked_by != choice:
+            directory = self._directory
+            ids = sorted(self.ids, key=lambda i: choice.key(directory[i]), reverse=True)
+            self._ranking = ranking = Ranking(tuple(ids))
+            self._ranked_by = choice
+        return ranking
+
+    def successor(self, member: MemberId, skip: Container[MemberId] = ()) -> MemberId | None:
+        """The next id clockwise (increasing, then wrapping) that is not in `skip`.
+
+        None when nobody else is left.
+        """
+        ids = self.ids
+        start = bisect_right(ids, member)
+        for offset in range(len(ids)):
+            other = ids[(start + offset) % len(ids)]
+            if other != member and other not in skip:
+                return other
+        return None
+
+    def add(self, member: MemberId) -> None:
+        """The world's: a member became known, or its attributes changed in the directory."""
+        if member not in self:
+            insort(self.ids, member)
+        self._changed()
+
+    def remove(self, member: MemberId) -> None:
+        """The world's: a member is no longer known."""
+        place = bisect_left(self.ids, member)
+        if place < len(self.ids) and self.ids[place] == member:
+            del self.ids[place]
+            self._changed()
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._ranking = None
