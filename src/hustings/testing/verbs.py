@@ -1,0 +1,311 @@
+"""The commands of golden scripts, one small function each.
+
+A verb takes the stage and the words behind its name, lets something happen, and returns the lines
+to print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from hustings.core.choice import Candidate, MemberId, parse_choice
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.core.messages import kind_of
+from hustings.testing.arguments import decimal, members, number, numbers, selection
+from hustings.testing.group import Envelope, Group, Standing, Step
+from hustings.testing.words import timer_text
+
+Resolver = Callable[[str], type[Election]]
+SETTLE_LIMIT = 1_000
+GROUP_LIMIT = 1_000
+
+
+class Stage:
+    """What a script plays on: how to find a protocol, and the group once it is made."""
+
+    def __init__(self, resolve: Resolver) -> None:
+        self.resolve = resolve
+        self._group: Group | None = None
+        self.kinds: list[str] = []
+
+    @property
+    def group(self) -> Group:
+        if self._group is None:
+            raise BadInput("there is no group yet: begin with `nodes`")
+        return self._group
+
+    def build(self, group: Group, kind: type[Election]) -> None:
+        """Put a group on the stage, in place of the one before."""
+        self._group = group
+        self.kinds = [kind_of(message) for message in kind.messages]
+
+    def chosen(self, words: Sequence[str]) -> list[Envelope]:
+        """The messages under way that the words select."""
+        return selection(words, self.group, self.kinds).of(self.group.flight)
+
+
+Run = Callable[[Stage, Sequence[str]], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A command: how it is written, and what it does."""
+
+    usage: str
+    run: Run
+
+
+VERBS: dict[str, Verb] = {}
+
+
+def verb(usage: str) -> Callable[[Run], Run]:
+    """Enter a function into the table under the first word of its usage."""
+
+    def enter(run: Run) -> Run:
+        VERBS[usage.split(maxsplit=1)[0]] = Verb(usage, run)
+        return run
+
+    return enter
+
+
+def _told(steps: Sequence[Step]) -> list[str]:
+    return [line for step in steps for line in step.lines()]
+
+
+def _no_more(words: Sequence[str]) -> None:
+    if words:
+        raise BadInput(f"{words[0]!r} is one word too many")
+
+
+def _listed(stage: Stage, words: Sequence[str]) -> list[MemberId]:
+    found = members(words, stage.group)
+    if not found:
+        raise BadInput("which members?")
+    return found
+
+
+# The group
+
+
+@verb(
+    "nodes N PROTOCOL [choice=C] [leader=M] [down=M,M] [seed=S] [set.NAME=VALUE] [attr.NAME=V,V,V]"
+)
+def nodes(stage: Stage, words: Sequence[str]) -> list[str]:
+    """A new group of members 1..N; nobody is started yet."""
+    if len(words) < 2:
+        raise BadInput("nodes needs a number of members and a protocol")
+    n = number(words[0], "the number of members")
+    if not 1 <= n <= GROUP_LIMIT:
+        raise BadInput(f"the number of members must lie between 1 and {GROUP_LIMIT}, not {n}")
+    kind = stage.resolve(words[1])
+    options, settings, attributes = _options(words[2:])
+    config = kind.Settings.parse(settings)
+    choice = parse_choice(options.get("choice", "highest-id"))
+    candidates = _candidates(n, attributes)
+    for candidate in candidates:
+        choice.key(candidate)  # a missing attribute is the script's mistake, not the protocol's
+    leader = number(options["leader"], "leader") if "leader" in options else None
+    group = Group(
+        lambda: kind(config, choice),
+        candidates,
+        seed=number(options.get("seed", "0"), "seed"),
+        leader=leader,
+        down=numbers(options["down"]) if "down" in options else [],
+    )
+    if leader is not None:
+        group.member(leader)
+    stage.build(group, kind)
+    told = f"{'1' if n == 1 else f'1..{n}'}: {kind.about.name}, {choice.name}"
+    if leader is not None:
+        told += f", leader {leader}"
+    down = [member for member, how in group.standing.items() if how is Standing.DOWN]
+    if down:
+        told += f", down {','.join(map(str, down))}"
+    return [told, *(f"warning: {text}" for text in config.warnings())]
+
+
+def _options(words: Sequence[str]) -> tuple[dict[str, str], dict[str, object], dict[str, str]]:
+    options: dict[str, str] = {}
+    settings: dict[str, object] = {}
+    attributes: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise BadInput(f"{word!r} is not of the form NAME=VALUE")
+        if name.startswith("set."):
+            settings[name.removeprefix("set.")] = value
+        elif name.startswith("attr."):
+            attributes[name.removeprefix("attr.")] = value
+        elif name in ("choice", "leader", "down", "seed"):
+            options[name] = value
+        else:
+            raise BadInput(
+                f"unknown option {name!r}: use choice, leader, down, seed, set.NAME or attr.NAME"
+            )
+    return options, settings, attributes
+
+
+def _candidates(n: int, attributes: dict[str, str]) -> list[Candidate]:
+    columns: list[list[tuple[str, float]]] = []
+    for name, text in sorted(attributes.items()):
+        values = [(name, decimal(part, f"attribute {name}")) for part in text.split(",")]
+        if len(values) != n:
+            raise BadInput(f"attribute {name} needs {n} values, one for each member")
+        columns.append(values)
+    return [Candidate(i + 1, tuple(column[i] for column in columns)) for i in range(n)]
+
+
+@verb("start [MEMBERS]")
+def start(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Members join: those named, or all that have not yet."""
+    group = stage.group
+    waiting = [member for member, how in group.standing.items() if how is Standing.OUT]
+    chosen = members(words, group) if words else waiting
+    if not chosen:
+        raise BadInput("everybody has been started")
+    lines: list[str] = []
+    for quiet, steps in groupby(group.start(chosen), key=lambda step: not step.effects):
+        if quiet:
+            lines.append(" ".join([*(step.title.split()[0] for step in steps), "start"]))
+        else:
+            lines += _told(list(steps))
+    return lines
+
+
+@verb("crash MEMBERS")
+def crash(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Members stop for good, or until they restart."""
+    return _told([stage.group.crash(member) for member in _listed(stage, words)])
+
+
+@verb("restart MEMBERS")
+def restart(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Members come back as new incarnations."""
+    return _told([stage.group.restart(member) for member in _listed(stage, words)])
+
+
+@verb("leave MEMBERS")
+def leave(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Members depart in good order."""
+    return _told([stage.group.leave(member) for member in _listed(stage, words)])
+
+
+# From outside
+
+
+@verb("call MEMBERS")
+def call(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Members call an election, before any message of these calls arrives."""
+    return _told([stage.group.call(member) for member in _listed(stage, words)])
+
+
+def _pair(stage: Stage, words: Sequence[str]) -> tuple[list[MemberId], MemberId]:
+    if len(words) != 2:
+        raise BadInput("whose detector, and about whom? two words, the first may be a list")
+    about = number(words[1], "a member id")
+    detectors = [member for member in members(words[:1], stage.group) if member != about]
+    if not detectors:
+        raise BadInput("nobody but the member itself is meant")
+    return detectors, about
+
+
+@verb("suspect MEMBERS M")
+def suspect(stage: Stage, words: Sequence[str]) -> list[str]:
+    """The detectors of some members suspect M, rightly or not."""
+    detectors, about = _pair(stage, words)
+    return _told([stage.group.suspect(member, about) for member in detectors])
+
+
+@verb("alive MEMBERS M")
+def alive(stage: Stage, words: Sequence[str]) -> list[str]:
+    """The detectors of some members trust M again."""
+    detectors, about = _pair(stage, words)
+    return _told([stage.group.alive(member, about) for member in detectors])
+
+
+# Messages and timers
+
+
+@verb("deliver all | [first] [FROM->TO] [KIND]")
+def deliver(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Messages now under way arrive; what they cause is sent, but not yet delivered."""
+    chosen = stage.chosen(words)
+    return _told([stage.group.deliver(it) for it in chosen]) or ["no such message"]
+
+
+@verb("drop all | [first] [FROM->TO] [KIND]")
+def drop(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Messages are lost."""
+    chosen = stage.chosen(words)
+    return _told([stage.group.drop(it) for it in chosen]) or ["no such message"]
+
+
+@verb("duplicate all | [first] [FROM->TO] [KIND]")
+def duplicate(stage: Stage, words: Sequence[str]) -> list[str]:
+    """The network copies messages."""
+    chosen = stage.chosen(words)
+    return _told([stage.group.duplicate(it) for it in chosen]) or ["no such message"]
+
+
+@verb("fire M [TIMER]")
+def fire(stage: Stage, words: Sequence[str]) -> list[str]:
+    """A timer expires: the one named, or the member's next."""
+    if not words:
+        raise BadInput("whose timer?")
+    group = stage.group
+    member = number(words[0], "a member id")
+    _no_more(words[2:])
+    armed = [timer for timer in group.timers() if timer.member == member]
+    if len(words) == 2:
+        armed = [timer for timer in armed if timer_text(timer.key) == words[1]]
+    group.member(member)
+    if not armed:
+        return ["no such timer"]
+    return _told([group.fire(member, armed[0].key)])
+
+
+@verb("settle [LIMIT]")
+def settle(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Deliver everything and fire all timers, in order, until nothing is left."""
+    _no_more(words[1:])
+    limit = number(words[0], "the limit") if words else SETTLE_LIMIT
+    steps, ended = stage.group.settle(limit)
+    if ended:
+        return [*_told(steps), f"settled at {stage.group.now:g}"]
+    return [*_told(steps), f"not settled: stopped by the limit of {limit} steps"]
+
+
+# Looking
+
+
+@verb("pending")
+def pending(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Messages under way in the order of sending, and armed timers in the order of firing."""
+    _no_more(words)
+    lines = [*map(str, stage.group.flight), *map(str, stage.group.timers())]
+    return lines or ["nothing"]
+
+
+@verb("state [MEMBERS]")
+def state(stage: Stage, words: Sequence[str]) -> list[str]:
+    """What members believe, in their election's own words."""
+    group = stage.group
+    lines = []
+    for member in members(words, group) if words else group.members:
+        standing = group.standing[member]
+        driven = group.members[member]
+        told = driven.election.state() if standing is Standing.UP else standing.value
+        lines.append(f"{member} {told}")
+    return lines
+
+
+@verb("counts")
+def counts(stage: Stage, words: Sequence[str]) -> list[str]:
+    """Messages sent so far, by kind; a multicast counts as one."""
+    _no_more(words)
+    sent = stage.group.sent
+    kinds = [f"{kind} {sent[kind]}" for kind in stage.kinds]
+    return [f"{', '.join(kinds)}, in all {sent.total()}"]
