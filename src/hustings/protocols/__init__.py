@@ -1,0 +1,1 @@
+"""The elections, one file each, readable beside their papers. They know no world."""

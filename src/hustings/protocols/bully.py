@@ -1,0 +1,236 @@
+"""Bully: the best member that is alive takes over, by frightening all worse ones into silence.
+
+Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
+           Everybody knows everybody; members crash and may come back.
+Idea       Ask all better members. If one answers, wait for its victory; if none does, win.
+Invariant  While the model holds, no member declares itself with a better one alive.
+Cost       n**2 - n - 1 messages at worst (the lowest detects), n - 2 at best; 4 delays at worst.
+Guarantee  Advisory. A late answer or a wrong suspicion may give two leaders for a while.
+Paper      Elections lecture, "Bully Algorithm"; Garcia-Molina 1982, doi:10.1109/TC.1982.1675885.
+
+The slides give 5 transmission times for the worst case; the answer and the second-level ELECTION
+travel together, so it is 2 + T1, which is 4. They also leave OK and COORDINATOR uncounted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message, Role
+from hustings.core.outcome import ELECTING, Guarantee
+
+ANSWERS = "T1"
+COORDINATOR = "T2"
+
+# Where a member stands in a run.
+IDLE = "idle"
+ASKING = "asking"  # until T1: is anybody better alive?
+WAITING = "waiting"  # until T2, counted from the first OK: for the coordinator
+
+
+class ElectionMsg(Message, frozen=True, tag="ELECTION"):
+    """Is anybody better than I alive?"""
+
+    role: ClassVar[Role] = Role.ELECTION
+    term: int
+
+
+class OkMsg(Message, frozen=True, tag="OK"):
+    """I am, and take over from here."""
+
+    role: ClassVar[Role] = Role.ANSWER
+    term: int
+
+
+class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
+    """I lead."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    term: int
+
+
+class BullyConfig(Config, frozen=True, kw_only=True):
+    """Timers of the bully; what is not given is a multiple of delta."""
+
+    T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
+    T2: (
+        Annotated[float, Meta(gt=0, description="wait for the coordinator; default 10 delta")]
+        | None
+    ) = None
+    max_runs: Annotated[
+        int, Meta(ge=1, description="runs in a row without a result before giving up")
+    ] = 16
+
+    @property
+    def answers(self) -> float:
+        return 2 * self.delta if self.T1 is None else self.T1
+
+    @property
+    def coordinator(self) -> float:
+        return 10 * self.delta if self.T2 is None else self.T2
+
+    def warnings(self) -> list[str]:
+        if self.answers < 2 * self.delta:
+            return [
+                f"T1 = {self.answers:g} is shorter than a round trip ({2 * self.delta:g}): "
+                "answers come too late and several members may win; set T1 >= 2 delta"
+            ]
+        return []
+
+
+class Bully(Election):
+    """The lecture's bully, with the decisions of the specification."""
+
+    __slots__ = ("config", "dead", "phase", "runs")
+
+    about = About(
+        name="bully",
+        family="bully",
+        paper="Elections lecture, chapter 15; Garcia-Molina 1982",
+        idea="ask all better members; silence means victory",
+        model="synchronous, complete, crash and recovery, failure detector",
+        guarantee=Guarantee.ADVISORY,
+        cost="n^2-n-1 messages at worst, n-2 at best; 4 delays",
+        promises="one leader, the best alive, while delays keep to delta; no exclusivity otherwise",
+    )
+    assumptions = Assumptions()
+    Settings = BullyConfig
+    messages = (ElectionMsg, OkMsg, CoordinatorMsg)
+    config: BullyConfig
+
+    def __init__(self, config: BullyConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
+        self.phase = IDLE
+        self.runs = 0
+
+    # Calling an election
+
+    def start(self, ctx: Context) -> None:
+        self.recall(ctx)
+        if ctx.incarnation > 1:  # back from a crash: perhaps better than the present leader
+            self.begin(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self.begin(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self.dead.add(member)
+        if member == self.leader:
+            self.begin(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.dead.discard(member)
+        if self.leader == ctx.me.id and self.outranks(ctx, ctx.me.id, member):
+            ctx.send(member, CoordinatorMsg(self.term))  # it may follow another by now
+        elif self.leader != member and self.outranks(ctx, member, self.leader):
+            ctx.send(member, ElectionMsg(self.term))  # better than whom I follow: it shall know
+
+    def begin(self, ctx: Context) -> None:
+        """One run: at most one at a time."""
+        if self.phase != IDLE:
+            return
+        better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
+        if all(member in self.dead for member in better):
+            self.win(ctx)
+            return
+        self.phase = ASKING
+        self.runs += 1
+        self.disown(ctx, ELECTING)
+        question = ElectionMsg(self.term)
+        for member in better:  # the suspects too: a suspicion may be wrong
+            ctx.send(member, question)
+        ctx.set_timer(ANSWERS, self.config.answers)
+
+    def win(self, ctx: Context) -> None:
+        """Nobody better is alive."""
+        self.settle(ctx)
+        self.elect(ctx, ctx.me.id, self.term + 1)
+        self.remember(ctx)
+        victory = CoordinatorMsg(self.term)
+        for member in ctx.view.ranking(self.choice).worse_than(ctx.me.id):
+            ctx.send(member, victory)
+
+    def settle(self, ctx: Context) -> None:
+        """The run is over."""
+        self.phase = IDLE
+        self.runs = 0
+        ctx.cancel_timer(ANSWERS)
+        ctx.cancel_timer(COORDINATOR)
+
+    def learn(self, term: int) -> None:
+        """Terms only grow."""
+        if term > self.term:
+            self.term = term
+
+    # Hearing from others
+
+    @upon(ElectionMsg)
+    def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
+        known, self_leads = self.leader is not None, self.leader == ctx.me.id
+        asked_before = message.term < self.term
+        reigned_since = message.term > self.term
+        self.learn(message.term)
+        ctx.send(sender, OkMsg(self.term))
+        if self_leads and reigned_since:
+            self.win(ctx)  # others followed somebody after me: lead in a term of my own again
+        elif self_leads:
+            ctx.send(sender, CoordinatorMsg(self.term))
+        elif not (asked_before and known):  # else it has yet to hear of the leader that I know
+            self.begin(ctx)
+
+    @upon(OkMsg)
+    def on_ok(self, ctx: Context, sender: MemberId, message: OkMsg) -> None:
+        self.learn(message.term)
+        if self.phase == ASKING:
+            self.phase = WAITING
+            ctx.cancel_timer(ANSWERS)
+            ctx.set_timer(COORDINATOR, self.config.coordinator)
+
+    @upon(CoordinatorMsg)
+    def on_coordinator(self, ctx: Context, sender: MemberId, message: CoordinatorMsg) -> None:
+        leader = self.leader
+        if self.outranks(ctx, ctx.me.id, sender):
+            self.learn(message.term)
+            self.begin(ctx)  # it cannot have heard of me
+        elif leader not in (None, sender) and self.outranks(ctx, leader, sender):
+            if message.term > self.term:
+                self.follow(ctx, sender, message.term)
+        elif message.term < self.term:  # a late victory, or of one that missed a term: ask it
+            if leader != sender:
+                ctx.send(sender, ElectionMsg(self.term))
+        else:
+            self.follow(ctx, sender, message.term)
+
+    def follow(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """Somebody else has won."""
+        self.settle(ctx)
+        self.elect(ctx, leader, term)
+        self.remember(ctx)
+
+    def outranks(self, ctx: Context, one: MemberId | None, other: MemberId | None) -> bool:
+        """Whether both are known and the first is better."""
+        view = ctx.view
+        if one is None or other is None or one not in view or other not in view:
+            return False
+        return self.choice.better(view.candidate(one), view.candidate(other))
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == ANSWERS:
+            self.win(ctx)
+        elif self.runs < self.config.max_runs:  # whoever answered has fallen silent
+            self.phase = IDLE
+            self.begin(ctx)
+        else:
+            runs = self.runs
+            self.settle(ctx)
+            self.give_up(ctx, f"no coordinator after {runs} runs")
+
+    def state(self) -> str:
+        return f"leader={self.leader} term={self.term} {self.phase}"

@@ -1,0 +1,352 @@
+"""Bully with GRANT: one member asks, collects the answers, and appoints the best of them.
+
+Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
+           Everybody knows everybody; members crash and may come back.
+Idea       Ask all better members. They answer with what they are, and the asker grants office to
+           the best, which announces itself. Of several askers only the worst is answered.
+Invariant  While the model holds, a member takes office only when no better one answered.
+Cost       sum of n - d over the initiators d in ELECTION, m - d1 OK to the lowest of them, 1 GRANT,
+           m - 1 COORDINATOR: 3n - 4 for d = 1 and only the leader dead; W + T1 + 2 delays.
+Guarantee  Advisory. A late answer may give two leaders for a while.
+Paper      Kordafshari, Gholipour, Jahanshahi, Haghighat: Modified bully election algorithm in
+           distributed systems, WSEAS 2005; known here from the related work of the overhead-aware
+           paper (section 2). Where that says "no response from any process with lower ID", it
+           must mean higher.
+
+The rest is decided here:
+- Receivers wait W before they answer, in case a lower initiator is on its way. Two that start at
+  once are heard within delta of each other, so W = delta is the default; with equal delays W = 0
+  is enough, because timers fire after the arrivals of their instant. T1 comes on top of W.
+- Every initiator waits, also the best, also one that knows all better members to be dead.
+- Whoever hears a lower initiator stops asking and waits for COORDINATOR, one delta longer than the
+  initiator itself would; then it asks. The initiator waits T2 after its GRANT and asks again;
+  `max_runs` such runs in a row end in giving up.
+- An initiator that dies while it asks leaves those it did not reach unanswered by those it did, and
+  one of them may take office. Those that are better wait and then ask, which puts it right.
+- A leader in office answers and waits like everybody else; granted office, it announces itself
+  again.
+- A member that comes back asks on its own account: it is answered at once, by a leader in office
+  with COORDINATOR too, and nobody waits or stops for it. It may not have heard the lower initiator
+  that all others are answering, and would take their silence for death.
+- For 2 delta after an announcement others may act without having heard it. In that time a caller
+  that knows only an earlier term is answered but not waited for, a GRANT is ignored, and so is the
+  COORDINATOR of somebody worse than the announced leader: it crossed the better one's.
+- A worse member's COORDINATOR makes a leader announce itself again and any other member ask.
+- A suspicion taken back leads, T2 later, to a run if that member is better than the leader.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import inf
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hustings.core.choice import Candidate, Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message, Role
+from hustings.core.outcome import Guarantee
+
+WINDOW = "W"
+ANSWERS = "T1"
+COORDINATOR = "T2"
+RECHECK = "recheck"
+
+
+class ElectionMsg(Message, frozen=True, tag="ELECTION"):
+    """Who is better than I, and alive?"""
+
+    role: ClassVar[Role] = Role.ELECTION
+    term: int
+    returned: bool  # the sender was away: it may not have heard of another initiator
+
+
+class OkMsg(Message, frozen=True, tag="OK"):
+    """I am, and this is what I am."""
+
+    role: ClassVar[Role] = Role.ANSWER
+    term: int
+    candidate: Candidate
+
+
+class GrantMsg(Message, frozen=True, tag="GRANT"):
+    """You are the best that answered: lead."""
+
+    role: ClassVar[Role] = Role.OTHER
+    term: int
+
+
+class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
+    """I lead."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    term: int
+
+
+class BullyGrantConfig(Config, frozen=True, kw_only=True):
+    """Timers of the granting bully; what is not given is a multiple of delta."""
+
+    W: (
+        Annotated[float, Meta(ge=0, description="wait for a lower initiator; default delta")] | None
+    ) = None
+    T1: (
+        Annotated[float, Meta(gt=0, description="wait for answers, beyond W; default 2 delta")]
+        | None
+    ) = None
+    T2: Annotated[float, Meta(gt=0, description="wait after GRANT; default 10 delta")] | None = None
+    max_runs: Annotated[
+        int, Meta(ge=1, description="runs in a row without a result before giving up")
+    ] = 16
+
+    @property
+    def window(self) -> float:
+        return self.delta if self.W is None else self.W
+
+    @property
+    def answers(self) -> float:
+        return self.window + (2 * self.delta if self.T1 is None else self.T1)
+
+    @property
+    def coordinator(self) -> float:
+        return 10 * self.delta if self.T2 is None else self.T2
+
+    def warnings(self) -> list[str]:
+        trip = 2 * self.delta
+        if self.answers - self.window < trip:
+            return [
+                f"T1 = {self.T1:g} is shorter than a round trip ({trip:g}): "
+                "answers come too late and a worse member may lead; set T1 >= 2 delta"
+            ]
+        return []
+
+
+class Phase(Enum):
+    """Where a member stands."""
+
+    IDLE = "idle"
+    ASKING = "asking"
+    WAITING = "waiting"
+    LEADER = "leader"
+
+
+class BullyGrant(Election):
+    """Kordafshari's bully, with the decisions above."""
+
+    __slots__ = ("away", "best", "caller", "config", "phase", "revived", "runs", "since")
+
+    about = About(
+        name="bully-grant",
+        family="bully",
+        paper="Kordafshari et al. 2005, as told in overhead-aware election, section 2",
+        idea="ask all better members and appoint the best that answers",
+        model="synchronous, complete, crash and recovery, failure detector",
+        guarantee=Guarantee.ADVISORY,
+        cost="3n-4 messages at worst with one initiator; W + T1 + 2 delays",
+        promises="one leader, the best alive, while delays keep to delta; no exclusivity otherwise",
+    )
+    assumptions = Assumptions()
+    Settings = BullyGrantConfig
+    messages = (ElectionMsg, OkMsg, GrantMsg, CoordinatorMsg)
+    config: BullyGrantConfig
+
+    def __init__(self, config: BullyGrantConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.phase = Phase.IDLE
+        self.away = False  # back from a crash, and not yet told who leads
+        self.best: Candidate | None = None  # of those that answered
+        self.caller: MemberId | None = None  # the lowest initiator of the open window
+        self.revived: MemberId | None = None  # the best member whose suspicion was taken back
+        self.runs = 0
+        self.since = -inf  # when the present leader was announced
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.phase = Phase.LEADER if leader == ctx.me.id else Phase.IDLE
+
+    # Calling an election
+
+    def start(self, ctx: Context) -> None:
+        if ctx.incarnation > 1:
+            self.away = True
+            self.begin(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self.begin(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == self.leader and member != ctx.me.id:
+            self.leader = None
+            self.begin(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        if member in ctx.view and (self.revived is None or self.better(ctx, member, self.revived)):
+            # A member that was away announces itself; this is for one that never was.
+            self.revived = member
+            ctx.set_timer(RECHECK, self.config.coordinator)
+
+    def begin(self, ctx: Context) -> None:
+        """At most one election at a time, my own or another's."""
+        if not self.electing():
+            self.ask(ctx)
+
+    def electing(self) -> bool:
+        return self.phase in (Phase.ASKING, Phase.WAITING)
+
+    def ask(self, ctx: Context) -> None:
+        """One run."""
+        self.runs += 1
+        self.phase = Phase.ASKING
+        self.best = None
+        question = ElectionMsg(self.term, self.away)
+        for member in ctx.view.ranking(self.choice).better_than(ctx.me.id):
+            ctx.send(member, question)
+        ctx.set_timer(ANSWERS, self.config.answers)
+
+    def conclude(self, ctx: Context) -> None:
+        """All answers are in."""
+        if self.best is None:
+            self.take_office(ctx)
+            return
+        ctx.send(self.best.id, GrantMsg(self.term))
+        self.stand_by(ctx, self.config.coordinator)
+
+    def take_office(self, ctx: Context) -> None:
+        """No better member answered, or an initiator says that none did."""
+        self.settle(ctx)
+        self.phase = Phase.LEADER
+        self.elect(ctx, ctx.me.id, self.term + 1)
+        victory = CoordinatorMsg(self.term)
+        for member in ctx.view.ranking(self.choice).worse_than(ctx.me.id):
+            ctx.send(member, victory)
+
+    def stand_by(self, ctx: Context, patience: float) -> None:
+        """It is for another to act."""
+        self.phase = Phase.WAITING
+        ctx.cancel_timer(ANSWERS)
+        ctx.set_timer(COORDINATOR, patience)
+
+    def settle(self, ctx: Context) -> None:
+        """The election is over; a caller still to be answered hears the result instead."""
+        self.phase = Phase.IDLE
+        self.away = False
+        self.best = self.caller = None
+        self.runs = 0
+        self.since = ctx.now()
+        for timer in (WINDOW, ANSWERS, COORDINATOR):
+            ctx.cancel_timer(timer)
+
+    # Hearing from others
+
+    @upon(ElectionMsg)
+    def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
+        if self.better(ctx, sender, ctx.me.id):
+            return  # it has no need of me
+        if message.returned:
+            self.inform(ctx, sender)
+            return
+        outdated = self.leader is not None and self.fresh(ctx) and message.term < self.term
+        self.term = max(self.term, message.term)
+        if self.caller is None:
+            self.caller = sender
+            ctx.set_timer(WINDOW, self.config.window)
+        elif self.better(ctx, self.caller, sender):
+            self.caller = sender
+        if self.electing() or not outdated:
+            config = self.config
+            self.stand_by(ctx, config.answers + config.coordinator + config.delta)
+
+    def inform(self, ctx: Context, caller: MemberId) -> None:
+        """The caller was away, and asks on its own account."""
+        ctx.send(caller, OkMsg(self.term, ctx.me))
+        if self.leader == ctx.me.id:
+            ctx.send(caller, CoordinatorMsg(self.term))
+
+    def answer(self, ctx: Context) -> None:
+        """The window has closed: the lowest initiator in it is answered."""
+        if self.caller is not None:
+            ctx.send(self.caller, OkMsg(self.term, ctx.me))
+            self.caller = None
+
+    @upon(OkMsg)
+    def on_ok(self, ctx: Context, sender: MemberId, message: OkMsg) -> None:
+        self.term = max(self.term, message.term)
+        candidate = message.candidate
+        if self.phase is not Phase.ASKING or candidate.id != sender:
+            return
+        if self.choice.better(candidate, self.best or ctx.me):
+            self.best = candidate
+
+    @upon(GrantMsg)
+    def on_grant(self, ctx: Context, sender: MemberId, message: GrantMsg) -> None:
+        self.term = max(self.term, message.term)
+        if not (self.leader is not None and self.fresh(ctx)):
+            self.take_office(ctx)
+
+    @upon(CoordinatorMsg)
+    def on_coordinator(self, ctx: Context, sender: MemberId, message: CoordinatorMsg) -> None:
+        if self.better(ctx, ctx.me.id, sender):
+            self.protest(ctx, message.term)
+        elif not self.crossed(ctx, sender):
+            self.settle(ctx)
+            self.elect(ctx, sender, max(self.term, message.term))
+
+    def protest(self, ctx: Context, term: int) -> None:
+        """A worse member took office: it cannot have asked me."""
+        self.term = max(self.term, term)
+        if self.leader == ctx.me.id:
+            self.take_office(ctx)
+        else:
+            self.begin(ctx)
+
+    # Judging
+
+    def better(self, ctx: Context, one: MemberId, other: MemberId) -> bool:
+        """Whether both are known and `one` is the better."""
+        view = ctx.view
+        if one not in view or other not in view:
+            return False
+        return self.choice.better(view.candidate(one), view.candidate(other))
+
+    def fresh(self, ctx: Context) -> bool:
+        """Whether somebody may still act without having heard of the present leader.
+
+        The announcement took up to delta, and what was sent just before it came another delta.
+        """
+        return ctx.now() - self.since < 2 * self.config.delta
+
+    def crossed(self, ctx: Context, sender: MemberId) -> bool:
+        """Whether `sender` announced itself before it heard of the better leader I know."""
+        leader = self.leader
+        return leader is not None and self.fresh(ctx) and self.better(ctx, leader, sender)
+
+    # Time
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == WINDOW:
+            self.answer(ctx)
+        elif key == ANSWERS:
+            self.conclude(ctx)
+        elif key == RECHECK:
+            self.recheck(ctx)
+        elif self.runs < self.config.max_runs:  # whoever was to act has fallen silent
+            self.ask(ctx)
+        else:
+            runs = self.runs
+            self.settle(ctx)
+            self.give_up(ctx, f"no coordinator after {runs} runs")
+
+    def recheck(self, ctx: Context) -> None:
+        """A member that was taken for dead is alive: does it lead, if it should?"""
+        if self.electing():
+            ctx.set_timer(RECHECK, self.config.coordinator)
+            return
+        revived, self.revived = self.revived, None
+        leader = self.leader
+        if leader is None or (revived is not None and self.better(ctx, revived, leader)):
+            self.begin(ctx)
+
+    def state(self) -> str:
+        return f"leader={self.leader} term={self.term} {self.phase.value}"

@@ -1,0 +1,412 @@
+"""Bully with a coordination group: the leader names its alternates in advance.
+
+Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
+           Everybody knows everybody; members crash and may come back.
+Idea       Tell the alternates of the crash, best first; the first live one makes sure with a CHECK
+           and takes over. If all are dead, ask all better members and tell the best that answers.
+Invariant  Of two leaders that know of each other's term the better one leads on, in a later term.
+Cost       a + 2 messages before the m - 1 COORDINATORs, if a < K alternates are dead; with all K
+           dead K + (n-d) + (m-d) + 2, or K + (n-d) if nobody above d lives. 4 delays at best.
+Guarantee  Advisory. A late answer gives two leaders for a while; a wrong suspicion does not.
+Paper      Gholipour et al. 2009, known here from the overhead-aware election paper, section 2.
+
+The summary leaves much open. Decided here: a detector that is an alternate itself, or better than
+one, tells only the alternates better than itself and then takes its own turn, CHECK included. A
+member that already looks into the matter (it tells, asks or checks) is not started a second time
+by further detectors: all wait for its one result. Alternates that the detector suspects are not
+told. The list travels with each COORDINATOR and at no other time, so a member that has come back
+is not on it until the next one; being better than those on the list it takes its own turn.
+Members tell a leader with an outdated term (back from a crash, or from behind a partition) what
+they know, and the better leader announces itself anew.
+T1 is the wait for answers, T2 the wait for an alternate to act: it is told, waits T1, is heard of.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message, Role
+from hustings.core.outcome import ELECTING, Guarantee
+from hustings.protocols.bully import ElectionMsg, OkMsg
+
+ANSWERS = "T1"
+ALTERNATE = "T2"
+
+Group = tuple[MemberId, ...]
+
+
+class CrashLeaderMsg(Message, frozen=True, tag="CRASH_LEADER"):
+    """The leader of `term` is dead, or (None) I know of none: take over."""
+
+    role: ClassVar[Role] = Role.OTHER
+    term: int
+    leader: MemberId | None
+
+
+class CheckMsg(Message, frozen=True, tag="CHECK"):
+    """Do you still lead?"""
+
+    role: ClassVar[Role] = Role.OTHER
+    term: int
+
+
+class AliveMsg(Message, frozen=True, tag="ALIVE"):
+    """This one leads."""
+
+    role: ClassVar[Role] = Role.OTHER
+    term: int
+    leader: MemberId
+    group: Group
+
+
+class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
+    """I lead, and these are my alternates."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    term: int
+    group: Group
+
+
+class BullyGroupConfig(Config, frozen=True, kw_only=True):
+    """Size of the group and timers; what is not given is a multiple of delta."""
+
+    K: Annotated[int, Meta(ge=1, description="alternates that a leader names")] = 2
+    T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
+    T2: (
+        Annotated[float, Meta(gt=0, description="wait for an alternate; default T1 + 2 delta")]
+        | None
+    ) = None
+
+    @property
+    def answers(self) -> float:
+        return 2 * self.delta if self.T1 is None else self.T1
+
+    @property
+    def alternate(self) -> float:
+        return self.answers + 2 * self.delta if self.T2 is None else self.T2
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.answers < 2 * self.delta:
+            found.append(
+                f"T1 = {self.answers:g} is shorter than a round trip ({2 * self.delta:g}): "
+                "answers come too late and a live leader may be replaced; set T1 >= 2 delta"
+            )
+        if self.alternate < self.answers + 2 * self.delta:
+            found.append(
+                f"T2 = {self.alternate:g} is shorter than an alternate needs to act "
+                f"({self.answers + 2 * self.delta:g}): the next one is told in vain; "
+                "set T2 >= T1 + 2 delta"
+            )
+        return found
+
+
+class Phase(Enum):
+    """What a member is doing about the leader."""
+
+    IDLE = "idle"
+    TELLING = "telling"  # it has told an alternate and waits for it
+    ASKING = "asking"  # it has asked who is alive
+    CHECKING = "checking"  # it is about to take over
+
+
+class BullyGroup(Election):
+    """Gholipour's bully: a detector, a chain of alternates, one announcement."""
+
+    __slots__ = (
+        "accused",
+        "answered",
+        "config",
+        "dead",
+        "group",
+        "informers",
+        "last_resort",
+        "phase",
+        "queue",
+        "seen",
+    )
+
+    about = About(
+        name="bully-group",
+        family="bully",
+        paper="Gholipour et al. 2009, in the overhead-aware election paper, section 2",
+        idea="the leader names K alternates; the first live one checks and takes over",
+        model="synchronous, complete, crash and recovery, failure detector",
+        guarantee=Guarantee.ADVISORY,
+        cost="n messages while an alternate lives; 4 delays",
+        promises="one leader, the best alive, while delays keep to delta and crashes are told to "
+        "all; no exclusivity otherwise",
+    )
+    assumptions = Assumptions()
+    Settings = BullyGroupConfig
+    messages = (CrashLeaderMsg, CheckMsg, AliveMsg, ElectionMsg, OkMsg, CoordinatorMsg)
+    config: BullyGroupConfig
+
+    def __init__(self, config: BullyGroupConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.group: Group = ()  # the leader's alternates, best first
+        self.seen = 0  # the highest term heard of; `term` is that of the leader I follow
+        self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
+        self.phase = Phase.IDLE
+        self.accused: MemberId | None = None  # the leader that this run is about
+        self.queue: list[MemberId] = []  # to be told; the first has been told
+        self.last_resort = False  # whether these are all that answered, and nobody is left
+        self.answered: list[MemberId] = []
+        self.informers: list[MemberId] = []  # they wait for my result
+
+    # Calling an election
+
+    def start(self, ctx: Context) -> None:
+        self.recall(ctx)
+        self.seen = self.term
+        if ctx.incarnation > 1:  # back from a crash: everybody may know the term, so ask all
+            self.disown(ctx, ELECTING)
+            self.ask(ctx, tuple(member for member in ctx.view if member != ctx.me.id))
+
+    def call(self, ctx: Context) -> None:
+        self.begin(ctx, self.leader)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.seen = term
+        self.group = self.alternates(ctx, leader)
+
+    def alternates(self, ctx: Context, leader: MemberId) -> Group:
+        """The next best after a leader, less the suspected ones."""
+        if leader not in ctx.view:
+            return ()
+        after = ctx.view.ranking(self.choice).worse_than(leader)
+        alive = [member for member in after if member not in self.dead and member != self.accused]
+        return tuple(alive[: self.config.K])
+
+    def begin(self, ctx: Context, accused: MemberId | None) -> None:
+        """One run: at most one at a time."""
+        if self.phase is not Phase.IDLE or accused == ctx.me.id:
+            return
+        self.accuse(accused)
+        self.disown(ctx, ELECTING)
+        self.queue = [member for member in self.group if self.above(ctx, member)]
+        self.tell(ctx)
+
+    def accuse(self, leader: MemberId | None) -> None:
+        """This run will show whether the leader lives; only a later suspicion counts after it."""
+        self.accused = leader
+        if leader is not None:
+            self.dead.discard(leader)
+
+    def above(self, ctx: Context, member: MemberId) -> bool:
+        """Whether somebody that I know is better than I."""
+        view = ctx.view
+        return member in view and self.choice.better(view.candidate(member), ctx.me)
+
+    def tell(self, ctx: Context) -> None:
+        """Tell the first in the queue, or see what is left to do."""
+        while self.queue and self.queue[0] in self.dead:
+            del self.queue[0]
+        if self.queue:
+            self.phase = Phase.TELLING
+            ctx.send(self.queue[0], CrashLeaderMsg(self.seen, self.accused))
+            ctx.set_timer(ALTERNATE, self.config.alternate)
+        elif self.last_resort:
+            self.win(ctx)
+        elif any(not self.above(ctx, member) for member in self.group):
+            self.check(ctx)
+        else:
+            self.ask(ctx, ctx.view.ranking(self.choice).better_than(ctx.me.id))
+
+    def ask(self, ctx: Context, members: tuple[MemberId, ...]) -> None:
+        """Who is alive?"""
+        if not members:
+            self.win(ctx)
+            return
+        self.phase = Phase.ASKING
+        self.answered = []
+        question = ElectionMsg(self.seen)
+        for member in members:  # the suspects too: a suspicion may be wrong
+            ctx.send(member, question)
+        ctx.set_timer(ANSWERS, self.config.answers)
+
+    def check(self, ctx: Context) -> None:
+        """My turn to lead, unless the leader turns out to live."""
+        if self.accused is None or self.accused not in ctx.view:
+            self.win(ctx)
+            return
+        self.phase = Phase.CHECKING
+        ctx.send(self.accused, CheckMsg(self.seen))
+        ctx.set_timer(ANSWERS, self.config.answers)
+
+    def win(self, ctx: Context) -> None:
+        """Nobody better is alive."""
+        self.group = self.alternates(ctx, ctx.me.id)
+        self.settle(ctx)
+        self.seen += 1
+        self.elect(ctx, ctx.me.id, self.seen)
+        self.remember(ctx)
+        victory = CoordinatorMsg(self.term, self.group)
+        for member in ctx.view.ranking(self.choice).worse_than(ctx.me.id):
+            ctx.send(member, victory)
+
+    def settle(self, ctx: Context) -> None:
+        """The run is over."""
+        self.phase = Phase.IDLE
+        self.accused = None
+        self.queue = []
+        self.last_resort = False
+        self.informers = []
+        ctx.cancel_timer(ANSWERS)
+        ctx.cancel_timer(ALTERNATE)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if self.phase is Phase.TELLING and key == ALTERNATE:
+            del self.queue[:1]
+            self.tell(ctx)
+        elif self.phase is Phase.CHECKING and key == ANSWERS:
+            self.win(ctx)
+        elif self.phase is Phase.ASKING and key == ANSWERS:
+            better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
+            self.queue = [member for member in better if member in self.answered]
+            self.last_resort = True
+            self.tell(ctx)
+
+    # Being told, checked, asked
+
+    @upon(CrashLeaderMsg)
+    def on_crash_leader(self, ctx: Context, sender: MemberId, message: CrashLeaderMsg) -> None:
+        deposed = (
+            message.leader is not None
+            and message.term > self.term
+            and self.above(ctx, message.leader)
+        )
+        if self.leader == ctx.me.id and not deposed:
+            self.assert_leadership(ctx, sender, message.term)
+            return
+        if sender not in self.informers:
+            self.informers.append(sender)
+        if self.phase is Phase.IDLE:
+            mine_is_newer = self.leader is not None and self.term >= message.term
+            self.accuse(self.leader if mine_is_newer else message.leader)
+            self.seen = max(self.seen, message.term)
+            self.check(ctx)
+
+    @upon(CheckMsg)
+    def on_check(self, ctx: Context, sender: MemberId, message: CheckMsg) -> None:
+        if self.leader is not None and self.term >= message.term:
+            ctx.send(sender, AliveMsg(self.term, self.leader, self.group))
+        elif self.leader == ctx.me.id:
+            self.assert_leadership(ctx, sender, message.term)
+
+    @upon(ElectionMsg)
+    def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
+        ctx.send(sender, OkMsg(max(self.seen, message.term)))
+        if self.leader != ctx.me.id:
+            self.seen = max(self.seen, message.term)
+        elif not self.above(ctx, sender):
+            self.assert_leadership(ctx, sender, message.term)
+
+    def assert_leadership(self, ctx: Context, doubter: MemberId, term: int) -> None:
+        """Tell a doubter that I lead; tell all, if there has been a later leader."""
+        if term > self.term:
+            self.seen = max(self.seen, term)
+            self.win(ctx)
+        else:
+            ctx.send(doubter, CoordinatorMsg(self.term, self.group))
+
+    @upon(OkMsg)
+    def on_ok(self, ctx: Context, sender: MemberId, message: OkMsg) -> None:
+        self.seen = max(self.seen, message.term)
+        if self.phase is Phase.ASKING:
+            self.answered.append(sender)
+
+    # Hearing who leads
+
+    @upon(AliveMsg)
+    def on_alive_leader(self, ctx: Context, sender: MemberId, message: AliveMsg) -> None:
+        if message.leader == self.accused and sender not in (message.leader, *self.queue[:1]):
+            return  # hearsay: the run will tell
+        self.hear_of(ctx, message.leader, message.term, message.group)
+
+    @upon(CoordinatorMsg)
+    def on_coordinator(self, ctx: Context, sender: MemberId, message: CoordinatorMsg) -> None:
+        if not self.hear_of(ctx, sender, message.term, message.group):
+            self.object(ctx, sender, message.term)
+
+    def hear_of(self, ctx: Context, leader: MemberId, term: int, group: Group) -> bool:
+        """Follow a leader, unless I know better; False if I do."""
+        self.seen = max(self.seen, term)
+        view = ctx.view
+        if leader == ctx.me.id:
+            return True
+        if leader in view:
+            rival = view.candidate(leader)
+            if self.choice.better(ctx.me, rival):
+                return False
+            present = self.leader
+            if term == self.term and present is not None and present in view:
+                if self.choice.better(view.candidate(present), rival):
+                    return False
+        if term < self.term:
+            return leader == self.leader
+        clash = self.leader == ctx.me.id and term == self.term
+        informers = self.informers
+        self.settle(ctx)
+        self.group = group
+        self.elect(ctx, leader, term)
+        self.remember(ctx)
+        news = AliveMsg(term, leader, group)
+        for member in informers:
+            ctx.send(member, news)
+        if clash:  # some may have heard me last: it shall lead in a term of its own
+            ctx.send(leader, ElectionMsg(term + 1))
+        if leader in self.dead:  # last words, or a wrong suspicion: have it checked
+            self.begin(ctx, leader)
+        return True
+
+    def object(self, ctx: Context, claimant: MemberId, term: int) -> None:
+        """The claimant does not know what I know."""
+        leader = self.leader
+        if leader == ctx.me.id:
+            self.assert_leadership(ctx, claimant, term)
+        elif leader not in (None, claimant) and leader in ctx.view:
+            self.refer(ctx, claimant, term, leader)
+        elif self.above(ctx, claimant):
+            ctx.send(claimant, ElectionMsg(self.seen))
+        else:
+            self.begin(ctx, None)
+
+    def refer(self, ctx: Context, claimant: MemberId, term: int, leader: MemberId) -> None:
+        """Bring two leaders together: one learns of the other, or of the other's term."""
+        view = ctx.view
+        if claimant not in view:
+            return
+        if self.choice.better(view.candidate(claimant), view.candidate(leader)):
+            ctx.send(claimant, ElectionMsg(self.seen))
+        elif term <= self.term:
+            ctx.send(claimant, AliveMsg(self.term, leader, self.group))
+        else:
+            ctx.send(leader, ElectionMsg(self.seen))
+
+    # Failures
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == ctx.me.id:
+            return
+        self.dead.add(member)
+        if member == self.leader:
+            self.begin(ctx, member)
+        elif self.phase is Phase.TELLING and self.queue[0] == member:
+            self.tell(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.dead.discard(member)
+        if self.leader == ctx.me.id != member and member in ctx.view:
+            ctx.send(member, CoordinatorMsg(self.term, self.group))  # it may have missed it
+
+    def state(self) -> str:
+        return f"leader={self.leader} term={self.term} phase={self.phase.value} group={self.group}"

@@ -1,0 +1,330 @@
+"""MAP bully: ask the next best member first, and only if it is silent the one after it.
+
+Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
+           Everybody knows everybody and keeps them in a list from best to worst, the MAP.
+Idea       Walk down the MAP below the dead leader. The first that answers OK takes office without
+           an election of its own; who comes to its own name takes office itself.
+Invariant  While the model holds, a member takes office only when all better ones were silent.
+Cost       n - m ELECTION, 1 OK, m - 1 LEADER: n messages, in time (n - 1 - m)T + 2, with m the
+           best alive. If m is the detector, n - 1 - m ELECTION and no OK, n - 2 messages; of k
+           detectors each sends its own ELECTIONs, and all but the first get STOP.
+Guarantee  Advisory. A wrong suspicion skips a live leader and makes a second one for a while.
+Paper      Bani Yassein, Alsaity, Alwidian: An Efficient Overhead-Aware Leader Election Algorithm
+           for Distributed Systems, section 4. Its Fig. 2 as printed is `bully-map-printed`.
+
+What the paper leaves open is decided so:
+- The wait for LEADER is bounded by T2, since a candidate may die after its OK; the walk then starts
+  again from the top, and after `max_runs` walks in a row the member gives up.
+- Only the leader that is suspected is skipped. Without a suspicion the walk starts at the top.
+- "The same election" is judged by time. For 2 delta after a member took office, or heard who did,
+  an ELECTION may have been sent by somebody that had not heard yet: it is answered STOP alone. Just
+  so a worse member's LEADER that arrives within 2 delta of a better one's is ignored: the two
+  crossed, and the worse one has stepped down by then. A STOP too many costs one T2.
+- Later, a leader answers STOP and repeats LEADER to the caller; if the caller knows of a later
+  term, somebody else was announced meanwhile, and the leader announces itself to all again.
+- Whoever comes back from a crash walks from the top, so a returning best member resumes at once.
+  Any other cannot know what it has missed, so it walks on to the leader or to its own name:
+  it answers STOP if it is asked itself, and passes over the LEADER of a member it has yet to ask.
+  A leader that it asks repeats LEADER even in the first 2 delta.
+- A worse member's LEADER makes a leader announce itself again and any other member walk.
+- A suspicion taken back leads, T2 later, to a walk if that member is better than the leader.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import inf
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message, Role
+from hustings.core.outcome import Guarantee
+
+ANSWER = "T"
+LEADER = "T2"
+RECHECK = "recheck"
+
+
+class ElectionMsg(Message, frozen=True, tag="ELECTION"):
+    """All better than you are silent: will you lead?"""
+
+    role: ClassVar[Role] = Role.ELECTION
+    term: int
+    returned: bool  # the sender was away: it may have missed an announcement
+
+
+class OkMsg(Message, frozen=True, tag="OK"):
+    """I will."""
+
+    role: ClassVar[Role] = Role.ANSWER
+    term: int
+
+
+class StopMsg(Message, frozen=True, tag="STOP"):
+    """Somebody has asked before you: wait for the result."""
+
+    role: ClassVar[Role] = Role.OTHER
+    term: int
+
+
+class LeaderMsg(Message, frozen=True, tag="LEADER"):
+    """I lead."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    term: int
+
+
+class BullyMapConfig(Config, frozen=True, kw_only=True):
+    """Timers of the MAP bully; what is not given is a multiple of delta."""
+
+    T: Annotated[float, Meta(gt=0, description="wait for one OK; default 2 delta")] | None = None
+    T2: Annotated[float, Meta(gt=0, description="wait for LEADER; default 10 delta")] | None = None
+    max_runs: Annotated[
+        int, Meta(ge=1, description="walks in a row without a result before giving up")
+    ] = 16
+
+    @property
+    def answer(self) -> float:
+        return 2 * self.delta if self.T is None else self.T
+
+    @property
+    def announcement(self) -> float:
+        return 10 * self.delta if self.T2 is None else self.T2
+
+    def warnings(self) -> list[str]:
+        if self.answer < 2 * self.delta:
+            return [
+                f"T = {self.answer:g} is shorter than a round trip ({2 * self.delta:g}): "
+                "live members are passed over and a worse one may lead; set T >= 2 delta"
+            ]
+        return []
+
+
+class Phase(Enum):
+    """Where a member stands."""
+
+    IDLE = "idle"
+    PROBING = "probing"
+    WAITING = "waiting"
+    LEADER = "leader"
+
+
+class BullyMap(Election):
+    """The overhead-aware election, with the decisions above."""
+
+    __slots__ = ("asked", "away", "config", "down", "phase", "rest", "revived", "runs", "since")
+
+    about = About(
+        name="bully-map",
+        family="bully",
+        paper="Bani Yassein, Alsaity, Alwidian, overhead-aware election, section 4",
+        idea="ask the better members one after the other, the best first",
+        model="synchronous, complete, crash and recovery, failure detector",
+        guarantee=Guarantee.ADVISORY,
+        cost="n messages with one detector, n-2 if it is the best alive; T for each dead candidate",
+        promises="one leader, the best alive, while delays keep to delta and no live leader is "
+        "suspected; no exclusivity otherwise",
+    )
+    assumptions = Assumptions()
+    Settings = BullyMapConfig
+    messages = (ElectionMsg, OkMsg, StopMsg, LeaderMsg)
+    config: BullyMapConfig
+
+    def __init__(self, config: BullyMapConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.phase = Phase.IDLE
+        self.away = False  # back from a crash, and still on the first walk
+        self.asked: MemberId | None = None  # whose answer or announcement is awaited
+        self.rest: list[MemberId] = []  # still to be asked, the best at the end
+        self.down: MemberId | None = None  # the suspected leader that this election replaces
+        self.revived: MemberId | None = None  # the best member whose suspicion was taken back
+        self.runs = 0
+        self.since = -inf  # when the present leader was announced
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.phase = Phase.LEADER if leader == ctx.me.id else Phase.IDLE
+
+    # Calling an election
+
+    def start(self, ctx: Context) -> None:
+        if ctx.incarnation > 1:
+            self.away = True
+            self.begin(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self.begin(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == self.leader and member != ctx.me.id:
+            self.leader = None
+            self.down = member
+            self.begin(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        if member == self.down:
+            self.down = None
+        if member in ctx.view and (self.revived is None or self.better(ctx, member, self.revived)):
+            # A member that was away announces itself; this is for one that never was.
+            self.revived = member
+            ctx.set_timer(RECHECK, self.config.announcement)
+
+    def begin(self, ctx: Context) -> None:
+        """At most one election at a time."""
+        if not self.electing():
+            self.walk(ctx)
+
+    def electing(self) -> bool:
+        return self.phase in (Phase.PROBING, Phase.WAITING)
+
+    def walk(self, ctx: Context) -> None:
+        """Once down the MAP, from the top to my own name."""
+        self.runs += 1
+        better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
+        self.rest = [member for member in reversed(better) if member != self.down]
+        self.ask_next(ctx)
+
+    def ask_next(self, ctx: Context) -> None:
+        if not self.rest:
+            self.take_office(ctx)
+            return
+        self.phase = Phase.PROBING
+        self.asked = self.rest.pop()
+        ctx.send(self.asked, ElectionMsg(self.term, self.away))
+        ctx.set_timer(ANSWER, self.config.answer)
+
+    def take_office(self, ctx: Context) -> None:
+        """All better members are silent, so I lead."""
+        self.settle(ctx)
+        self.phase = Phase.LEADER
+        self.elect(ctx, ctx.me.id, self.term + 1)
+        announcement = LeaderMsg(self.term)
+        for member in ctx.view.ranking(self.choice).worse_than(ctx.me.id):
+            ctx.send(member, announcement)
+
+    def settle(self, ctx: Context) -> None:
+        """The election is over."""
+        self.phase = Phase.IDLE
+        self.away = False
+        self.asked = self.down = None
+        self.rest = []
+        self.runs = 0
+        self.since = ctx.now()
+        ctx.cancel_timer(ANSWER)
+        ctx.cancel_timer(LEADER)
+
+    # Hearing from others
+
+    @upon(ElectionMsg)
+    def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
+        if self.better(ctx, sender, ctx.me.id):
+            return  # it has no need of me
+        fresh = self.leader is not None and self.fresh(ctx)
+        if self.leader == ctx.me.id and (message.returned or not fresh):
+            ctx.send(sender, StopMsg(self.term))
+            self.insist(ctx, sender, message.term)
+        elif fresh or self.away:
+            ctx.send(sender, StopMsg(self.term))
+        else:
+            self.term = max(self.term, message.term)
+            ctx.send(sender, OkMsg(self.term))
+            self.take_office(ctx)
+
+    def insist(self, ctx: Context, caller: MemberId, term: int) -> None:
+        """I lead, and a caller does not know it."""
+        if term > self.term:  # others were told of another leader after me
+            self.term = term
+            self.take_office(ctx)
+        else:
+            ctx.send(caller, LeaderMsg(self.term))
+
+    @upon(OkMsg)
+    def on_ok(self, ctx: Context, sender: MemberId, message: OkMsg) -> None:
+        self.wait(ctx, sender, message.term)
+
+    @upon(StopMsg)
+    def on_stop(self, ctx: Context, sender: MemberId, message: StopMsg) -> None:
+        self.wait(ctx, sender, message.term)
+
+    def wait(self, ctx: Context, sender: MemberId, term: int) -> None:
+        """Somebody better is alive; only the first to say so starts the clock."""
+        if self.phase is Phase.PROBING:
+            self.term = max(self.term, term)
+            self.phase = Phase.WAITING
+            self.asked = sender
+            ctx.cancel_timer(ANSWER)
+            ctx.set_timer(LEADER, self.config.announcement)
+
+    @upon(LeaderMsg)
+    def on_leader(self, ctx: Context, sender: MemberId, message: LeaderMsg) -> None:
+        if self.better(ctx, ctx.me.id, sender):
+            self.protest(ctx, message.term)
+        elif not (self.crossed(ctx, sender) or self.ahead(ctx, sender)):
+            self.settle(ctx)
+            self.elect(ctx, sender, max(self.term, message.term))
+
+    def protest(self, ctx: Context, term: int) -> None:
+        """A worse member took office: it cannot have asked me."""
+        self.term = max(self.term, term)
+        if self.leader == ctx.me.id:
+            self.take_office(ctx)
+        else:
+            self.begin(ctx)
+
+    # Judging
+
+    def better(self, ctx: Context, one: MemberId, other: MemberId) -> bool:
+        """Whether both are known and `one` is the better."""
+        view = ctx.view
+        if one not in view or other not in view:
+            return False
+        return self.choice.better(view.candidate(one), view.candidate(other))
+
+    def fresh(self, ctx: Context) -> bool:
+        """Whether somebody may still act without having heard of the present leader.
+
+        The announcement took up to delta, and what was sent just before it came another delta.
+        """
+        return ctx.now() - self.since < 2 * self.config.delta
+
+    def crossed(self, ctx: Context, sender: MemberId) -> bool:
+        """Whether `sender` announced itself before it heard of the better leader I know."""
+        leader = self.leader
+        return leader is not None and self.fresh(ctx) and self.better(ctx, leader, sender)
+
+    def ahead(self, ctx: Context, sender: MemberId) -> bool:
+        """Whether my first walk since I am back has yet to come to `sender`."""
+        return self.away and self.asked is not None and self.better(ctx, self.asked, sender)
+
+    # Time
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == RECHECK:
+            self.recheck(ctx)
+        elif key == ANSWER:
+            self.ask_next(ctx)
+        elif self.runs < self.config.max_runs:  # whoever answered has fallen silent
+            self.walk(ctx)
+        else:
+            runs = self.runs
+            self.settle(ctx)
+            self.give_up(ctx, f"no leader after {runs} walks down the MAP")
+
+    def recheck(self, ctx: Context) -> None:
+        """A member that was taken for dead is alive: does it lead, if it should?"""
+        if self.electing():
+            ctx.set_timer(RECHECK, self.config.announcement)
+            return
+        revived, self.revived = self.revived, None
+        leader = self.leader
+        if leader is None or (revived is not None and self.better(ctx, revived, leader)):
+            self.begin(ctx)
+
+    def state(self) -> str:
+        place = f"({self.asked})" if self.electing() else ""
+        return f"leader={self.leader} term={self.term} {self.phase.value}{place}"

@@ -1,0 +1,63 @@
+"""The catalogue as a page: the reference is written from the code, never by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hustings.core.config import describe
+from hustings.core.election import Election
+from hustings.core.messages import kind_of
+
+OPENING = """\
+# Protocols
+
+Written by `make docs` from the catalogue; do not edit.
+"""
+
+
+def markdown(kinds: Sequence[type[Election]]) -> str:
+    """A page with a table of all and a section for each."""
+    lines = [OPENING, "| protocol | family | guarantee | cost |", "|---|---|---|---|"]
+    for kind in kinds:
+        about = kind.about
+        cells = (
+            f"[`{about.name}`](#{about.name})",
+            about.family,
+            about.guarantee.value,
+            about.cost,
+        )
+        lines.append(_row(cells))
+    for kind in kinds:
+        lines += ["", *_section(kind)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(kind: type[Election]) -> list[str]:
+    about = kind.about
+    lines = [
+        f"## {about.name}",
+        "",
+        _sentence(about.idea),
+        "",
+        f"- **Paper**: {about.paper}",
+        f"- **Model**: {about.model}",
+        f"- **Cost**: {about.cost}",
+        f"- **Guarantee**: {about.guarantee.value}. {_sentence(about.promises)}",
+        f"- **Source**: `{kind.__module__}`",
+        "",
+        "| message | counted as |",
+        "|---|---|",
+    ]
+    lines += [_row((kind_of(message), message.role.value)) for message in kind.messages]
+    lines += ["", "| setting | value | default | meaning |", "|---|---|---|---|"]
+    for name, rule, default, meaning in describe(kind.Settings):
+        lines.append(_row((f"`{name}`", rule, "" if default is None else str(default), meaning)))
+    return lines
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

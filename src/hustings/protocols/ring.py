@@ -1,0 +1,260 @@
+"""Ring: the best candidate so far travels clockwise until it comes home.
+
+Model      A ring of live members, repaired around the dead; a message to a live member arrives.
+Idea       Forward a better candidate, replace a worse one by oneself, swallow a worse one the
+           second time. Who receives itself has beaten everybody and sends its name round.
+Invariant  Within one run a member puts its own name forward at most once.
+Cost       2N + hops from initiator to leader: 2N at best, 3N - 1 at worst, with one initiator;
+           N counts the live ring.
+Guarantee  Advisory. A detector that misses a crash breaks safety, one that cries wolf progress.
+Paper      Elections lecture, "Ring Election Protocol" and "Multiple Initiators?";
+           Chang and Roberts 1979, doi:10.1145/359104.359108.
+
+A run is (epoch, initiator). What the slides leave open is decided here. "Has forwarded before" is
+asked per run, or two initiators can deadlock. Lower runs are suppressed only within and below an
+epoch, or a later election by a lower id would be suppressed for ever. An initiator counts its own
+run as seen when it sends. A member whose successor dies sends its last message again to the next.
+And a member that waits too long for a result starts another run (T); with T = inf the ring relies
+on its detector alone, and a candidate that dies unnoticed goes round for ever, as in the lecture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hustings.core.choice import Candidate, Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message, Role
+from hustings.core.outcome import ELECTING, Guarantee
+
+Run = tuple[int, MemberId]  # epoch, initiator
+
+RESULT = "T"
+
+_NOBODY: Mapping[MemberId, int] = {}
+
+
+class ElectionMsg(Message, frozen=True, tag="ELECTION"):
+    """The best candidate this run has met so far."""
+
+    role: ClassVar[Role] = Role.ELECTION
+    run: Run
+    best: Candidate
+    returned: bool = False  # started by one that was away and may not know the present epoch
+
+
+class ElectedMsg(Message, frozen=True, tag="ELECTED"):
+    """The result, on its way round."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    run: Run
+    leader: Candidate
+
+
+class RingConfig(Config, frozen=True, kw_only=True):
+    """A ring relies on its detector; its one timer is for a detector that misses a crash."""
+
+    T: (
+        Annotated[
+            float,
+            Meta(gt=0, description="wait for the result; default 4 N delta, inf: rely on detector"),
+        ]
+        | None
+    ) = None
+    max_runs: Annotated[
+        int, Meta(ge=1, description="runs one member starts in a row before giving up")
+    ] = 16
+
+    @property
+    def trusting(self) -> bool:
+        """Whether the ring relies on its detector alone."""
+        return inf == self.T
+
+
+class Ring(Election):
+    """Chang and Roberts with run tags, suppression and repair."""
+
+    __slots__ = (
+        "_successor",
+        "_version",
+        "cache",
+        "config",
+        "dead",
+        "elected_run",
+        "pending",
+        "relayed",
+        "runs",
+        "winner",
+    )
+
+    about = About(
+        name="ring",
+        family="ring",
+        paper="Elections lecture, chapter 15; Chang and Roberts 1979",
+        idea="the best candidate travels round the ring until it comes home",
+        model="asynchronous ring, reliable links, crash, failure detector repairs the ring",
+        guarantee=Guarantee.ADVISORY,
+        cost="2N to 3N-1 messages and delays with one initiator",
+        promises="one leader, the best alive, while the detector is right; else no exclusivity",
+    )
+    assumptions = Assumptions(topology="ring", live_view=True)
+    Settings = RingConfig
+    messages = (ElectionMsg, ElectedMsg)
+    config: RingConfig
+
+    def __init__(self, config: RingConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.cache: Run = (0, 0)  # the highest run seen; lower ones are suppressed
+        self.pending: MemberId | None = None  # who leads the race of that run, as far as I know
+        self.elected_run: Run = (0, 0)  # the latest run with a result, ...
+        self.winner = Candidate(0)  # ... and who won it
+        self.relayed: Message | None = None  # sent last: if my successor died, it may have died too
+        self.dead = _NOBODY  # the suspected, each with the highest epoch known at that time
+        self.runs = 0
+        self._successor: MemberId | None = None
+        self._version = -1
+
+    # Calling an election
+
+    def start(self, ctx: Context) -> None:
+        self.recall(ctx)
+        if ctx.incarnation > 1:  # back from a crash, perhaps before anybody noticed
+            self.initiate(ctx, self.term + 1)
+
+    def call(self, ctx: Context) -> None:
+        self.initiate(ctx, self.term + 1)
+
+    def initiate(self, ctx: Context, epoch: int) -> None:
+        """Start run (epoch, me), unless a higher one is already about."""
+        run = (epoch, ctx.me.id)
+        if self.cache >= run:
+            return
+        if self.runs >= self.config.max_runs:
+            self.give_up(ctx, f"no lasting result after {self.runs} runs")
+            return
+        self.runs += 1
+        self.enter(run)
+        self.disown(ctx, ELECTING)
+        # Back, and without a result since: others may be epochs ahead.
+        self.stand(ctx, returned=ctx.incarnation > 1 and self.elected_run == (0, 0))
+
+    def begin_again(self, ctx: Context) -> None:
+        """Start a run above all that I have heard of."""
+        self.initiate(ctx, max(self.cache[0], self.term) + 1)
+
+    def enter(self, run: Run) -> None:
+        """A higher run replaces what was going on."""
+        self.cache = run
+        self.pending = None
+        self.relayed = None
+
+    def stand(self, ctx: Context, returned: bool) -> None:
+        """Put oneself forward."""
+        self.pending = ctx.me.id
+        self.pass_on(ctx, ElectionMsg(self.cache, ctx.me, returned))
+
+    def pass_on(self, ctx: Context, message: Message) -> None:
+        """To the next live member clockwise; where nobody else is left, I have won."""
+        if self.relayed is None:  # I am in this run from now on, and want to hear its result
+            wait = self.config.T
+            ctx.set_timer(RESULT, 4 * len(ctx.view) * self.config.delta if wait is None else wait)
+        if self._version != ctx.view.version:
+            self._version = ctx.view.version
+            self._successor = ctx.view.successor(ctx.me.id, self.dead)
+        self.relayed = message
+        if self._successor is not None:
+            ctx.send(self._successor, message)
+        elif self.leader != ctx.me.id:
+            self.come_home(ctx)
+
+    # Messages going round
+
+    @upon(ElectionMsg)
+    def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
+        if sender in self.dead:
+            self.on_alive(ctx, sender)
+        if message.run != self.cache:
+            if message.run < self.cache:
+                if message.returned:  # nobody would tell it: it has missed what went round
+                    self.begin_again(ctx)
+                return
+            self.enter(message.run)
+        elif self.elected_run == self.cache:
+            return  # a copy, or one that the result has overtaken
+        best = message.best
+        if best.id == ctx.me.id:
+            self.come_home(ctx)
+        elif self.is_dead(best.id, message.run):
+            self.begin_again(ctx)
+        elif self.choice.better(best, ctx.me):
+            if self.pending == best.id and not self.config.trusting:
+                return  # a copy, or its candidate is gone and it went round in vain: see T
+            self.pending = best.id
+            self.pass_on(ctx, message)
+        elif self.pending is None:
+            self.stand(ctx, message.returned)
+
+    def come_home(self, ctx: Context) -> None:
+        """My own name came back: I have beaten everybody."""
+        if self.elected_run != self.cache:
+            self.decide(ctx, ctx.me)
+            self.pass_on(ctx, ElectedMsg(self.cache, ctx.me))
+
+    @upon(ElectedMsg)
+    def on_elected(self, ctx: Context, sender: MemberId, message: ElectedMsg) -> None:
+        if sender in self.dead:
+            self.on_alive(ctx, sender)
+        if message.run < self.cache:
+            return
+        if message.run == self.elected_run and not self.choice.better(message.leader, self.winner):
+            return  # a copy; or two came home in a ring that was mended, and mine is the better
+        if message.run != self.cache:
+            self.enter(message.run)
+        dead = self.is_dead(message.leader.id, message.run)
+        if dead or self.choice.better(ctx.me, message.leader):
+            self.begin_again(ctx)  # the ring decided on the dead, or while I was away
+            return
+        self.decide(ctx, message.leader)
+        self.pass_on(ctx, message)
+
+    def decide(self, ctx: Context, leader: Candidate) -> None:
+        """The present run has a result."""
+        self.elected_run = self.cache
+        self.winner = leader
+        self.pending = None
+        self.runs = 0
+        self.elect(ctx, leader.id, self.cache[0])
+        self.remember(ctx)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if self.elected_run != self.cache:  # lost on its way, with somebody nobody missed
+            self.begin_again(ctx)
+
+    # Failures
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self.dead = {**self.dead, member: max(self.cache[0], self.term)}
+        self._version = -1
+        if member in (self.pending, self.leader):
+            self.begin_again(ctx)
+        elif member == self._successor and self.relayed is not None:
+            self.pass_on(ctx, self.relayed)  # it may have died with my message in hand
+
+    def is_dead(self, member: MemberId, run: Run) -> bool:
+        """Whether `member` stood in `run` and is gone since; a later run shows that it is back."""
+        return member in self.dead and run[0] <= self.dead[member]
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.dead = {other: epoch for other, epoch in self.dead.items() if other != member}
+        self._version = -1
+        if self.relayed is not None and ctx.view.successor(ctx.me.id, self.dead) == member:
+            self.pass_on(ctx, self.relayed)  # it has missed what went round
+
+    def state(self) -> str:
+        return f"leader={self.leader} term={self.term} run={self.cache} pending={self.pending}"

@@ -1,0 +1,492 @@
+"""Stable election: a new leader only when everybody agrees that the old one is dead.
+
+Model      Complete; members crash and may come back; an unreliable failure detector. Safety rests
+           on the answers, progress on delays that keep to delta and on a detector that is right.
+Idea       Three phases. PREPARE: is the leader dead? One NACK ends it with ABORT and no leader.
+           READY: all that agreed reserve the best of them. COMMIT: it is announced.
+Invariant  No leader is committed against the objection of a member that was asked.
+Cost       (n-2) + 4r messages with r live others, 5(n-2) if only the leader is dead; 5 delays.
+           An aborted attempt costs (n-2) + 2r.
+Guarantee  Advisory. It blocks rather than err, but the accused itself is not asked: if all others
+           are wrong about it, there are two leaders until one of them hears of the other.
+Paper      Park, known here from the overhead-aware election paper, section 2.
+
+What a member believes that its detector has not told it is a decision. With `belief=silent` (the
+default) silence gives consent: it objects only if it leads itself, if it follows another leader
+than the accused, or if the last word of its detector was that the accused lives. With
+`belief=told` it objects until its own detector suspects the leader, so that all must be told.
+A single wrong belief that the leader lives blocks the election: the proposer declares that there
+is no leader, and tries again when its detector tells it something new. Whoever learns of the crash
+last proposes last, so with a detector that is right in the end the election succeeds.
+
+Decided, too: a leader is never replaced while it lives, also not by a better member that comes
+back: that one asks, and is told by a NACK whom to follow. So the leader is the best of those alive
+when it was elected, not the best alive. Rounds are (epoch, proposer); of two rounds under way the
+higher goes on and the proposer of the lower takes part in it. Silence in the first phase means
+dead; in the second the round is aborted and begun again, without the silent one. A member that has
+agreed and hears no more for T2 takes the proposer for dead and proposes itself.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from hustings.core.choice import Candidate, Choice, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message, Role
+from hustings.core.outcome import ELECTING, Guarantee
+
+ANSWERS = "T1"
+PROPOSER = "T2"
+
+Round = tuple[int, MemberId]  # epoch, proposer; the epoch of a committed round is the term
+
+
+class PrepareMsg(Message, frozen=True, tag="PREPARE"):
+    """Is this leader, committed in that round, dead? None: I know of no leader."""
+
+    role: ClassVar[Role] = Role.ELECTION
+    round: Round
+    accused: MemberId | None
+    committed: Round
+
+
+class AckMsg(Message, frozen=True, tag="ACK"):
+    """I agree: that the leader is dead, or (ready) to the one proposed."""
+
+    role: ClassVar[Role] = Role.ANSWER
+    round: Round
+    ready: bool
+    me: Candidate
+
+
+class NackMsg(Message, frozen=True, tag="NACK"):
+    """I object: this one leads, or (None) a later round is or was under way."""
+
+    role: ClassVar[Role] = Role.ANSWER
+    round: Round
+    ready: bool
+    leader: MemberId | None
+    committed: Round
+    epoch: int
+
+
+class ReadyMsg(Message, frozen=True, tag="READY"):
+    """All agree; this one is proposed."""
+
+    role: ClassVar[Role] = Role.OTHER
+    round: Round
+    leader: MemberId
+
+
+class CommitMsg(Message, frozen=True, tag="COMMIT"):
+    """This one leads."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    round: Round
+    leader: MemberId
+
+
+class AbortMsg(Message, frozen=True, tag="ABORT"):
+    """Somebody objects: this one leads, or (None) I shall come again."""
+
+    role: ClassVar[Role] = Role.OTHER
+    round: Round
+    leader: MemberId | None
+    committed: Round
+
+
+class StableConfig(Config, frozen=True, kw_only=True):
+    """Timers, and what silence of one's own detector means."""
+
+    T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
+    T2: (
+        Annotated[float, Meta(gt=0, description="wait for the proposer; default 2 T1 + delta")]
+        | None
+    ) = None
+    belief: Annotated[
+        Literal["silent", "told"],
+        Meta(description="agree unless the leader is known to live, or only if told of its crash"),
+    ] = "silent"
+    max_runs: Annotated[
+        int, Meta(ge=1, description="runs in a row without a result before giving up")
+    ] = 16
+
+    @property
+    def answers(self) -> float:
+        return 2 * self.delta if self.T1 is None else self.T1
+
+    @property
+    def proposer(self) -> float:
+        return 2 * self.answers + self.delta if self.T2 is None else self.T2
+
+    def warnings(self) -> list[str]:
+        if self.answers < 2 * self.delta:
+            return [
+                f"T1 = {self.answers:g} is shorter than a round trip ({2 * self.delta:g}): "
+                "objections come too late to be heard; set T1 >= 2 delta"
+            ]
+        return []
+
+
+class Phase(Enum):
+    """A member's part in the round under way."""
+
+    IDLE = "idle"
+    ENGAGED = "engaged"  # it has agreed to somebody's round
+    PREPARE = "prepare"  # its own round: is the leader dead?
+    READY = "ready"  # its own round: is this one to lead?
+
+
+class Stable(Election):
+    """Park's election: prepare, ready, commit, each by all."""
+
+    __slots__ = (
+        "accused",
+        "agreed",
+        "charged",
+        "chosen",
+        "committed",
+        "config",
+        "dead",
+        "epoch",
+        "former",
+        "objections",
+        "phase",
+        "round",
+        "runs",
+        "vouched",
+        "waiting",
+        "wanting",
+    )
+
+    about = About(
+        name="stable",
+        family="bully",
+        paper="Park, in the overhead-aware election paper, section 2",
+        idea="three phases; a new leader only if all agree that the old one is dead",
+        model="complete, crash and recovery, unreliable failure detector, timeouts",
+        guarantee=Guarantee.ADVISORY,
+        cost="(n-2)+4r messages, r live others; 5 delays",
+        promises="one leader, the best alive when it was elected; blocks while one member believes "
+        "that the old leader lives",
+    )
+    assumptions = Assumptions()
+    Settings = StableConfig
+    messages = (PrepareMsg, AckMsg, NackMsg, ReadyMsg, CommitMsg, AbortMsg)
+    config: StableConfig
+
+    def __init__(self, config: StableConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.committed: Round = (0, 0)  # the round whose result I know ...
+        self.former: MemberId | None = None  # ... and its leader, whom I may suspect by now
+        self.epoch = 0  # the highest heard of
+        self.round: Round = (0, 0)  # the last one I took part in
+        self.phase = Phase.IDLE
+        self.accused: MemberId | None = None  # in that round
+        self.agreed: dict[MemberId, Candidate] = {}  # in my own round: all that have agreed
+        self.waiting: list[MemberId] = []  # in this phase: who has not answered
+        self.objections: dict[MemberId, NackMsg] = {}
+        self.chosen: MemberId | None = None
+        self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
+        self.charged: set[MemberId] = set()  # of these, whom I have accused in a round of mine
+        self.vouched: set[MemberId] = set()  # of whom my detector last said that they live
+        self.wanting = False  # whether I need a leader and have not got one
+        self.runs = 0
+
+    # Proposing
+
+    def start(self, ctx: Context) -> None:
+        if ctx.incarnation > 1:  # back from a crash: somebody will say who leads
+            epoch = ctx.stored.get("epoch")
+            if isinstance(epoch, int):
+                self.epoch = epoch
+            self.propose(ctx, None)
+
+    def call(self, ctx: Context) -> None:
+        if self.leader is None:  # else there is a leader, and as far as I know it lives
+            self.propose(ctx, self.former)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.former = leader
+        self.committed = self.round = (term, 0)
+        self.epoch = term
+
+    def propose(self, ctx: Context, accused: MemberId | None) -> None:
+        """Phase one of a round of my own, unless I take part in one already."""
+        if self.phase is not Phase.IDLE:
+            return
+        ctx.cancel_timer(PROPOSER)
+        if self.runs >= self.config.max_runs:
+            runs, self.runs = self.runs, 0
+            self.wanting = False
+            self.give_up(ctx, f"no result after {runs} runs")
+            return
+        self.runs += 1
+        self.wanting = True
+        self.next_round(ctx)
+        self.disown(ctx, ELECTING)
+        self.accused = accused
+        if accused is not None:
+            self.charged.add(accused)
+        self.agreed = {ctx.me.id: ctx.me}
+        asked = [member for member in ctx.view if member not in (ctx.me.id, accused)]
+        self.enter(ctx, Phase.PREPARE, asked, PrepareMsg(self.round, accused, self.committed))
+
+    def next_round(self, ctx: Context) -> None:
+        """A round that no other round is like, whatever crashes there are."""
+        self.epoch += 1
+        self.round = (self.epoch, ctx.me.id)
+        ctx.persist(epoch=self.epoch)
+
+    def enter(self, ctx: Context, phase: Phase, asked: list[MemberId], message: Message) -> None:
+        """Ask, and wait for all answers: the suspects', too, since a suspicion may be wrong."""
+        self.phase = phase
+        self.waiting = asked
+        self.objections = {}
+        for member in asked:
+            ctx.send(member, message)
+        if asked:
+            ctx.set_timer(ANSWERS, self.config.answers)
+        else:
+            self.close(ctx)
+
+    def close(self, ctx: Context) -> None:
+        """All have answered, or will not any more."""
+        if self.objections:
+            self.abort(ctx)
+        elif self.phase is Phase.PREPARE:
+            best = ctx.me
+            for other in self.agreed.values():
+                if self.choice.better(other, best):
+                    best = other
+            self.chosen = best.id
+            others = [member for member in self.agreed if member != ctx.me.id]
+            self.enter(ctx, Phase.READY, others, ReadyMsg(self.round, best.id))
+        elif self.waiting:
+            self.again(ctx)
+        else:
+            self.commit(ctx)
+
+    def commit(self, ctx: Context) -> None:
+        """Phase three."""
+        assert self.chosen is not None  # since the second phase
+        result = CommitMsg(self.round, self.chosen)
+        for member in self.agreed:
+            if member != ctx.me.id:
+                ctx.send(member, result)
+        self.follow(ctx, self.chosen, self.round)
+
+    def abort(self, ctx: Context) -> None:
+        """Somebody objects: follow the leader it names, or do without one."""
+        objector, last = max(self.objections.items(), key=lambda item: item[1].committed)
+        leader, committed = last.leader, last.committed
+        if committed < self.committed or any(n.leader is None for n in self.objections.values()):
+            leader = None  # somebody is behind, or another round will soon give a result
+        if leader == ctx.me.id:
+            self.resume(ctx)
+            return
+        self.dismiss(ctx, leader, committed)
+        if leader is None:
+            ctx.set_timer(PROPOSER, self.config.proposer)
+        elif leader in self.dead:
+            self.block(ctx, f"member {objector} believes that {leader} leads")
+        else:
+            self.follow(ctx, leader, committed)
+
+    def resume(self, ctx: Context) -> None:
+        """I came back before anybody else was elected: lead on, in a new term."""
+        self.next_round(ctx)
+        word = CommitMsg(self.round, ctx.me.id)
+        for member in ctx.view:
+            if member != ctx.me.id:
+                ctx.send(member, word)
+        self.follow(ctx, ctx.me.id, self.round)
+
+    def again(self, ctx: Context) -> None:
+        """Somebody that had agreed is gone, or somebody came back: ask anew."""
+        self.dismiss(ctx, None, self.committed)
+        self.propose(ctx, self.accused)
+
+    def dismiss(self, ctx: Context, leader: MemberId | None, committed: Round) -> None:
+        """My round is over without a result of its own."""
+        self.phase = Phase.IDLE
+        ctx.cancel_timer(ANSWERS)
+        word = AbortMsg(self.round, leader, committed)
+        for member in {**self.agreed, **self.objections}:
+            if member != ctx.me.id:
+                ctx.send(member, word)
+
+    def block(self, ctx: Context, reason: str) -> None:
+        """No leader, until the detector says something new."""
+        self.runs = 0
+        self.wanting = True
+        self.disown(ctx, reason)
+
+    def follow(self, ctx: Context, leader: MemberId, committed: Round) -> None:
+        """The outcome of a round, mine or not."""
+        self.phase = Phase.IDLE
+        ctx.cancel_timer(ANSWERS)
+        ctx.cancel_timer(PROPOSER)
+        self.runs = 0
+        self.wanting = False
+        self.committed = committed
+        self.round = max(self.round, committed)
+        self.epoch = max(self.epoch, committed[0])
+        self.former = leader
+        ctx.persist(epoch=self.epoch)
+        self.elect(ctx, leader, committed[0])
+        if leader in self.charged:  # the group knows of my suspicion, and does not share it
+            self.dead.discard(leader)
+            self.charged.discard(leader)
+        elif leader in self.dead:  # perhaps it died since
+            self.propose(ctx, leader)
+
+    # Answers to my round
+
+    @upon(AckMsg)
+    def on_ack(self, ctx: Context, sender: MemberId, message: AckMsg) -> None:
+        if self.is_answer(message.round, message.ready):
+            if self.phase is Phase.PREPARE:
+                self.agreed[sender] = message.me
+                self.dead.discard(sender)  # it answered, so it lives
+            self.answered(ctx, sender)
+        elif self.phase is Phase.IDLE and message.round[1] == ctx.me.id:  # it shall not wait
+            ctx.send(sender, AbortMsg(message.round, self.leader, self.committed))
+
+    @upon(NackMsg)
+    def on_nack(self, ctx: Context, sender: MemberId, message: NackMsg) -> None:
+        self.epoch = max(self.epoch, message.epoch)
+        if self.is_answer(message.round, message.ready):
+            self.objections[sender] = message
+            self.answered(ctx, sender)
+
+    def is_answer(self, number: Round, ready: bool) -> bool:
+        return number == self.round and self.phase is (Phase.READY if ready else Phase.PREPARE)
+
+    def answered(self, ctx: Context, member: MemberId) -> None:
+        if member in self.waiting:
+            self.waiting.remove(member)
+            if not self.waiting:
+                self.close(ctx)
+
+    # Somebody else's round
+
+    @upon(PrepareMsg)
+    def on_prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> None:
+        self.epoch = max(self.epoch, message.round[0])
+        if message.round == self.round:
+            return  # a copy
+        if self.objects(ctx, message.accused, message.committed):
+            self.object(ctx, sender, message.round, False, self.leader)
+        elif message.round < self.round:
+            self.object(ctx, sender, message.round, False, None)
+        else:
+            ctx.cancel_timer(ANSWERS)
+            self.phase = Phase.ENGAGED
+            self.round = message.round
+            self.accused = message.accused
+            ctx.set_timer(PROPOSER, self.config.proposer)
+            ctx.send(sender, AckMsg(message.round, False, ctx.me))
+
+    def objects(self, ctx: Context, accused: MemberId | None, committed: Round) -> bool:
+        """Whether I believe that there is a leader, and alive."""
+        consented = self.phase is Phase.ENGAGED and self.leader == self.accused
+        if self.leader is None or consented or committed > self.committed:
+            return False
+        if self.leader == accused != ctx.me.id and committed == self.committed:
+            return self.config.belief == "told" or self.leader in self.vouched
+        return True
+
+    def object(
+        self, ctx: Context, to: MemberId, number: Round, ready: bool, leader: MemberId | None
+    ) -> None:
+        ctx.send(to, NackMsg(number, ready, leader, self.committed, self.epoch))
+
+    @upon(ReadyMsg)
+    def on_ready(self, ctx: Context, sender: MemberId, message: ReadyMsg) -> None:
+        if self.phase is Phase.ENGAGED and message.round == self.round:
+            ctx.send(sender, AckMsg(message.round, True, ctx.me))
+        else:
+            leader = self.leader if self.phase is Phase.IDLE else None
+            self.object(ctx, sender, message.round, True, leader)
+
+    @upon(CommitMsg)
+    def on_commit(self, ctx: Context, sender: MemberId, message: CommitMsg) -> None:
+        if message.round > self.committed:
+            if self.phase in (Phase.PREPARE, Phase.READY):
+                self.dismiss(ctx, message.leader, message.round)
+            self.follow(ctx, message.leader, message.round)
+
+    @upon(AbortMsg)
+    def on_abort(self, ctx: Context, sender: MemberId, message: AbortMsg) -> None:
+        if self.phase is not Phase.ENGAGED or message.round != self.round:
+            return
+        if message.leader is None:  # the proposer will come again, or die
+            ctx.set_timer(PROPOSER, self.config.proposer)
+            return
+        self.phase = Phase.IDLE
+        ctx.cancel_timer(PROPOSER)
+        if message.leader == ctx.me.id != self.leader:
+            self.resume(ctx)
+        elif message.leader not in self.dead and message.committed >= self.committed:
+            self.follow(ctx, message.leader, message.committed)
+        elif self.leader is None:
+            self.block(ctx, f"somebody believes that {message.leader} leads")
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        proposing = self.phase in (Phase.PREPARE, Phase.READY)
+        if proposing and key == ANSWERS:
+            self.close(ctx)
+        elif not proposing and key == PROPOSER:  # it fell silent, or it is time to come again
+            self.phase = Phase.IDLE
+            self.propose(ctx, self.accused)
+
+    # Failures
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == ctx.me.id:
+            return
+        self.dead.add(member)
+        self.charged.discard(member)
+        self.vouched.discard(member)
+        if member == self.leader:
+            self.leader = None
+            self.propose(ctx, member)
+        elif self.phase is Phase.PREPARE:
+            self.agreed.pop(member, None)
+        elif self.phase is Phase.READY:
+            if member in self.agreed:
+                self.again(ctx)
+        elif self.phase is Phase.ENGAGED:
+            if member == self.round[1]:
+                self.phase = Phase.IDLE
+                self.propose(ctx, self.accused)
+        elif self.wanting and self.leader is None:
+            self.propose(ctx, self.former)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        if member == ctx.me.id:
+            return
+        self.dead.discard(member)
+        self.charged.discard(member)
+        self.vouched.add(member)
+        if member == self.former and self.leader is None:
+            # Perhaps it leads on, perhaps it came back and knows of nothing: ask it with the rest.
+            if self.phase is Phase.IDLE:
+                self.propose(ctx, None)
+            elif self.phase is not Phase.ENGAGED and self.accused == member:
+                self.accused = None
+                self.again(ctx)
+        elif self.leader is not None and ctx.me.id in (self.leader, self.committed[1]):
+            if member in ctx.view:  # it may have missed the result
+                ctx.send(member, CommitMsg(self.committed, self.leader))
+
+    def state(self) -> str:
+        return f"leader={self.leader} term={self.term} round={self.round} phase={self.phase.value}"
