@@ -1,0 +1,1 @@
+"""What elections stand on: failure detectors. Pure as the elections themselves."""

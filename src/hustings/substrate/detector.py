@@ -1,0 +1,221 @@
+"""The failure detector of one member: sends heartbeats, watches others, and reports.
+
+It is ordinary member's code: everything it sees or does goes through the context of the call. Which
+silence counts as a crash is its monitor's affair, who beats to whom its pattern's.
+
+Four decisions beside the lecture:
+- A copy of a heartbeat, or one overtaken by a newer, says nothing new and restarts no timer.
+- A member that crashes and is back before its timer has run out is not reported, though its
+  incarnation gives it away: it is alive, and to say otherwise might crown another beside it. That
+  it has forgotten everything is its election's affair, which starts anew with it.
+- A watched member that disappears from the view is reported as suspected, once, and forgotten.
+- Whatever a suspect sends takes the suspicion back, also when it is no heartbeat; but only
+  heartbeats move the timer of a member that is not suspected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.substrate.patterns import IDLE, PATTERNS
+
+BEAT = "beat"
+SILENCE = "detector"
+
+_BEAT_TIMER: TimerKey = (BEAT, 0)
+_WATCH = WatchMsg()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a detector tells its election: a suspicion, or that one was wrong."""
+
+    member: MemberId
+    suspected: bool
+
+
+_NOTHING: Sequence[Report] = ()
+
+
+class Detector:
+    """One member's detector; all its tables are bounded by the view."""
+
+    __slots__ = (
+        "_askers",
+        "_beating",
+        "_latest",
+        "_leader",
+        "_number",
+        "_pattern",
+        "_version",
+        "asks",
+        "config",
+        "duties",
+        "monitor",
+        "suspects",
+    )
+
+    def __init__(self, config: HeartbeatConfig) -> None:
+        self.config = config
+        self.monitor = config.monitor()
+        self.duties = IDLE
+        self.asks: tuple[MemberId, ...] = ()  # who would not beat to this member unasked
+        self.suspects: set[MemberId] = set()  # only asked, never walked through
+        self._pattern = PATTERNS[config.pattern]
+        self._leader: MemberId | None = None
+        self._version = -1  # of the view that the duties were made for
+        self._number = 0  # heartbeats sent so far
+        self._beating = False
+        self._latest: dict[MemberId, tuple[int, int]] = {}  # incarnation and number last heard
+        self._askers: dict[MemberId, float] = {}  # who asked for heartbeats, and when last
+
+    @staticmethod
+    def owns(key: TimerKey) -> bool:
+        """Whether a timer is a detector's."""
+        return isinstance(key, tuple) and key[0] in (BEAT, SILENCE)
+
+    # What its member calls
+
+    def follow(self, ctx: Context, leader: MemberId | None) -> Sequence[Report]:
+        """Adapt to the present leader and view; the first call starts the detector."""
+        if leader == self._leader and ctx.view.version == self._version:
+            return _NOTHING
+        self._leader = leader
+        gone: Sequence[Report] = _NOTHING
+        if ctx.view.version != self._version:
+            self._version = ctx.view.version
+            gone = self._forget_departed(ctx)
+        self._arrange(ctx)
+        return gone
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
+        """The period has passed, or somebody's silence has lasted too long."""
+        if key == _BEAT_TIMER:
+            self._beat(ctx)
+            return _NOTHING
+        member = key[1]
+        if not isinstance(member, int) or member in self.suspects:
+            return _NOTHING
+        if member not in self.monitor.deadlines:
+            return _NOTHING
+        self.suspects.add(member)
+        self._arrange(ctx)
+        return (Report(member, True),)
+
+    def on_heartbeat(
+        self, ctx: Context, sender: MemberId, message: HeartbeatMsg
+    ) -> Sequence[Report]:
+        """A sign of life, if it is newer than the last one."""
+        stamp = (message.incarnation, message.number)
+        latest = self._latest.get(sender)
+        if sender not in ctx.view or (latest is not None and stamp <= latest):
+            return _NOTHING
+        self._latest[sender] = stamp
+        if latest is not None and stamp[0] > latest[0]:
+            self.monitor.reborn(sender)
+        reports = self.sign_of_life(ctx, sender)
+        if sender in self.monitor.deadlines:
+            ctx.set_timer((SILENCE, sender), self.monitor.heard(sender, ctx.now()))
+        return reports
+
+    def on_watch(self, ctx: Context, sender: MemberId) -> Sequence[Report]:
+        """Somebody wants heartbeats whom the pattern would not give any."""
+        if sender not in ctx.view:
+            return _NOTHING
+        reports = self.sign_of_life(ctx, sender)
+        self._askers[sender] = ctx.now()
+        if not self._beating:
+            self._beat(ctx)
+        return reports
+
+    def sign_of_life(self, ctx: Context, member: MemberId) -> Sequence[Report]:
+        """Something came from `member`, or somebody vouches for it."""
+        if member not in self.suspects:
+            return _NOTHING
+        self.suspects.discard(member)
+        if member in self.monitor.deadlines:
+            self._expect(ctx, member, self.config.first)
+        self._arrange(ctx)
+        return (Report(member, False),)
+
+    def believe(self, ctx: Context, member: MemberId) -> None:
+        """Somebody else suspects `member`, and this detector goes along until it hears of it."""
+        if member in ctx.view and member != ctx.me.id and member not in self.suspects:
+            self.suspects.add(member)
+            ctx.cancel_timer((SILENCE, member))
+            self._arrange(ctx)
+
+    def stop(self, ctx: Context) -> None:
+        """The member departs: no more heartbeats, no more suspicions."""
+        ctx.cancel_timer(_BEAT_TIMER)
+        for member in self.monitor.deadlines:
+            ctx.cancel_timer((SILENCE, member))
+
+    # How it works
+
+    def _arrange(self, ctx: Context) -> None:
+        """New duties: stop watching some, begin to watch others, ask those who must be asked."""
+        self.duties = duties = self._pattern(ctx.view, ctx.me.id, self._leader, self.suspects)
+        watched, unasked = dict.fromkeys(duties.watches), dict.fromkeys(duties.hears)
+        asked = dict.fromkeys(self.asks)
+        self.asks = tuple(
+            member
+            for member in ctx.view.ids
+            if (member in watched or member in self.suspects) and member not in unasked
+        )
+        if self._beating:  # else the first beat, below, asks them
+            for member in self.asks:
+                if member not in asked:
+                    ctx.send(member, _WATCH)
+        deadlines = self.monitor.deadlines
+        # Who has left the view is still to be reported, by `follow`.
+        for member in [m for m in deadlines if m not in watched and m in ctx.view]:
+            self.monitor.forget(member)
+            ctx.cancel_timer((SILENCE, member))
+        for member in duties.watches:
+            if member not in deadlines:
+                # A question needs up to D before the first heartbeat can be due.
+                extra = 0.0 if member in unasked else self.config.margin
+                self._expect(ctx, member, self.config.first + extra)
+        if not self._beating:
+            self._beat(ctx)
+
+    def _expect(self, ctx: Context, member: MemberId, wait: float) -> None:
+        self.monitor.watch(member, ctx.now(), wait)
+        ctx.set_timer((SILENCE, member), wait)
+
+    def _beat(self, ctx: Context) -> None:
+        """One period: heartbeats to all who should have one; with nobody to beat to, rest."""
+        duties = self.duties
+        patience = ctx.now() - self.config.timeout
+        self._askers = {asker: at for asker, at in self._askers.items() if at >= patience}
+        self._beating = bool(duties.beats or self.asks or self._askers)
+        if not self._beating:
+            return
+        self._number += 1
+        heartbeat = HeartbeatMsg(ctx.incarnation, self._number)
+        for member in duties.beats:
+            ctx.send(member, heartbeat)
+        for member in self._askers:
+            if member not in duties.beats:
+                ctx.send(member, heartbeat)
+        for member in self.asks:
+            ctx.send(member, _WATCH)
+        # Eager: a heartbeat that is due now leaves before anything of this instant arrives.
+        ctx.set_timer(_BEAT_TIMER, self.config.period, eager=True)
+
+    def _forget_departed(self, ctx: Context) -> Sequence[Report]:
+        view, suspects = ctx.view, self.suspects
+        departed = [member for member in self.monitor.deadlines if member not in view]
+        reports = [Report(member, True) for member in departed if member not in suspects]
+        for member in departed:
+            self.monitor.forget(member)
+            ctx.cancel_timer((SILENCE, member))
+        self.suspects = {member for member in view.ids if member in suspects}
+        self._latest = {member: at for member, at in self._latest.items() if member in view}
+        self._askers = {member: at for member, at in self._askers.items() if member in view}
+        return reports

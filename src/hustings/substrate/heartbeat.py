@@ -1,0 +1,169 @@
+"""Heartbeats: silence for longer than T + D is taken for a crash.
+
+    p  HB ----- T ----- HB --x             x: p crashes
+        `--,             `--,
+    q       *                *------- T + D -------! suspects p
+
+Model      Synchronous for the promise: D bounds the one-way delay and no heartbeat is lost.
+Idea       p sends a heartbeat every T. q restarts a timer of T + D at each one it receives, and
+           suspects p when the timer has run out; an arrival of that very instant is in time.
+Promise    In the model complete (every crash is noticed) and accurate (nobody live is suspected);
+           from crash to suspicion it takes more than D and at most T + 2D. Outside the model both
+           fail: a late heartbeat is a false alarm, one still under way at a crash hides it longer.
+Cost       By the pattern, see `patterns`.
+Paper      Elections lecture, "How to Detect Failure?"
+
+The slide gives the timer, not the latency. It is shortest when p dies just before a heartbeat was
+due and the last one came at once, longest when p dies right after one that needs all of D.
+
+This file is the pure part, with time as an argument and no timer inside; `detector` runs it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from hustings.core.choice import MemberId
+from hustings.core.config import Config
+from hustings.core.messages import Message, Role
+
+
+class HeartbeatMsg(Message, frozen=True, tag="HEARTBEAT"):
+    """I am alive; the numbers tell a new one from a copy, and a restart from a pause."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    incarnation: int
+    number: int
+
+
+class WatchMsg(Message, frozen=True, tag="WATCH"):
+    """I watch you: send me heartbeats too, as long as I keep asking."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+
+
+class Monitor(ABC):
+    """Whom one member watches, and until when each may be silent."""
+
+    __slots__ = ("deadlines",)
+
+    def __init__(self) -> None:
+        self.deadlines: dict[MemberId, float] = {}
+
+    @abstractmethod
+    def patience(self, member: MemberId, now: float) -> float:
+        """How long `member`, heard now, may be silent before it is suspected."""
+
+    def watch(self, member: MemberId, now: float, wait: float) -> None:
+        """From now on; not having been heard yet, it has `wait` to make itself heard."""
+        self.deadlines[member] = now + wait
+
+    def heard(self, member: MemberId, now: float) -> float:
+        """A new heartbeat arrived; how long the next one may take."""
+        wait = self.patience(member, now)
+        self.deadlines[member] = now + wait
+        return wait
+
+    def reborn(self, member: MemberId) -> None:
+        """It came back from a crash: what was learnt of it before is void."""
+
+    def forget(self, member: MemberId) -> None:
+        """No longer watched; one that was not is fine."""
+        self.deadlines.pop(member, None)
+
+    def overdue(self, now: float) -> list[MemberId]:
+        """Whose time is up: strictly, since an arrival of this very instant is in time."""
+        return [member for member, deadline in self.deadlines.items() if now > deadline]
+
+
+class HeartbeatMonitor(Monitor):
+    """The lecture's rule: the same patience with everybody.
+
+    >>> monitor = HeartbeatMonitor(timeout=1.25)
+    >>> monitor.heard(7, now=10.0)
+    1.25
+    >>> monitor.overdue(now=11.25), monitor.overdue(now=11.26)
+    ([], [7])
+    """
+
+    __slots__ = ("timeout",)
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__()
+        self.timeout = timeout
+
+    def patience(self, member: MemberId, now: float) -> float:
+        return self.timeout
+
+
+class HeartbeatConfig(Config, frozen=True, kw_only=True):
+    """A detector's settings; what is not given is a multiple of delta, as in the lecture."""
+
+    T: (
+        Annotated[float, Meta(gt=0, description="period of the heartbeats; default 4 delta")] | None
+    ) = None
+    D: (
+        Annotated[float, Meta(ge=0, description="delay allowed for a heartbeat; default delta")]
+        | None
+    ) = None
+    grace: (
+        Annotated[
+            float, Meta(gt=0, description="wait for a member's first heartbeat; default T + D")
+        ]
+        | None
+    ) = None
+    pattern: Annotated[
+        Literal["all-to-all", "ring", "leader-to-all", "to-leader"],
+        Meta(description="who beats to whom and who watches whom"),
+    ] = "all-to-all"
+
+    @property
+    def period(self) -> float:
+        return 4 * self.delta if self.T is None else self.T
+
+    @property
+    def margin(self) -> float:
+        return self.delta if self.D is None else self.D
+
+    @property
+    def timeout(self) -> float:
+        return self.period + self.margin
+
+    @property
+    def first(self) -> float:
+        return self.timeout if self.grace is None else self.grace
+
+    def monitor(self) -> Monitor:
+        """A fresh monitor for one member's detector."""
+        return HeartbeatMonitor(self.timeout)
+
+    def broken_rules(self) -> list[str]:
+        times = {"T": self.period, "D": self.margin, "grace": self.first}
+        return [
+            f"{name} must be finite, or no crash is ever noticed"
+            for name, value in times.items()
+            if value == math.inf
+        ]
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.margin < self.delta:
+            found.append(
+                f"D = {self.margin:g} is shorter than the delay bound ({self.delta:g}): a "
+                "heartbeat may come after its timer and a live member be suspected; set D >= delta"
+            )
+        if self.first < self.timeout:
+            found.append(
+                f"grace = {self.first:g} is shorter than T + D ({self.timeout:g}): a member may be "
+                "suspected before its first heartbeat was due; set grace >= T + D"
+            )
+        if self.pattern == "to-leader":
+            found.append(
+                "pattern to-leader leaves the leader unwatched: its crash starts no election; "
+                "use leader-to-all to notice it"
+            )
+        return found

@@ -1,0 +1,139 @@
+"""An election with its own failure detector, as one election: worlds need not know.
+
+Messages and timers go to the part they belong to; what the detector finds out reaches the election
+as `on_suspect` and `on_alive`; the election's leader reaches the detector, whose pattern may depend
+on it. A detector's timer keys are ("beat", ...) and ("detector", ...): no election may use these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, Handler
+from hustings.core.errors import ProtocolBug
+from hustings.core.messages import Message, kind_of
+from hustings.substrate.detector import Detector, Report
+from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+
+
+class Monitored(Election):
+    """`inner` and `detector` under one roof.
+
+    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
+    the class's.
+    """
+
+    def __init__(self, inner: Election, detector: Detector) -> None:
+        # The base would set leader and term, which are the inner election's.
+        self.config = inner.config
+        self.choice = inner.choice
+        self.inner = inner
+        self.detector = detector
+        self.handlers = _table(tuple(inner.handlers))
+
+    @property
+    def leader(self) -> MemberId | None:
+        """The inner election's leader, also in the middle of a handler."""
+        return self.inner.leader
+
+    @leader.setter
+    def leader(self, leader: MemberId | None) -> None:
+        self.inner.leader = leader
+
+    @property
+    def term(self) -> int:
+        """The inner election's term."""
+        return self.inner.term
+
+    @term.setter
+    def term(self, term: int) -> None:
+        self.inner.term = term
+
+    # What a world calls
+
+    def start(self, ctx: Context) -> None:
+        self._settle(ctx)
+        self.inner.start(ctx)
+        self._settle(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self.inner.call(ctx)
+        self._settle(ctx)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if Detector.owns(key):
+            self._settle(ctx, self.detector.on_timer(ctx, key))
+            return
+        self.inner.on_timer(ctx, key)
+        self._settle(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self.detector.believe(ctx, member)
+        self.inner.on_suspect(ctx, member)
+        self._settle(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.detector.sign_of_life(ctx, member)
+        self.inner.on_alive(ctx, member)
+        self._settle(ctx)
+
+    def leave(self, ctx: Context) -> None:
+        self.inner.leave(ctx)
+        self.detector.stop(ctx)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        self.inner.assume_leader(ctx, leader, term)
+        self._settle(ctx)
+
+    def state(self) -> str:
+        return f"{self.inner.state()} suspects={sorted(self.detector.suspects)}"
+
+    # Routing
+
+    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        if sender in self.detector.suspects:
+            self._settle(ctx, self.detector.sign_of_life(ctx, sender))
+        self.inner.handlers[type(message)](self.inner, ctx, sender, message)
+        self._settle(ctx)
+
+    def _on_heartbeat(self, ctx: Context, sender: MemberId, message: HeartbeatMsg) -> None:
+        self._settle(ctx, self.detector.on_heartbeat(ctx, sender, message))
+
+    def _on_watch(self, ctx: Context, sender: MemberId, message: WatchMsg) -> None:
+        self._settle(ctx, self.detector.on_watch(ctx, sender))
+
+    def _settle(self, ctx: Context, reports: Sequence[Report] = ()) -> None:
+        """Tell the election what was found out, and the detector whom it follows now.
+
+        Ends: only members that left the view bring further reports, each of them once.
+        """
+        inner, detector = self.inner, self.detector
+        while True:
+            for report in reports:
+                if report.suspected:
+                    inner.on_suspect(ctx, report.member)
+                else:
+                    inner.on_alive(ctx, report.member)
+            reports = detector.follow(ctx, inner.leader)
+            if not reports:
+                return
+
+
+@lru_cache(maxsize=256)
+def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
+    """Who handles what beside an election of these kinds; members of one kind share one table."""
+    own: dict[type[Message], Handler] = {
+        HeartbeatMsg: Monitored._on_heartbeat,
+        WatchMsg: Monitored._on_watch,
+    }
+    if clash := [kind_of(kind) for kind in own if kind in kinds]:
+        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a detector already")
+    return {**dict.fromkeys(kinds, Monitored._on_inner), **own}
+
+
+def monitored(elect: Callable[[], Election], config: HeartbeatConfig) -> Callable[[], Monitored]:
+    """What makes elections, each with a detector of its own, from what makes them without."""
+    return lambda: Monitored(elect(), Detector(config))
