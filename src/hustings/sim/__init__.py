@@ -1,0 +1,1 @@
+"""The deterministic world: one seed, one run, whatever the machine. It names no protocol."""

@@ -1,0 +1,168 @@
+"""Checkers: they stand outside the protocols, see everything, and judge a finished run.
+
+A verdict has three values. `VIOLATED` means that a counterexample was seen. `HOLDS` means that the
+run came to its end and none was. `UNDECIDED` means that the run was cut off, or that the property
+asks for something that did not come about.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
+from hustings.sim.member import SimContext
+from hustings.sim.world import Ended, World
+
+
+class Verdict(Enum):
+    """What a checker says."""
+
+    HOLDS = "holds"
+    UNDECIDED = "undecided"
+    VIOLATED = "violated"
+
+
+class Checker(ABC):
+    """One property of elections."""
+
+    name: str
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """A member declared something; most properties look only at the end."""
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """A member came or went."""
+
+    @abstractmethod
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        """The verdict on a run and the reason in a sentence."""
+
+
+def beliefs(world: World) -> dict[MemberId, MemberId | None]:
+    """Whom each live member takes for the leader."""
+    return {
+        member.id: member.outcome.leader if isinstance(member.outcome, Elected) else None
+        for member in world.live()
+    }
+
+
+def agreed_leader(world: World) -> MemberId | None:
+    """The leader all live members agree on, if they do."""
+    leaders = list(beliefs(world).values())
+    if leaders and all(leader == leaders[0] for leader in leaders):
+        return leaders[0]
+    return None
+
+
+class Uniqueness(Checker):
+    """In the end at most one live member leads."""
+
+    name = "uniqueness"
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        leading = [member for member, leader in beliefs(world).items() if leader == member]
+        if len(leading) > 1:
+            return _final(ended, f"members {_list(leading)} all lead in the end")
+        return Verdict.HOLDS, "at most one live member leads"
+
+
+class Terms(Checker):
+    """No term is ever claimed by two members.
+
+    An advisory protocol cannot promise it: a leader that returns and resumes without asking anybody
+    may take the number that its successor took.
+    """
+
+    name = "terms"
+
+    def __init__(self) -> None:
+        self._claims: dict[int, MemberId] = {}
+        self._clash = ""
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        if isinstance(outcome, Elected) and outcome.leader == member.id:
+            first = self._claims.setdefault(outcome.term, member.id)
+            if first != member.id and not self._clash:
+                self._clash = (
+                    f"members {first} and {member.id} both claim term {outcome.term} "
+                    f"(the second at {world.now:g})"
+                )
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        if self._clash:
+            return Verdict.VIOLATED, self._clash
+        return Verdict.HOLDS, "no two members claimed one term"
+
+
+class Agreement(Checker):
+    """In the end no two live members hold different leaders."""
+
+    name = "agreement"
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        held = beliefs(world)
+        leaders = sorted({leader for leader in held.values() if leader is not None})
+        if len(leaders) > 1:
+            return _final(ended, f"leaders {_list(leaders)} are held at once")
+        without = [member for member, leader in held.items() if leader is None]
+        if without:
+            return Verdict.UNDECIDED, f"members {_list(without)} hold no leader"
+        return Verdict.HOLDS, "all live members hold one leader"
+
+
+class Validity(Checker):
+    """In the end every leader held is alive and the best of the living."""
+
+    name = "validity"
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        live = world.live()
+        if not live:
+            return Verdict.UNDECIDED, "nobody is alive"
+        best = max(live, key=lambda member: self._choice.key(member.me)).id
+        for member, leader in beliefs(world).items():
+            if leader is not None and leader != best:
+                state = "not the best alive" if world.members[leader].up else "dead"
+                return _final(ended, f"member {member} holds {leader}, which is {state}")
+        return Verdict.HOLDS, f"nobody holds any other than {best}, the best alive"
+
+
+class Termination(Checker):
+    """The run comes to its end with every live member having decided."""
+
+    name = "termination"
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        if ended in (Ended.UNTIL, Ended.MAX_EVENTS):
+            return Verdict.UNDECIDED, f"the run was cut off by its limit ({ended.value})"
+        live = world.live()
+        hung = [member.id for member in live if member.outcome in (None, NoLeader(ELECTING))]
+        if hung:
+            return Verdict.VIOLATED, f"members {_list(hung)} never decided and nothing is left"
+        without = [member for member in live if isinstance(member.outcome, GaveUp | NoLeader)]
+        if without:
+            reason = getattr(without[0].outcome, "reason", "")
+            ids = [member.id for member in without]
+            return Verdict.UNDECIDED, f"members {_list(ids)} ended without a leader: {reason}"
+        return Verdict.HOLDS, "every live member decided"
+
+
+def all_checkers(choice: Choice) -> list[Checker]:
+    """One of each, fresh for one run."""
+    return [Uniqueness(), Agreement(), Validity(choice), Termination(), Terms()]
+
+
+def _final(ended: Ended, reason: str) -> tuple[Verdict, str]:
+    """What stands at the end counts as a violation only if the run had come to its end."""
+    cut_off = ended in (Ended.UNTIL, Ended.MAX_EVENTS)
+    return (Verdict.UNDECIDED if cut_off else Verdict.VIOLATED), reason
+
+
+def _list(members: list[MemberId]) -> str:
+    shown = ", ".join(str(member) for member in members[:8])
+    return shown + (f" and {len(members) - 8} more" if len(members) > 8 else "")

@@ -1,0 +1,208 @@
+"""Faults and other happenings from outside, as values with a time.
+
+A scenario is a list of these; `schedule` puts them into a world.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.errors import BadInput
+from hustings.sim.member import Status
+from hustings.sim.trace import Linked
+from hustings.sim.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening(ABC):
+    """Something that happens to the group at an instant."""
+
+    at: float = 0.0
+
+    @abstractmethod
+    def happen(self, world: World) -> None:
+        """Make it happen now."""
+
+    def prepare(self, world: World) -> None:
+        """Check names, and leave the fast path where this needs it, before the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToMember(Happening):
+    member: MemberId
+
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash(_ToMember):
+    """Fail-stop; with `after_sends`, once it has made that many more single transmissions."""
+
+    after_sends: int | None = None
+
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+        if self.after_sends is not None:
+            if self.after_sends < 0:
+                raise BadInput(f"after_sends must be >= 0, not {self.after_sends}")
+            world.be_careful()
+
+    def happen(self, world: World) -> None:
+        ctx = world.member(self.member)
+        if self.after_sends:
+            ctx.fuse = self.after_sends
+        elif ctx.status in (Status.UP, Status.PAUSED):
+            world.change(ctx, Status.CRASHED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart(_ToMember):
+    """A member that is down comes back as a new incarnation, with what it had persisted."""
+
+    def happen(self, world: World) -> None:
+        ctx = world.member(self.member)
+        if ctx.status in (Status.CRASHED, Status.LEFT):
+            world.revive(ctx)
+            world.everybody_knows(ctx)
+            world.invoke(ctx, ctx.election.start)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(_ToMember):
+    """A member that was not in the group yet starts, and all full views learn of it."""
+
+    def happen(self, world: World) -> None:
+        world.everybody_knows(world.member(self.member))
+        world.start(self.member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave(_ToMember):
+    """A member departs in good order, and all views forget it."""
+
+    def happen(self, world: World) -> None:
+        ctx = world.member(self.member)
+        if ctx.up:
+            world.tell(ctx, "leave")
+            world.change(ctx, Status.LEFT)
+            world.everybody_forgets(ctx)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause(_ToMember):
+    """A member stands still: SIGSTOP, a long collection, a suspended machine."""
+
+    def happen(self, world: World) -> None:
+        world.pause(world.member(self.member))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume(_ToMember):
+    """A paused member goes on."""
+
+    def happen(self, world: World) -> None:
+        world.resume(world.member(self.member))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(_ToMember):
+    """A member is asked to call an election."""
+
+    def happen(self, world: World) -> None:
+        world.tell(world.member(self.member), "call")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect(_ToMember):
+    """A scripted detector makes a member suspect another, rightly or not."""
+
+    about: MemberId
+
+    def happen(self, world: World) -> None:
+        world.tell(world.member(self.member), "suspect", self.about)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alive(_ToMember):
+    """A scripted detector makes a member take a suspicion back."""
+
+    about: MemberId
+
+    def happen(self, world: World) -> None:
+        world.tell(world.member(self.member), "alive", self.about)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition(Happening):
+    """Members of different sides cannot reach each other; members on no side reach all."""
+
+    sides: tuple[tuple[MemberId, ...], ...]
+    name: str = "partition"
+
+    def prepare(self, world: World) -> None:
+        for side in self.sides:
+            for member in side:
+                world.member(member)
+        world.be_careful()
+
+    def happen(self, world: World) -> None:
+        world.cuts.partition(self.name, self.sides)
+        _note(world, "partition", self.name, self.sides)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneWay(Happening):
+    """What `senders` send does not reach `to`."""
+
+    senders: tuple[MemberId, ...]
+    to: tuple[MemberId, ...]
+    name: str = "one-way"
+
+    def prepare(self, world: World) -> None:
+        for member in (*self.senders, *self.to):
+            world.member(member)
+        world.be_careful()
+
+    def happen(self, world: World) -> None:
+        world.cuts.one_way(self.name, self.senders, self.to)
+        _note(world, "one-way", self.name, (self.senders, self.to))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heal(Happening):
+    """A named cut ends."""
+
+    name: str = "partition"
+
+    def happen(self, world: World) -> None:
+        world.cuts.heal(self.name)
+        _note(world, "heal", self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update(_ToMember):
+    """A member's attributes change, and every view sees it."""
+
+    candidate: Candidate
+
+    def happen(self, world: World) -> None:
+        ctx = world.member(self.member)
+        ctx.me = self.candidate
+        world.everybody_knows(ctx)
+
+
+def schedule(world: World, happenings: list[Happening]) -> None:
+    """Check all, then put all into the world: nothing starts if one of them is wrong."""
+    for happening in happenings:
+        happening.prepare(world)
+    for happening in happenings:
+        world.at(happening.at, partial(happening.happen, world))
+
+
+def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...], ...] = ()) -> None:
+    if world.tracer is not None:
+        world.tracer.add(Linked(world.now, what, name, sides))

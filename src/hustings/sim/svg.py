@@ -1,0 +1,406 @@
+"""The space-time diagram as a picture: SVG, time to the right, one line per member.
+
+Written by hand: valid XML, no script, no font and no link to anywhere, colours for light and dark
+pages. Every arrow and mark carries its own words as a tooltip, so the labels that find no room are
+not lost.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import hypot
+
+from hustings.sim.selection import Drawing, Options, cut
+from hustings.sim.spacetime import Arrow, Fate, Layout, Mark, Reign, Scale, Sort, lay_out
+from hustings.sim.svg_parts import KINDS, REIGNS, STYLE, Labels, escaped, num
+from hustings.sim.trace_read import Trace
+
+_STEP = 120.0  # pixels for one usual message delay, at least
+_WIDEST = 30_000.0  # pixels; a longer run is drawn smaller
+_NARROWEST = 720.0
+_TOP = 60.0
+_MARGIN = 24.0
+_LEGEND_LINE = 20.0
+
+_MANY = 200  # more arrows than this are drawn thinner
+_FAN = 3  # so many messages of one kind that leave or land together share a label
+_SHARES = {  # of an arrow, where its label may lie
+    "out": (0.3, 0.4, 0.2, 0.55),
+    "into": (0.7, 0.6, 0.8, 0.45),
+    "alone": (0.5, 0.35, 0.65, 0.22, 0.78),
+}
+
+_QUIET = (Sort.STARTED, Sort.FOLLOWS, Sort.NO_LEADER)  # too many to be labelled: see the legend
+_NAMES = {
+    Sort.TIMER: "timer",
+    Sort.TOLD: "told from outside",
+    Sort.LEADS: "declares itself leader",
+    Sort.FOLLOWS: "accepts a leader",
+    Sort.NO_LEADER: "declares no leader",
+    Sort.GAVE_UP: "gives up",
+    Sort.RESTARTED: "restarts",
+    Sort.CRASHED: "crashes",
+    Sort.PAUSED: "pauses",
+    Sort.RESUMED: "goes on",
+    Sort.LEFT: "leaves",
+}
+
+
+def draw_svg(trace: Trace, options: Options | None = None) -> Drawing:
+    """The space-time diagram of a trace as an SVG document."""
+    layout = lay_out(trace, options)
+    picture = _Picture(trace, layout)
+    return Drawing(picture.draw(), tuple(layout.left_out))
+
+
+class _Picture:
+    """One picture: where things are, and the parts drawn so far."""
+
+    def __init__(self, trace: Trace, layout: Layout) -> None:
+        self._trace = trace
+        self._layout = layout
+        self._scale = Scale(layout)
+        widest = max(len(str(member)) for member in layout.members)
+        self._left = _MARGIN + 7.0 * (widest + len("member ")) + 28
+        self._pitch = max(14.0, min(56.0, 800.0 / len(layout.members)))
+        # A high diagram needs a wide step, or its arrows fall too steeply to be told apart.
+        step = max(_STEP, 0.3 * self._pitch * len(layout.members))
+        self._step = min(step, _WIDEST / max(self._scale.length, 1.0))
+        self._first = _TOP + 14 * len(layout.left_out) + 52  # the first member's line
+        self._row = {
+            member: self._first + place * self._pitch for place, member in enumerate(layout.members)
+        }
+        self._foot = self._first + (len(layout.members) - 0.4) * self._pitch
+        self._right = self._left + self._scale.length * self._step
+        self._width = max(_NARROWEST, self._right + 110)
+        kinds = Counter(arrow.kind for arrow in layout.arrows)
+        self._kinds = {name: place for place, name in enumerate(kinds)}
+        reigns = dict.fromkeys((reign.leader, reign.term) for reign in self._in_order())
+        self._reigns = {reign: place for place, reign in enumerate(reigns)}
+        self._labels = Labels(self._width)
+        self._parts: list[str] = []
+        self._texts: list[str] = []  # labels lie above everything else
+
+    def _in_order(self) -> list[Reign]:
+        return sorted(self._layout.reigns, key=lambda reign: (reign.begin, reign.term))
+
+    def _x(self, t: float) -> float:
+        return self._left + self._scale.place(t) * self._step
+
+    def _inside(self, t: float) -> float:
+        """The place of an instant, or of the nearer end of the drawn part."""
+        return self._x(min(max(t, self._layout.begin), self._layout.end))
+
+    # The whole
+
+    def draw(self) -> str:
+        self._frame()
+        self._cuts()
+        self._axis()
+        for reign in self._in_order():
+            self._reign(reign)
+        self._lifelines()
+        for mark in self._layout.marks:
+            self._reserve(mark)
+        for arrow in self._layout.arrows:
+            self._arrow(arrow)
+        for mark in self._layout.marks:
+            self._mark(mark)
+        self._name_arrows()
+        self._parts += self._texts
+        height = self._legend()
+        header, layout = self._trace.header, self._layout
+        title = escaped(f"{cut(header.protocol)}: space-time diagram of one run")
+        about = escaped(
+            f"{len(layout.members)} members, t = {layout.begin:g} to {layout.end:g}, "
+            f"{len(layout.arrows)} arrows; time runs to the right."
+        )
+        size = f'width="{num(self._width)}" height="{num(height)}"'
+        return "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
+                f'viewBox="0 0 {num(self._width)} {num(height)}" role="img" '
+                'aria-labelledby="title about">',
+                f'<title id="title">{title}</title>',
+                f'<desc id="about">{about}</desc>',
+                f"<style>{STYLE}</style>",
+                '<rect class="page" width="100%" height="100%"/>',
+                *self._parts,
+                "</svg>",
+                "",
+            ]
+        )
+
+    def _frame(self) -> None:
+        header, footer = self._trace.header, self._trace.footer
+        scenario = header.settings.get("scenario")
+        title = f"{cut(header.protocol)}, {len(header.members):,} members"
+        if isinstance(scenario, str):
+            title += f", {cut(scenario)}"
+        self._text(_MARGIN, 32, title, "head")
+        sent = Counter(arrow.fate for arrow in self._layout.arrows)
+        told = (
+            f"seed {header.seed} \N{MIDDLE DOT} ended: {cut(footer.ended)} at t = {footer.t:g} "
+            f"\N{MIDDLE DOT} arrows: {sent[Fate.ARRIVED]:,} arrived, {sent[Fate.LOST]:,} lost "
+            f"\N{MIDDLE DOT} digest {cut(footer.digest)}"
+        )
+        self._text(_MARGIN, 50, told, "small")
+        for place, sentence in enumerate(self._layout.left_out):
+            self._text(_MARGIN, 66 + 14 * place, sentence, "small warn")
+
+    def _cuts(self) -> None:
+        top, bottom = self._first - 0.6 * self._pitch, self._foot
+        for place, one in enumerate(self._layout.cuts):
+            x0, x1 = self._inside(one.begin), self._inside(one.end)
+            box = f'x="{num(x0)}" y="{num(top)}" width="{num(max(x1 - x0, 1))}"'
+            self._parts.append(
+                f'<rect class="cut" {box} height="{num(bottom - top)}">'
+                f"<title>{escaped(one.text)}</title></rect>"
+            )
+            self._text(x0 + 4, bottom + 11 + 11 * (place % 2), one.text, "small cutname")
+
+    def _axis(self) -> None:
+        y = self._first - 0.6 * self._pitch - 6
+        line = f'y1="{num(y + 4)}" y2="{num(self._foot)}"'
+        last = -100.0
+        for t in self._scale.instants:
+            x = self._x(t)
+            if x - last >= 46:
+                self._text(x, y, f"{t:.4g}", "small middle")
+                self._parts.append(f'<line class="grid" x1="{num(x)}" x2="{num(x)}" {line}/>')
+                last = x
+        for begin, end in self._scale.breaks:
+            x = (self._x(begin) + self._x(end)) / 2
+            self._parts.append(
+                f'<path class="break" d="M{num(x - 4)} {num(y + 8)}l3 -10m2 10l3 -10">'
+                f"<title>shortened: nothing happens from {begin:g} to {end:g}</title></path>"
+            )
+        self._text(self._right + 14, y, "time", "small")
+
+    # Lines
+
+    def _lifelines(self) -> None:
+        for member, row in self._row.items():
+            self._text(_MARGIN, row + 4, f"member {member}", "name")
+        for life in self._layout.lives:
+            if life.status in ("out", "left"):
+                continue
+            y = num(self._row[life.member])
+            x0, x1 = num(self._inside(life.begin)), num(self._inside(life.end))
+            self._parts.append(
+                f'<line class="life {life.status}" x1="{x0}" x2="{x1}" y1="{y}" y2="{y}"/>'
+            )
+
+    def _reign(self, reign: Reign) -> None:
+        x0, x1 = self._inside(reign.begin), self._inside(reign.end)
+        own = reign.leader == reign.member
+        height = min(18.0 if own else 7.0, self._pitch - 4)
+        y = self._row[reign.member] - height / 2
+        colour = self._reigns[reign.leader, reign.term] % REIGNS
+        words = f"{reign.member}: leader {reign.leader}, term {reign.term}"
+        self._parts.append(
+            f'<rect class="r{colour}" x="{num(x0)}" y="{num(y)}" '
+            f'width="{num(max(x1 - x0, 1))}" height="{num(height)}" rx="3">'
+            f"<title>{escaped(words)}</title></rect>"
+        )
+
+    # Arrows
+
+    def _tip(self, arrow: Arrow) -> tuple[float, float]:
+        """Where an arrow ends, or would have ended had it arrived after the usual time."""
+        x0, y0 = self._x(arrow.left), self._row[arrow.sender]
+        if arrow.receiver is None:
+            return x0 + 0.4 * self._step, y0 - 0.6 * self._pitch
+        y1 = self._row[arrow.receiver]
+        known = arrow.fate is Fate.ARRIVED or (arrow.fate is Fate.LOST and arrow.ended > arrow.left)
+        return (self._x(arrow.ended) if known else x0 + self._step), y1
+
+    def _arrow(self, arrow: Arrow) -> None:
+        x0, y0 = self._x(arrow.left), self._row[arrow.sender]
+        x1, y1 = self._tip(arrow)
+        length = hypot(x1 - x0, y1 - y0) or 1.0
+        dx, dy = (x1 - x0) / length, (y1 - y0) / length
+        if arrow.fate is Fate.ARRIVED:
+            shape = _arrow_path(x0, y0, x1, y1, dx, dy, arrow.sender == arrow.receiver)
+        else:
+            reached = arrow.fate is Fate.LOST and arrow.ended > arrow.left
+            part = length - 9 if reached else min(0.45 * length, 60.0)
+            shape = _stub_path(x0, y0, x0 + part * dx, y0 + part * dy, arrow.fate)
+        colour = self._kinds[arrow.kind] % KINDS
+        thin = " many" if len(self._layout.arrows) > _MANY else ""
+        extra = " dim" if arrow.dim else thin
+        self._parts.append(
+            f'<g class="a k{colour}{extra}">{shape}<title>{escaped(_story(arrow))}</title></g>'
+        )
+
+    def _name_arrows(self) -> None:
+        """One label for a burst of messages of one kind, else one each, where there is room."""
+        fans: dict[tuple[object, ...], list[Arrow]] = {}
+        drawn = [arrow for arrow in self._layout.arrows if not arrow.dim]
+        out = Counter((arrow.kind, arrow.sender, arrow.left) for arrow in drawn)
+        into = Counter((arrow.kind, arrow.receiver, arrow.ended) for arrow in drawn)
+        for arrow in drawn:
+            leaving = (arrow.kind, arrow.sender, arrow.left)
+            landing = (arrow.kind, arrow.receiver, arrow.ended)
+            if out[leaving] >= _FAN:
+                fans.setdefault(("out", *leaving), []).append(arrow)
+            elif into[landing] >= _FAN:
+                fans.setdefault(("into", *landing), []).append(arrow)
+            else:
+                fans["alone", arrow.number, arrow.receiver, arrow.ended] = [arrow]
+        for (way, *_), fan in fans.items():
+            self._name(fan, _SHARES[str(way)])
+
+    def _name(self, fan: list[Arrow], shares: tuple[float, ...]) -> None:
+        text = fan[0].kind
+        if len(fan) > 1:
+            text += f" \N{MULTIPLICATION SIGN}{len(fan)}"
+        places = []
+        for arrow in dict.fromkeys((fan[len(fan) // 2], fan[0], fan[-1])):
+            x0, y0 = self._x(arrow.left), self._row[arrow.sender]
+            x1, y1 = self._tip(arrow)
+            drawn = 1.0 if arrow.fate is Fate.ARRIVED else 0.6
+            for share in shares:
+                part = share * drawn
+                places.append((x0 + part * (x1 - x0), y0 + part * (y1 - y0) + 3.5))
+        found = self._labels.find(text, places, centred=True)
+        if found:
+            colour = self._kinds[fan[0].kind] % KINDS
+            self._label(found[0], found[1], text, f"label middle t{colour}")
+
+    # Marks
+
+    def _reserve(self, mark: Mark) -> None:
+        if mark.sort not in (*_QUIET, Sort.TIMER):
+            self._labels.take(self._x(mark.t) - 6, self._row[mark.member] - 6, 12, 12)
+
+    def _mark(self, mark: Mark) -> None:
+        x, y = self._x(mark.t), self._row[mark.member]
+        words = f"t = {mark.t:g}, member {mark.member}: {_NAMES.get(mark.sort, 'starts')}"
+        words += f" ({mark.text})"
+        dim = " dim" if mark.dim else ""
+        shape = _mark_path(mark.sort, x, y)
+        kind = mark.sort.name.lower().replace("_", "-")
+        self._parts.append(f'<g class="m {kind}{dim}">{shape}<title>{escaped(words)}</title></g>')
+        if mark.sort not in _QUIET and not mark.dim:
+            high, low = y - 10, y + 17
+            places = [(x + 5, high), (x + 5, low), (x + 5, high - 10), (x + 5, low + 10)]
+            places = places if self._pitch >= 24 else places[:2]
+            found = self._labels.find(mark.text, places, centred=False)
+            if found:
+                self._label(found[0], found[1], mark.text, f"label {kind}")
+
+    # Text and legend
+
+    def _text(self, x: float, y: float, text: str, kind: str) -> None:
+        self._parts.append(f'<text x="{num(x)}" y="{num(y)}" class="{kind}">{escaped(text)}</text>')
+
+    def _label(self, x: float, y: float, text: str, kind: str) -> None:
+        """A text with the page's colour around it, so that lines behind do not strike it out."""
+        at = f'x="{num(x)}" y="{num(y)}"'
+        halo = "halo middle" if "middle" in kind else "halo"
+        self._texts.append(f'<text {at} class="label {halo}">{escaped(text)}</text>')
+        self._texts.append(f'<text {at} class="{kind}">{escaped(text)}</text>')
+
+    def _legend(self) -> float:
+        """The legend below the diagram; where it ends."""
+        x, y = _MARGIN, self._foot + 44
+        for shape, text in self._legend_items():
+            width = 34 + 6.4 * len(text) + 18
+            if x > _MARGIN and x + width > min(self._width, 1400.0) - _MARGIN:
+                x, y = _MARGIN, y + _LEGEND_LINE
+            self._parts.append(f'<g transform="translate({num(x)} {num(y)})">{shape}</g>')
+            self._text(x + 34, y + 4, text, "small")
+            x += width
+        return y + _MARGIN
+
+    def _legend_items(self) -> list[tuple[str, str]]:
+        layout = self._layout
+        items = []
+        counts = Counter(arrow.kind for arrow in layout.arrows)
+        for name, place in self._kinds.items():
+            shape = _arrow_path(2, 0, 28, 0, 1, 0, False)
+            items.append(
+                (f'<g class="a k{place % KINDS}">{shape}</g>', f"{name} ({counts[name]:,})")
+            )
+        fates = Counter(arrow.fate for arrow in layout.arrows)
+        for fate, words in ((Fate.LOST, "lost"), (Fate.UNKNOWN, "still under way")):
+            if fates[fate]:
+                items.append((f'<g class="a any">{_stub_path(2, 0, 22, 0, fate)}</g>', words))
+        sorts = Counter(mark.sort for mark in layout.marks)
+        for sort, words in _NAMES.items():
+            if sorts[sort]:
+                kind = sort.name.lower().replace("_", "-")
+                items.append((f'<g class="m {kind}">{_mark_path(sort, 15, 0)}</g>', words))
+        for (leader, term), place in list(self._reigns.items())[:12]:
+            box = '<rect x="2" y="-6" width="26" height="12" rx="3" '
+            items.append((f'{box}class="r{place % REIGNS}"/>', f"leader {leader}, term {term}"))
+        if len(self._reigns) > 12:
+            items.append(("", f"and {len(self._reigns) - 12} later leaderships"))
+        if layout.cuts:
+            items.append(('<rect class="cut" x="2" y="-6" width="26" height="12"/>', "links cut"))
+        return items
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+_STAR = "m0 -8l2.4 5.2l5.6 .6l-4.2 3.8l1.2 5.6l-5 -2.9l-5 2.9l1.2 -5.6l-4.2 -3.8l5.6 -.6z"
+
+
+def _arrow_path(
+    x0: float, y0: float, x1: float, y1: float, dx: float, dy: float, loop: bool
+) -> str:
+    """A line with a head; to oneself, a bow above one's line."""
+    if loop:
+        over = f"C{num(x0)} {num(y0 - 22)} {num(x1 + 2)} {num(y1 - 22)} {num(x1)} {num(y1)}"
+        return f'<path class="bow" d="M{num(x0)} {num(y0)}{over}"/>'
+    tip = (x1 - 2 * dx, y1 - 2 * dy)
+    back = (tip[0] - 8 * dx, tip[1] - 8 * dy)
+    left = (back[0] - 3 * dy, back[1] + 3 * dx)
+    right = (back[0] + 3 * dy, back[1] - 3 * dx)
+    head = "L".join(f"{num(x)} {num(y)}" for x, y in (tip, left, right))
+    return (
+        f'<path d="M{num(x0)} {num(y0)}L{num(back[0])} {num(back[1])}"/>'
+        f'<path class="tip" d="M{head}Z"/>'
+    )
+
+
+def _stub_path(x0: float, y0: float, x1: float, y1: float, fate: Fate) -> str:
+    """A line that ends on the way: with a cross, or openly."""
+    line = f'<path class="stub" d="M{num(x0)} {num(y0)}L{num(x1)} {num(y1)}"/>'
+    if fate is Fate.LOST:
+        return line + f'<path class="cross" d="M{num(x1 - 4)} {num(y1 - 4)}l8 8m0 -8l-8 8"/>'
+    return line + f'<circle class="open" cx="{num(x1)}" cy="{num(y1)}" r="2.5"/>'
+
+
+def _mark_path(sort: Sort, x: float, y: float) -> str:
+    at = f"M{num(x)} {num(y)}"
+    match sort:
+        case Sort.TIMER:
+            d = f"{at}m0 -6v12"
+        case Sort.TOLD:
+            d = f"{at}m0 -5l5 5l-5 5l-5 -5z"
+        case Sort.LEADS:
+            d = f"{at}{_STAR}"
+        case Sort.CRASHED:
+            d = f"{at}m-6 -6l12 12m0 -12l-12 12"
+        case Sort.PAUSED:
+            d = f"{at}m-2.5 -6v12m5 -12v12"
+        case Sort.RESTARTED | Sort.RESUMED:
+            d = f"{at}m-4 -6l9 6l-9 6z"
+        case Sort.LEFT | Sort.GAVE_UP:
+            d = f"{at}m-4.5 -4.5h9v9h-9z"
+        case Sort.STARTED:
+            d = f"{at}m0 -4v8"
+        case Sort.FOLLOWS | Sort.NO_LEADER:
+            d = f"{at}m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z"
+    return f'<path d="{d}"/>'
+
+
+def _story(arrow: Arrow) -> str:
+    to = "all" if arrow.receiver is None else str(arrow.receiver)
+    story = f"{arrow.text}, {arrow.sender} to {to}, sent at t = {arrow.left:g}"
+    if arrow.fate is Fate.ARRIVED:
+        return f"{story}, received at {arrow.ended:g}"
+    return f"{story}, lost at {arrow.ended:g}: {arrow.why}" if arrow.fate is Fate.LOST else story

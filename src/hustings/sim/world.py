@@ -1,0 +1,534 @@
+"""The world: members, a network, a clock and one seed.
+
+At one instant things happen in this order: faults and calls from outside, eager timers ("sends"),
+arrivals, other timers; within each kind in the order in which they were caused. A run ends in one
+of four ways, each with its name: nothing is left to happen, somebody asked to stop, the time limit,
+the event limit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from heapq import heappop
+from itertools import compress
+from operator import attrgetter
+from random import Random
+from typing import Protocol
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import TimerKey
+from hustings.core.election import Election, Handler
+from hustings.core.errors import BadInput, ProtocolBug, UnknownName
+from hustings.core.guarded import GuardedContext
+from hustings.core.messages import Message, kind_of
+from hustings.core.outcome import Outcome
+from hustings.core.streams import derive
+from hustings.core.view import View
+from hustings.sim.carrier import Carrier
+from hustings.sim.cuts import Cuts
+from hustings.sim.instants import ARRIVAL, CONTROL, END_OF_TIME, NEVER, TIMER, on_grid
+from hustings.sim.member import Kept, SimContext, Status
+from hustings.sim.models import LossModel, Network, reached
+from hustings.sim.queue import Delivery, EventQueue, Timer
+from hustings.sim.trace import Changed, Declared, Fired, Told, Tracer
+
+BACKLOG = 10_000  # messages kept for a paused member; more are lost, as from a socket's buffer
+MAX_EVENTS = 50_000_000
+
+
+class Ended(Enum):
+    """Why a run ended."""
+
+    QUIESCENT = "quiescent"  # nothing was left to happen
+    STOPPED = "stopped"  # somebody had seen enough
+    UNTIL = "until"  # the time limit
+    MAX_EVENTS = "max-events"  # the event limit
+
+
+class Observer(Protocol):
+    """Sees everything: checkers, metrics, a perfect detector, the demo."""
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """A member declared an outcome."""
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """A member came up, crashed, paused, resumed, left."""
+
+
+class _Directory(Mapping[MemberId, Candidate]):
+    """The candidates of all members, without a second table."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: dict[MemberId, SimContext]) -> None:
+        self._members = members
+
+    def __getitem__(self, member: MemberId) -> Candidate:
+        return self._members[member].me
+
+    def __iter__(self) -> Iterator[MemberId]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+class World:
+    """One deterministic run of one group."""
+
+    __slots__ = (
+        "_debug",
+        "_elect",
+        "_elections",
+        "_everybody",
+        "_reachable",
+        "_sent",
+        "_stopped",
+        "_table",
+        "carrier",
+        "chance",
+        "coin",
+        "cuts",
+        "events",
+        "kind",
+        "last_arrival",
+        "last_declared",
+        "loss_is_correlated",
+        "lost",
+        "members",
+        "network",
+        "now",
+        "observers",
+        "plain_delay",
+        "plain_loss",
+        "queue",
+        "run_of_kind",
+        "seed",
+        "tracer",
+        "watched",
+    )
+
+    def __init__(
+        self,
+        elect: Callable[[], Election],
+        candidates: list[Candidate],
+        *,
+        seed: int = 0,
+        network: Network | None = None,
+        views: Mapping[MemberId, list[MemberId]] | None = None,
+        tracer: Tracer | None = None,
+        debug: bool = False,
+    ) -> None:
+        """`elect` makes one member's election; `views` lists whom each member knows (default all).
+
+        Members are created but not started.
+        """
+        self._elect = elect
+        self.seed = seed
+        self.network = network = network or Network()
+        self.chance = Random(derive(seed, "network"))
+        self.coin = self.chance.random
+        self.now = 0.0
+        self.queue = EventQueue()
+        self.members: dict[MemberId, SimContext] = {}
+        self.cuts = Cuts()
+        self._sent: dict[type[Message], int] = defaultdict(int)
+        self.kind: type[Message] = Message  # the kind sent last, ...
+        self.run_of_kind = 0  # ... and how often in a row: cheaper than a table per message
+        self.lost: dict[str, int] = defaultdict(int)
+        self.events = 0
+        self.last_arrival = 0.0
+        self.last_declared = 0.0
+        self.observers: list[Observer] = []
+        self.watched = tracer is not None  # whether anybody wants to hear of declarations
+        self.tracer = tracer
+        self._debug = debug
+        self._stopped = False
+        self._reachable: list[SimContext] | None = None
+        self._elections: list[Election] = []  # of the reachable, for the fast path
+        self._table: Mapping[type[Message], Handler] | None = None  # if one serves all reachable
+        self.carrier = Carrier(self, network)
+        self.loss_is_correlated = network.loss.model is LossModel.CORRELATED
+        self.plain_loss = network.loss.p
+        self.plain_delay: float | None = None
+        delay = on_grid(network.delay.bound)
+        if network.plain and delay > 0 and not debug:
+            self.plain_delay = delay
+        self._everybody = View(_Directory(self.members), [])
+        self._populate(candidates, views)
+
+    def _populate(
+        self, candidates: list[Candidate], views: Mapping[MemberId, list[MemberId]] | None
+    ) -> None:
+        for me in sorted(candidates, key=lambda candidate: candidate.id):
+            if me.id in self.members:
+                raise BadInput(f"member id {me.id} is given twice")
+            self.members[me.id] = SimContext(self, me, self._everybody)
+        self._everybody.ids.extend(self.members)
+        for member, known in (views or {}).items():
+            for other in known:
+                self.member(other)
+            ids = sorted({*known, member})
+            self.member(member).view = View(_Directory(self.members), ids)
+
+    # What one may ask
+
+    @property
+    def sent(self) -> Mapping[type[Message], int]:
+        """How many messages of each kind were sent; a multicast counts once."""
+        self.count(self.kind, 0)
+        return self._sent
+
+    def count(self, kind: type[Message], number: int = 1) -> None:
+        """Count messages of another kind than those before."""
+        if self.run_of_kind:
+            self._sent[self.kind] += self.run_of_kind
+        self.kind = kind
+        self.run_of_kind = number
+
+    def member(self, member: MemberId) -> SimContext:
+        """A member by id; one that never existed is the user's mistake."""
+        try:
+            return self.members[member]
+        except KeyError:
+            known = [str(other) for other in self.members]
+            raise UnknownName("member", str(member), known) from None
+
+    def reachable(self) -> list[SimContext]:
+        """Members that messages can reach (up or paused), by id."""
+        reachable = self._reachable
+        if reachable is None:
+            members = self.members.values()
+            self._reachable = reachable = [
+                member for member in members if member.up or member.backlog is not None
+            ]
+            self._elections = [member.election for member in reachable]
+            first = reachable[0].handlers if reachable else None
+            alike = all(member.up and member.handlers is first for member in reachable)
+            self._table = first if alike else None
+        return reachable
+
+    def receivers(self, sender: MemberId, loss: float) -> bytearray:
+        """Whom of the reachable members a multicast reaches: a 1 or a 0 for each."""
+        reachable = self.reachable()
+        marks = reached(len(reachable), loss, self.chance)
+        place = bisect_left(reachable, sender, key=attrgetter("id"))
+        if place < len(reachable) and reachable[place].id == sender:
+            marks[place] = 0
+        return marks
+
+    def live(self) -> list[SimContext]:
+        """Members that are up, by id."""
+        return [member for member in self.members.values() if member.up]
+
+    # What one may cause, now
+
+    def start(self, member: MemberId | None = None) -> None:
+        """Bring up one member, or all that are not yet in the group."""
+        chosen = list(self.members.values()) if member is None else [self.member(member)]
+        fresh = [ctx for ctx in chosen if ctx.status is Status.OUT]
+        for ctx in fresh:
+            self.revive(ctx)
+        for ctx in fresh:
+            self.invoke(ctx, ctx.election.start)
+
+    def revive(self, ctx: SimContext) -> None:
+        """A member comes up as a new incarnation; its election is new, its storage is not."""
+        ctx.begin(self._elect())
+        self._status_changed(ctx)
+
+    def change(self, ctx: SimContext, status: Status) -> None:
+        """A member goes down for good: crashed or left."""
+        ctx.end(status)
+        self._status_changed(ctx)
+
+    def tell(self, ctx: SimContext, what: str, about: MemberId | None = None) -> None:
+        """Call a handler from outside: `call`, `leave`, `suspect` or `alive`."""
+        if not ctx.up:
+            return
+        if self.tracer is not None:
+            self.tracer.add(Told(self.now, ctx.id, what, about))
+        election = ctx.election
+        if about is None:
+            self.invoke(ctx, election.call if what == "call" else election.leave)
+        else:
+            self.invoke(ctx, election.on_suspect if what == "suspect" else election.on_alive, about)
+
+    def everybody_knows(self, ctx: SimContext) -> None:
+        """All full views learn of a member, or of its new attributes."""
+        self._everybody.add(ctx.id)
+
+    def everybody_forgets(self, ctx: SimContext) -> None:
+        """All views forget a member that left."""
+        for view in self._views():
+            view.remove(ctx.id)
+
+    def _views(self) -> list[View]:
+        """Every view once."""
+        own = [
+            member.view for member in self.members.values() if member.view is not self._everybody
+        ]
+        return [self._everybody, *own]
+
+    def at(self, instant: float, action: Callable[[], None]) -> None:
+        """Let something happen at an instant, before everything else at that instant."""
+        if not self.now <= instant <= END_OF_TIME:
+            raise BadInput(f"instant {instant:g} must lie between now and {END_OF_TIME:g}")
+        self.queue.control(on_grid(instant), action)
+
+    def watch(self, observer: Observer) -> None:
+        """Let an observer see all that follows."""
+        self.observers.append(observer)
+        self.watched = True
+
+    def be_careful(self) -> None:
+        """Leave the fast path for good: cuts or mid-send crashes are coming."""
+        self.plain_delay = None
+
+    def stop(self) -> None:
+        """End the run after what is happening now."""
+        self._stopped = True
+
+    # Running
+
+    def run(self, until: float = END_OF_TIME, max_events: int = MAX_EVENTS) -> Ended:
+        """Let things happen until nothing is left, a stop, or a limit; may be called again."""
+        if not self.now <= until <= END_OF_TIME:
+            raise BadInput(f"until must lie between {self.now:g} and {END_OF_TIME:g}")
+        self._stopped = False
+        queue = self.queue
+        heap = queue.heap
+        while not self._stopped:
+            at = queue.tail_at
+            if heap and (heap[0][0] < at or (heap[0][0] == at and heap[0][1] != TIMER)):
+                at, order, _, item = heap[0]
+                if at > until or self.events >= max_events:
+                    return self._limit(at, until)
+                self.now = at
+                if order == ARRIVAL:
+                    heappop(heap)
+                    self._arrive(item, max_events)
+                elif order == CONTROL:
+                    heappop(heap)
+                    item()
+                else:
+                    self._expire(order, max_events)
+            elif at < NEVER:  # what was sent last comes next: see queue.py
+                if at > until or self.events >= max_events:
+                    return self._limit(at, until)
+                queue.tail_at = NEVER
+                self.now = at
+                batch = queue.tail
+                if len(batch) == 1 and self.plain_delay is not None and self.tracer is None:
+                    target, sender, message = batch[0]
+                    if target is not None and target.up:  # one message alone: a token on a ring
+                        self.events += 1
+                        self.last_arrival = at
+                        target.handlers[message.__class__](target.election, target, sender, message)
+                        continue
+                self._arrive(batch, max_events)
+            else:
+                return Ended.QUIESCENT
+        return Ended.STOPPED
+
+    def _limit(self, at: float, until: float) -> Ended:
+        if at > until:
+            self.now = until
+            return Ended.UNTIL
+        return Ended.MAX_EVENTS
+
+    def _arrive(self, batch: list[Delivery], max_events: int) -> None:
+        received = len(batch)
+        if self.events + received > max_events:
+            received = max_events - self.events
+            self.queue.put_back(self.now, batch[received:])
+            del batch[received:]
+        if self.plain_delay is None:
+            received = self.carrier.deliver(batch)
+        elif self.tracer is not None:
+            received = self._arrive_traced(batch, self.tracer)
+        else:
+            for target, sender, message in batch:
+                if target is None:
+                    received += self._spread(sender, message) - 1
+                elif target.up:
+                    target.handlers[message.__class__](target.election, target, sender, message)
+                else:
+                    received -= 1
+                    if not self.keep(target, sender, message):
+                        self.lost[target.status.value] += 1
+        if received:
+            self.events += received
+            self.last_arrival = self.now
+        if self.tracer is not None:
+            self.tracer.breathe()
+
+    def _arrive_traced(self, batch: list[Delivery], tracer: Tracer) -> int:
+        """The fast path with a record of every arrival; items carry the messages' numbers."""
+        received = len(batch)
+        for target, sender, item in batch:
+            number, message = item
+            if target is None:
+                received += self._spread_traced(sender, number, message, tracer) - 1
+            elif target.up:
+                tracer.add(("recv", self.now, target.id, number))  # Tracer.received, without a call
+                target.handlers[message.__class__](target.election, target, sender, message)
+            else:
+                received -= 1
+                if not self.keep(target, sender, message, number):
+                    self.lose(item, target.id, target.status.value)
+        return received
+
+    def _spread_traced(
+        self, sender: MemberId, number: int, message: Message, tracer: Tracer
+    ) -> int:
+        members = self.reachable()
+        marks = self.receivers(sender, 0.0 if self.loss_is_correlated else self.plain_loss)
+        received = 0
+        for member, reached in zip(members, marks, strict=True):
+            if member.id == sender:
+                continue
+            if not reached:
+                self.lose((number, message), member.id, "loss")
+            elif member.up:
+                received += 1
+                tracer.add(("recv", self.now, member.id, number))
+                member.handlers[message.__class__](member.election, member, sender, message)
+            elif not self.keep(member, sender, message, number):
+                self.lose((number, message), member.id, member.status.value)
+        return received
+
+    def lose(self, item: Message | tuple[int, Message], to: MemberId | None, why: str) -> None:
+        """A message on the fast path does not get there."""
+        self.lost[why] += 1
+        if self.tracer is not None and isinstance(item, tuple):
+            self.tracer.lost(self.now, item[0], to, why)
+
+    def _spread(self, sender: MemberId, message: Message) -> int:
+        """The fast path of a multicast: everybody there at its arrival, a coin for each."""
+        kind = message.__class__
+        members = self.reachable()
+        marks = self.receivers(sender, 0.0 if self.loss_is_correlated else self.plain_loss)
+        received = marks.count(1)
+        table = self._table
+        if table is not None:  # all up, all of one kind: one look-up serves them all
+            handler = table[kind]
+            elections = compress(self._elections, marks)
+            for election, member in zip(elections, compress(members, marks), strict=True):
+                handler(election, member, sender, message)
+            return received
+        for member in compress(members, marks):
+            if member.up:
+                member.handlers[kind](member.election, member, sender, message)
+            else:
+                received -= 1
+                if not self.keep(member, sender, message):
+                    self.lost[member.status.value] += 1
+        return received
+
+    def _expire(self, order: int, max_events: int) -> None:
+        """Fire the timers of this instant, unless something that goes first turns up."""
+        queue, heap, at = self.queue, self.queue.heap, self.now
+        if self.tracer is not None:
+            self.tracer.breathe()
+        due = queue.due(at, order)
+        for place, timer in enumerate(due):
+            if timer.deadline != at:
+                continue  # an earlier one of its member's handlers has moved or cancelled it
+            timer.deadline = NEVER
+            self._fire(timer)
+            first = queue.tail_at == at or (heap and heap[0][0] == at and heap[0][1] < order)
+            if first or self._stopped or self.events >= max_events:
+                queue.put_back_timers(at, due[place + 1 :])
+                return
+
+    def _fire(self, timer: Timer) -> None:
+        member = timer.member
+        if member.up:
+            self.events += 1
+            if self.tracer is not None:
+                self.tracer.add(Fired(self.now, member.id, str(timer.key)))
+            if self._debug:
+                self.invoke(member, member.election.on_timer, timer.key)
+            else:
+                member.election.on_timer(member, timer.key)
+        elif member.backlog is not None:
+            timer.deadline = self.now  # overdue, unless it is cancelled or moved before it can fire
+            member.backlog.append(timer)
+
+    def receive(self, ctx: SimContext, sender: MemberId, message: Message) -> None:
+        """Hand one message to one member that is up."""
+        handler = ctx.handlers.get(message.__class__)
+        if handler is None:
+            name = type(ctx.election).__name__
+            raise ProtocolBug(f"{name} received {kind_of(message)}, which it does not handle")
+        if not self._debug:
+            handler(ctx.election, ctx, sender, message)
+            return
+        guard = GuardedContext(ctx)
+        handler(ctx.election, guard, sender, message)
+        guard.close()
+
+    def invoke(
+        self, ctx: SimContext, handler: Callable[..., None], *about: MemberId | TimerKey
+    ) -> None:
+        """Run a handler of a member; in debug mode with a context that dies with the call."""
+        if not self._debug:
+            handler(ctx, *about)
+            return
+        guard = GuardedContext(ctx)
+        handler(guard, *about)
+        guard.close()
+
+    def keep(self, ctx: SimContext, sender: MemberId, message: Message, number: int = 0) -> bool:
+        """Keep a message for a paused member, as its socket would; False if it cannot be kept."""
+        if ctx.backlog is None or len(ctx.backlog) >= BACKLOG:
+            return False
+        ctx.backlog.append(Kept(sender, message, number))
+        return True
+
+    def pause(self, ctx: SimContext) -> None:
+        """The member stands still: what arrives waits, timers wait."""
+        if ctx.up:
+            ctx.up = False
+            ctx.status = Status.PAUSED
+            ctx.backlog = []
+            self._status_changed(ctx)
+
+    def resume(self, ctx: SimContext) -> None:
+        """The member goes on: first what had arrived, then the timers that are overdue."""
+        if ctx.backlog is None:
+            return
+        waiting, ctx.backlog = ctx.backlog, None
+        ctx.up = True
+        ctx.status = Status.UP
+        self._status_changed(ctx)
+        for item in waiting:
+            if isinstance(item, Kept) and ctx.up:
+                self.events += 1
+                if self.tracer is not None:
+                    self.tracer.received(self.now, ctx.id, item.number)
+                self.receive(ctx, item.sender, item.message)
+        for item in waiting:
+            if isinstance(item, Timer) and ctx.up and item.deadline <= self.now:
+                item.deadline = NEVER
+                self._fire(item)
+
+    # What members tell
+
+    def declared(self, ctx: SimContext, outcome: Outcome) -> None:
+        """A member declared an outcome: the observers hear of it."""
+        if self.tracer is not None:
+            self.tracer.add(Declared(self.now, ctx.id, outcome))
+        for observer in self.observers:
+            observer.declared(self, ctx, outcome)
+
+    def _status_changed(self, ctx: SimContext) -> None:
+        self._reachable = None
+        if self.tracer is not None:
+            self.tracer.add(Changed(self.now, ctx.id, ctx.status.value, ctx.incarnation))
+        for observer in self.observers:
+            observer.changed(self, ctx)

@@ -1,0 +1,103 @@
+"""Digests of a set of experiments, as one JSON object; also a program that prints them.
+
+The set uses whatever might depend on the order of a hash or on the process: random delays, loss,
+views, clocks, attributes, crashes in the middle of a send, partitions, detectors.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+from hustings.core.choice import parse_choice
+from hustings.core.election import Election
+from hustings.protocols.bully import Bully, BullyConfig
+from hustings.protocols.ring import Ring, RingConfig
+from hustings.sim.experiment import Clocks, Experiment, play
+from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
+from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.scenarios import Scenario
+from hustings.sim.trace import Tracer
+from hustings.substrate.heartbeat import HeartbeatConfig
+
+FAULTS = Scenario(
+    "leader-crash",
+    crashed=(3,),
+    detectors=(1, 5),
+    extra=(
+        Crash(member=8, after_sends=3, at=1.0),
+        Pause(member=6, at=0.5),
+        Partition(sides=((1, 2, 4), (5, 6, 7)), at=2.0),
+        Heal(at=7.0),
+        Resume(member=6, at=8.0),
+        Restart(member=8, at=9.0),
+    ),
+)
+MESSY = Network(
+    delay=Uniform(0.2, 1.0),
+    loss=Loss(LossModel.UNCORRELATED, 0.1, 0.01),
+    duplicate=0.1,
+    reorder=0.1,
+    hold_back=2.0,
+)
+KINDS: list[tuple[type[Election], BullyConfig | RingConfig]] = [
+    (Bully, BullyConfig()),
+    (Ring, RingConfig()),
+]
+
+
+def experiments(seed: int) -> dict[str, Experiment]:
+    """By name; those whose name begins with `random` depend on their seed."""
+    made: dict[str, Experiment] = {}
+    for kind, config in KINDS:
+        name = kind.about.name
+        made[f"plain {name}"] = Experiment(kind, 9, config, scenario=FAULTS, seed=seed, until=90.0)
+        for label, network in (
+            ("messy", MESSY),
+            ("lossy", Network(delay=Fixed(0.5), loss=Loss(LossModel.CORRELATED, 0.2))),
+            ("slow", Network(delay=Lognormal(0.5, 0.7), fifo=True)),
+        ):
+            made[f"random {label} {name}"] = Experiment(
+                kind,
+                9,
+                config,
+                choice=parse_choice("highest:cpu,lowest:load"),
+                attributes=(("cpu", (1.0, 2.0, 2.0, 1.0, 3.0, 3.0, 1.0, 2.0, 4.0)), ("load", None)),
+                network=network,
+                scenario=Scenario("leader-crash"),
+                seed=seed,
+                view_probability=0.9,
+                clocks=Clocks(0.05, 3.0),
+                until=90.0,
+            )
+        made[f"random watched {name}"] = Experiment(
+            kind,
+            6,
+            config,
+            network=Network(delay=Uniform(0.1, 1.0), loss=Loss(LossModel.UNCORRELATED, 0.05)),
+            scenario=Scenario("leader-crash"),
+            seed=seed,
+            detector=HeartbeatConfig(T=3.0, D=1.0),
+            until=60.0,
+        )
+    return made
+
+
+def digests(seed: int) -> dict[str, list[str | None]]:
+    """Of the first two runs of each."""
+    return {
+        name: [play(experiment, run, Tracer(experiment.header(run))).digest for run in (0, 1)]
+        for name, experiment in experiments(seed).items()
+    }
+
+
+def story(experiment: Experiment) -> list[str]:
+    """What happened in the first run, without the first and last lines, which name the seed."""
+    out = io.BytesIO()
+    play(experiment, 0, Tracer(experiment.header(0), out))
+    return out.getvalue().decode().splitlines()[1:-1]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(digests(int(sys.argv[1]))))
