@@ -1,0 +1,81 @@
+"""The commands, and what every one of them does about errors.
+
+Exit codes: 0 fine, 1 a check failed, 2 bad usage or input with one sentence on stderr, 130 stopped
+by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from hustings._version import __version__
+from hustings.cli.compare import compare
+from hustings.cli.demo import demo
+from hustings.cli.protocols import protocols
+from hustings.cli.sim import sim
+from hustings.cli.theory import theory
+from hustings.cli.trace import trace
+from hustings.core.errors import BadInput, UnknownName
+
+FINE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class Commands(click.Group):
+    """A group whose unknown commands get a suggestion."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise UnknownName("command", args[0], self.list_commands(ctx))
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which one meets them
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Try first: hustings demo. Then: hustings sim bully -n 8 --scenario leader-crash",
+)
+@click.version_option(__version__, prog_name="hustings")
+def hustings() -> None:
+    """Leader election for groups of any size: simulate it, compare it, see it.
+
+    Every command takes --help. With --json, stdout carries one JSON object and nothing else.
+    """
+
+
+for command in (demo, protocols, sim, compare, theory, trace):
+    hustings.add_command(command)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; its exit code."""
+    try:
+        result = hustings.main(arguments, prog_name="hustings", standalone_mode=False)
+    except BadInput as error:
+        return _say(str(error))
+    except NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return FINE
+    except click.ClickException as error:
+        return _say(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; Python must not complain when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    return result if isinstance(result, int) else FINE
+
+
+def _say(sentence: str) -> int:
+    click.echo("hustings: " + " ".join(sentence.split()), err=True)
+    return BAD_INPUT

@@ -1,0 +1,154 @@
+"""`hustings compare`: protocols side by side, and Table 1 of the overhead-aware paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hustings.cli.experiment import Options, build, group_options
+from hustings.cli.output import show, show_json, show_table, warn
+from hustings.core.errors import BadInput
+from hustings.figures.comparison import MESSAGES, Row
+from hustings.figures.comparison import compare as run_comparison
+from hustings.figures.overhead_table import counted_table
+from hustings.protocols.catalogue import COMPARED, find
+from hustings.theory.catalogue import formulas
+
+
+@click.command()
+@click.argument("protocols", nargs=-1)
+@group_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option("--check", is_flag=True, help="Exit 1 if a count and its formula differ.")
+def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any) -> int:
+    """Run PROTOCOLS (default: all classic ones) on equal terms, formulas beside the counts.
+
+    Where n is divisible by 4, the formulas (1) to (7) and Table 1 of the overhead-aware paper
+    follow, as printed and as counted.
+
+    \b
+    hustings compare -n 64 --scenario leader-crash
+    hustings compare bully bully-map -n 16 --scenario leader-crash --crashed 13-15
+    """
+    if typed["settings"] and len(protocols) != 1:
+        raise BadInput("--set goes with one protocol: settings differ between protocols")
+    options = Options(**typed)
+    kinds = [find(name) for name in protocols] or list(COMPARED)
+    rows = run_comparison([build(kind, options) for kind in kinds])
+    n = options.members
+    paper = options.scenario == "leader-crash" and n % 4 == 0 and n >= 4
+    if as_json:
+        shown: dict[str, object] = {
+            "members": n,
+            "scenario": options.scenario,
+            "rows": [row.to_json() for row in rows],
+        }
+        if paper:
+            shown["formulas"] = [row.to_json() for row in formulas(n)]
+            shown["table_1"] = [cell.to_json() for cell in counted_table(n)]
+        show_json(shown)
+    else:
+        _show(rows, options)
+        if paper:
+            _show_paper(n)
+        elif options.scenario == "leader-crash":
+            warn("the overhead-aware paper's tables are shown for n divisible by 4")
+    return 1 if check and any(row.agrees is False for row in rows) else 0
+
+
+def _show(rows: list[Row], options: Options) -> None:
+    openers = ", ".join((*options.detectors, *options.initiators)) or "the worst live member"
+    show_table(
+        f"{options.members} members, scenario {options.scenario}, opened by {openers}, "
+        f"delay {options.delay}",
+        ["protocol", "elect", "answer", "coord", "other", "messages", "time", "leader", "judged"],
+        [
+            [
+                row.protocol,
+                *(row.counted[metric] for metric in MESSAGES),
+                _beside(row, "messages"),
+                _beside(row, "time"),
+                _beside(row, "leader"),
+                _judged(row),
+            ]
+            for row in rows
+        ],
+        "A message counts when sent, also to the dead; n counts the crashed leader. Ring and "
+        "broadcast run over the live members. = the formula agrees, != it says otherwise.",
+    )
+    lines = [
+        [
+            row.protocol,
+            row.expressions.get("messages"),
+            row.formula.get("messages"),
+            row.expressions.get("time"),
+            row.formula.get("time"),
+        ]
+        for row in rows
+        if row.formula
+    ]
+    if lines:
+        columns = ["protocol", "messages", "value", "time", "value"]
+        show_table("Their formulas", columns, lines)
+
+
+def _beside(row: Row, metric: str) -> str:
+    """A count, and whether its formula says the same."""
+    counted, formula = row.counted[metric], row.formula.get(metric)
+    if formula is None:
+        return show(counted)
+    return f"{show(counted)} =" if counted == formula else f"{show(counted)} != {show(formula)}"
+
+
+def _judged(row: Row) -> str:
+    broken = [f"{name} {verdict}" for name, verdict in row.verdicts.items() if verdict != "holds"]
+    return ", ".join(broken) or "all hold"
+
+
+def _show_paper(n: int) -> None:
+    show_table(
+        f"Overhead-aware paper, formulas (1) to (7), n = {n}: ELECTION + OK messages",
+        [
+            "#",
+            "election",
+            "detector",
+            "crashed",
+            "printed formula",
+            "printed",
+            "counted formula",
+            "counted",
+            "verdict",
+        ],
+        [
+            [
+                f"({row.number})",
+                row.election,
+                row.detector,
+                row.crashed,
+                row.printed_formula,
+                row.printed,
+                row.corrected_formula,
+                row.corrected,
+                row.verdict,
+            ]
+            for row in formulas(n)
+        ],
+    )
+    show_table(
+        f"Overhead-aware paper, Table 1, n = {n}: orders printed, overhead counted by a run",
+        ["detector", "elections", "election", "order", "printed", "formula", "run", "verdict"],
+        [
+            [
+                cell.row.detector,
+                cell.row.elections,
+                cell.row.election,
+                cell.row.printed_order,
+                cell.row.printed,
+                cell.row.counted,
+                cell.run,
+                cell.row.verdict,
+            ]
+            for cell in counted_table(n)
+        ],
+    )

@@ -1,0 +1,91 @@
+"""How results reach a person or a script: JSON on stdout, tables, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from hustings.sim.runs import Progress as Report
+
+PIPE_WIDTH = 160
+
+
+def show_json(value: Mapping[str, object]) -> None:
+    """One JSON object on stdout; infinities, which JSON lacks, become the text "inf"."""
+    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def show_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], note: str = ""
+) -> None:
+    """A table on stdout; numbers stand right."""
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption=note or None,
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for place, column in enumerate(columns):
+        numeric = all(_is_number(row[place]) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric)
+    for row in rows:
+        table.add_row(*(Text(show(cell)) for cell in row))  # as text: brackets are no markup here
+    # Where nobody looks, as in a pipe, lines are as long as they need to be.
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(width=width).print(table)
+
+
+def _is_number(cell: object) -> bool:
+    return cell is None or cell == "" or isinstance(cell, int | float)
+
+
+def show(cell: object) -> str:
+    """A cell as text: no needless decimals, a dash for nothing.
+
+    >>> show(3.0), show(2.5), show(None)
+    ('3', '2.5', '-')
+    """
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:.6g}"
+    return str(cell)
+
+
+def warn(sentence: str) -> None:
+    """A remark on stderr."""
+    click.echo(f"hustings: note: {sentence}", err=True)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Report | None]:
+    """A progress bar on stderr for work that takes a while; none where nobody looks."""
+    if total < 2 or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)

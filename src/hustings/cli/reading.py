@@ -1,0 +1,153 @@
+"""From what was typed to values: settings, delays, faults, lists of members."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+
+from hustings.core.choice import MemberId
+from hustings.core.errors import BadInput, UnknownName
+from hustings.sim.faults import (
+    Alive,
+    Call,
+    Crash,
+    Happening,
+    Heal,
+    Leave,
+    OneWay,
+    Partition,
+    Pause,
+    Restart,
+    Resume,
+    Suspect,
+)
+from hustings.sim.models import Delay, Fixed, Lognormal, PerLink, Uniform
+
+SIMPLE: dict[str, Callable[..., Happening]] = {
+    "crash": Crash,
+    "restart": Restart,
+    "pause": Pause,
+    "resume": Resume,
+    "leave": Leave,
+    "call": Call,
+}
+FAULTS = (*SIMPLE, "suspect", "alive", "partition", "one-way", "heal")
+
+
+def settings(pairs: Iterable[str]) -> dict[str, str]:
+    """`KEY=VALUE` texts as a table; a key given twice is a mistake."""
+    table: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise BadInput(f"--set {pair!r} is not understood: write KEY=VALUE")
+        if key.strip() in table:
+            raise BadInput(f"--set {key.strip()} is given twice")
+        table[key.strip()] = value.strip()
+    return table
+
+
+def members(text: str, what: str) -> tuple[MemberId, ...]:
+    """`60,61,64` or `60-64` as ids."""
+    ids: list[MemberId] = []
+    for part in text.split(","):
+        span = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
+        if span is None:
+            raise BadInput(f"{what} {text!r} is not understood: write ids as 3 or 3,5 or 3-7")
+        first, last = int(span[1]), int(span[2] or span[1])
+        if last - first > 1_000_000:
+            raise BadInput(f"{what} {part.strip()!r} names more than a million members")
+        ids.extend(range(first, last + 1))
+    return tuple(dict.fromkeys(ids))
+
+
+def number(text: str, what: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise BadInput(f"{what} must be a number, not {text.strip()!r}")
+    return value
+
+
+def delay(text: str, links: Iterable[str] = ()) -> Delay:
+    """`0.1`, `uniform:0.5,1.5` or `lognormal:1,0.5`; links `1>2=5` differ from a fixed one."""
+    name, colon, rest = text.partition(":")
+    table = dict(_link(each) for each in links)
+    if not colon:
+        fixed = number(text, "delay")
+        return PerLink(table, fixed) if table else Fixed(fixed)
+    if table:
+        raise BadInput("--link goes with a fixed --delay only")
+    if name not in ("uniform", "lognormal"):
+        raise UnknownName("delay model", name, ["uniform:LOW,HIGH", "lognormal:MEDIAN,SIGMA"])
+    parts = [number(part, f"{name} delay") for part in rest.split(",")]
+    if len(parts) != 2:
+        raise BadInput(
+            f"delay {text!r} needs two numbers: uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA"
+        )
+    return Uniform(*parts) if name == "uniform" else Lognormal(*parts)
+
+
+def _link(text: str) -> tuple[tuple[MemberId, MemberId], float]:
+    match = re.fullmatch(r"(\d{1,9})>(\d{1,9})=(.+)", text.strip())
+    if match is None:
+        raise BadInput(f"--link {text!r} is not understood: write SENDER>RECEIVER=DELAY")
+    return (int(match[1]), int(match[2])), number(match[3], "link delay")
+
+
+def fault(text: str) -> Happening:
+    """One fault with its time, as `crash:7@2.5`; see `hustings sim --help` for all forms."""
+    match = re.fullmatch(r"([a-z-]+):(.*)@([^@]+)", text.strip())
+    if match is None:
+        raise BadInput(f"--fault {text!r} is not understood: write WHAT:WHO@TIME, as crash:7@2.5")
+    what, who, when = match[1], match[2].strip(), match[3]
+    if what not in FAULTS:
+        raise UnknownName("fault", what, FAULTS)
+    at = number(when, f"the time of --fault {text!r}")
+    if at < 0:
+        raise BadInput(f"the time of --fault {text!r} must be >= 0")
+    if what == "crash" and "+" in who:
+        one, _, sends = who.partition("+")
+        after = members(sends, "the number of sends")[0]
+        return Crash(member=_one(one, text), at=at, after_sends=after)
+    if what in SIMPLE:
+        return SIMPLE[what](member=_one(who, text), at=at)
+    return _between(what, who, at, text)
+
+
+def _between(what: str, who: str, at: float, text: str) -> Happening:
+    if what == "heal":
+        return Heal(name=who or "partition", at=at)
+    if what == "partition":
+        sides = tuple(members(side, "a partition's side") for side in who.split("|"))
+        if len(sides) < 2:
+            raise BadInput(f"--fault {text!r} needs two sides: partition:1,2|3,4@TIME")
+        return Partition(sides=sides, at=at)
+    left, arrow, right = who.partition(">")
+    if not arrow:
+        raise BadInput(f"--fault {text!r} needs an arrow: {what}:3>7@TIME")
+    if what == "one-way":
+        return OneWay(senders=members(left, "senders"), to=members(right, "receivers"), at=at)
+    kind = Suspect if what == "suspect" else Alive
+    return kind(member=_one(left, text), about=_one(right, text), at=at)
+
+
+def _one(text: str, whole: str) -> MemberId:
+    ids = members(text, f"the member in --fault {whole!r}:")
+    if len(ids) != 1:
+        raise BadInput(f"--fault {whole!r} takes one member")
+    return ids[0]
+
+
+def attribute(text: str) -> tuple[str, tuple[float, ...] | None]:
+    """`cpu=3,1,2` lists values by member; `cpu=random` leaves them to the seed."""
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip():
+        raise BadInput(f"--attribute {text!r} is not understood: write NAME=1,2,3 or NAME=random")
+    if values.strip() == "random":
+        return name.strip(), None
+    return name.strip(), tuple(number(value, f"attribute {name}") for value in values.split(","))

@@ -1,0 +1,140 @@
+"""`hustings sim`: run one protocol in the deterministic world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from hustings.cli.experiment import Options, build, group_options, remarks_on, world_options
+from hustings.cli.output import progress, show_json, show_table, warn
+from hustings.core.errors import BadInput
+from hustings.protocols.catalogue import find
+from hustings.sim.experiment import Experiment, play
+from hustings.sim.files import TraceFile
+from hustings.sim.runs import Report, report, run_all
+from hustings.sim.trace import Tracer
+
+
+@click.command()
+@click.argument("protocol")
+@group_options
+@world_options
+@click.option("--runs", type=int, default=1, show_default=True, help="How many runs.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="On how many processes.")
+@click.option("--engine", default="events", show_default=True, help="events: message by message.")
+@click.option(
+    "--trace",
+    "trace_to",
+    type=click.Path(path_type=Path),
+    help="Write a trace of the first run: see hustings trace.",
+)
+@click.option("--digest", is_flag=True, help="Report a digest of everything that happened.")
+@click.option("--check", is_flag=True, help="Exit 1 if a property is violated in any run.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def sim(
+    protocol: str,
+    runs: int,
+    jobs: int,
+    engine: str,
+    trace_to: Path | None,
+    digest: bool,
+    check: bool,
+    as_json: bool,
+    **typed: Any,
+) -> int:
+    """Run PROTOCOL in the deterministic world and report what it cost.
+
+    \b
+    hustings sim bully -n 64 --scenario leader-crash --detector 1
+    hustings sim ring -n 8 --initiator 3 --trace ring.jsonl
+    hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
+    """
+    if engine != "events":
+        raise BadInput(f"engine {engine!r} is not there: the only engine is 'events'")
+    experiment = build(find(protocol), Options(**typed), digest=digest)
+    remarks = remarks_on(experiment)
+    for sentence in remarks:
+        warn(sentence)
+    result = _run(experiment, runs, jobs, trace_to)
+    if as_json:
+        show_json(to_json(experiment, result, remarks))
+    else:
+        show_report(experiment, result)
+        if trace_to is not None:
+            click.echo(f"trace of run 0: {trace_to}")
+    return 1 if check and result.violated else 0
+
+
+def _run(experiment: Experiment, runs: int, jobs: int, trace_to: Path | None) -> Report:
+    first = None
+    if trace_to is not None:
+        with TraceFile(trace_to) as out:
+            first = play(experiment, 0, Tracer(experiment.header(0), out))
+    if first is not None and runs == 1:
+        return report([first])
+    with progress(experiment.kind.about.name, runs) as tell:
+        return run_all(experiment, runs, jobs, tell)
+
+
+def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[str, object]:
+    """The report as scripts read it."""
+    scenario = experiment.scenario
+    shown: dict[str, object] = {
+        "protocol": experiment.kind.about.name,
+        "members": experiment.members,
+        "runs": result.runs,
+        "seed": experiment.seed,
+        "engine": "events",
+        "scenario": {
+            "name": scenario.name,
+            "crashed": scenario.crashed,
+            "detectors": scenario.detectors,
+            "initiators": scenario.initiators,
+            "faults": len(scenario.extra),
+        },
+        "params": {"choice": experiment.choice.name, **msgspec.to_builtins(experiment.config)},
+        "metrics": {
+            name: None if summary is None else summary.to_json()
+            for name, summary in result.metrics.items()
+        },
+        "verdicts": result.verdicts,
+        "reasons": result.reasons,
+        "endings": result.endings,
+        "remarks": remarks,
+    }
+    if result.digest is not None:
+        shown["digest"] = result.digest
+    return shown
+
+
+def show_report(experiment: Experiment, result: Report) -> None:
+    """The report as people read it."""
+    about = experiment.kind.about
+    title = (
+        f"{about.name}, {experiment.members} members, scenario {experiment.scenario.name}, "
+        f"{result.runs} run{'s' if result.runs > 1 else ''}, seed {experiment.seed}"
+    )
+    if result.runs == 1:
+        columns = ["metric", "value"]
+        rows: list[list[object]] = [
+            [name, None if summary is None else summary.mean]
+            for name, summary in result.metrics.items()
+        ]
+    else:
+        columns = ["metric", "mean", "stderr", "min", "p50", "p99", "max"]
+        rows = [
+            [name, *(summary.to_json().values() if summary is not None else [None] * 6)]
+            for name, summary in result.metrics.items()
+        ]
+    show_table(title, columns, rows)
+    for name, counts in result.verdicts.items():
+        told = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
+        reason = f" ({result.reasons[name]})" if name in result.reasons else ""
+        click.echo(f"{name:12} {told}{reason}")
+    endings = ", ".join(f"{number} {ending}" for ending, number in result.endings.items())
+    click.echo(f"{'ended':12} {endings}")
+    if result.digest is not None:
+        click.echo(f"{'digest':12} {result.digest}")

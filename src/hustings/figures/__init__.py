@@ -1,0 +1,1 @@
+"""The papers' tables and figures, reproduced and put beside what they print."""
