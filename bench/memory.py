@@ -1,0 +1,60 @@
+"""Bytes per member, and the size of one big ring, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.check import expected
+from bench.measure import Worker, read_run, say
+from bench.plan import BIG_RING, HUSTINGS, Implementation, Workload
+
+
+class WrongWork(Exception):
+    """An implementation did something else than the workload asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes per member of the suppression group: when all have started, and at the run's peak."""
+
+    label: str
+    n: int
+    started: float | None
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class BigRing:
+    """The resident peak of a process that plays one ring election, and how long that took."""
+
+    label: str
+    megabytes: float
+    seconds: float
+
+
+def footprints(implementations: Sequence[Implementation], sizes: Sequence[int]) -> list[Footprint]:
+    """Watching allocations slows a run several times, so only hustings is measured at all sizes."""
+    found = []
+    for item in implementations:
+        for n in sizes if item.label == HUSTINGS else sizes[:1]:
+            say(f"memory: {item.label}, N = {n:,}")
+            with Worker(item) as worker:
+                worker.ask("warm", name="suppression")
+                started = worker.ask("started", n=n) if worker.ask("has", name="started") else None
+                found.append(Footprint(item.label, n, started, worker.ask("peak", n=n)))
+    return found
+
+
+def big_rings(implementations: Sequence[Implementation], n: int = BIG_RING) -> list[BigRing]:
+    found = []
+    for item in implementations:
+        say(f"memory: {item.label}, ring of {n:,}")
+        with Worker(item) as worker:
+            reply = worker.ask("big", n=n)
+        run = read_run(reply["run"])
+        if run.tally != expected(Workload("W1", "ring", n, repeat=1)):
+            raise WrongWork(f"{item.label}: a ring of {n:,} gave {run.tally}")
+        seconds = run.build_wall + run.play_wall
+        found.append(BigRing(item.label, reply["resident"] / 1e6, seconds))
+    return found
