@@ -161,7 +161,7 @@ class Ring(Election):
 
     def pass_on(self, ctx: Context, message: Message) -> None:
         """To the next live member clockwise; where nobody else is left, I have won."""
-        if self.relayed is None:  # I am in this run from now on, and want to hear its result
+        if self.relayed is None and self.elected_run != self.cache:  # I await this run's result
             wait = self.config.T
             ctx.set_timer(RESULT, 4 * len(ctx.view) * self.config.delta if wait is None else wait)
         if self._version != ctx.view.version:
@@ -179,10 +179,11 @@ class Ring(Election):
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
         if sender in self.dead:
             self.on_alive(ctx, sender)
+        if message.returned and (message.run < self.cache or message.run[0] <= self.term):
+            self.begin_again(ctx)  # nobody would tell it: it has missed what went round
+            return
         if message.run != self.cache:
             if message.run < self.cache:
-                if message.returned:  # nobody would tell it: it has missed what went round
-                    self.begin_again(ctx)
                 return
             self.enter(message.run)
         elif self.elected_run == self.cache:
@@ -229,12 +230,12 @@ class Ring(Election):
         self.winner = leader
         self.pending = None
         self.runs = 0
+        ctx.cancel_timer(RESULT)
         self.elect(ctx, leader.id, self.cache[0])
         self.remember(ctx)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
-        if self.elected_run != self.cache:  # lost on its way, with somebody nobody missed
-            self.begin_again(ctx)
+        self.begin_again(ctx)  # lost on its way, with somebody whom nobody missed
 
     # Failures
 
