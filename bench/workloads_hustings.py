@@ -20,7 +20,7 @@ from hustings.core.election import Election, upon
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected
 from hustings.protocols.bully import Bully
-from hustings.sim.checkers import all_checkers
+from hustings.sim.checkers import all_checkers, attach
 from hustings.sim.member import Status
 from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sim.trace import Header, Tracer
@@ -134,8 +134,7 @@ def _group(
         network=network,
         tracer=tracer,
     )
-    for checker in all_checkers(CHOICE):
-        world.watch(checker)
+    attach(all_checkers(CHOICE), world)
     return world
 
 

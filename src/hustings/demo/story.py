@@ -352,7 +352,11 @@ class _Director:
         return leading[0] if leading else self._world.live()[-1].id
 
     def _named(self, member: MemberId) -> str:
-        return f"Member {member}, the leader," if member in self._leading() else f"Member {member}"
+        leading = self._leading()
+        if member not in leading:
+            return f"Member {member}"
+        rank = "the leader" if len(leading) == 1 else f"one of {len(leading)} leaders"
+        return f"Member {member}, {rank},"
 
     def _side_of(self, member: MemberId) -> list[MemberId]:
         sides = self._cuts[-1][1] or (tuple(self._ids),)

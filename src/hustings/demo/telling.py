@@ -49,7 +49,13 @@ def row(act: Act, letters: Mapping[str, str]) -> list[str]:
 
 
 def who(leaders: tuple[MemberId, ...]) -> str:
-    """Leaders, or that there is none."""
+    """Leaders in a few words.
+
+    >>> who(()), who((9,)), who((8, 7)), who((5, 4, 3))
+    ('nobody', '9', '8 and 7', '3 at once')
+    """
+    if len(leaders) > 2:
+        return f"{len(leaders)} at once"
     return both(leaders) if leaders else "nobody"
 
 

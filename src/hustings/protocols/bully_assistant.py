@@ -6,7 +6,8 @@ Idea       Report the crash to the assistant; it makes sure with a CHECK, says I
            has the next assistant voted for. If the assistant is dead too, a bully election.
 Invariant  While the model holds, a live leader is not replaced by its own assistant.
 Cost       2 + 3(n-2) messages, 6 delays; 1 + bully + 2r if the assistant is dead, r live others.
-Guarantee  Advisory. A late answer may give two leaders for a while.
+Guarantee  Advisory. A late answer, or a wrong suspicion of leader and assistant at once, may give
+           two leaders for a while; a wrong suspicion of the leader alone does not.
 Paper      Zargarnataj 2007, known here from the overhead-aware election paper, section 2, which
            calls him Mahdi.
 
@@ -17,6 +18,8 @@ becomes assistant, the better one on a tie, and ASSISTANT tells all voters. I_AM
 but the dead leader, also to members better than the assistant (they have come back since): such a
 member answers with a bully election, and does not report to an assistant worse than itself. A dead
 assistant is not replaced before the next election.
+The best alive leads in the end if every crash is told to all, and told after the last words of the
+dead have arrived (delta); a suspicion that overtakes them may leave a dead leader in place.
 T1 is the wait for answers and votes, T2 for the assistant to act (it is told, waits T1, is heard
 of), T3 for the coordinator of a bully election.
 """

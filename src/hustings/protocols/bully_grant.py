@@ -169,6 +169,7 @@ class BullyGrant(Election):
     # Calling an election
 
     def start(self, ctx: Context) -> None:
+        self.recall(ctx)
         if ctx.incarnation > 1:
             self.away = True
             self.begin(ctx)
@@ -218,6 +219,7 @@ class BullyGrant(Election):
         self.settle(ctx)
         self.phase = Phase.LEADER
         self.elect(ctx, ctx.me.id, self.term + 1)
+        self.remember(ctx)
         victory = CoordinatorMsg(self.term)
         for member in ctx.view.ranking(self.choice).worse_than(ctx.me.id):
             ctx.send(member, victory)
@@ -292,6 +294,7 @@ class BullyGrant(Election):
         elif not self.crossed(ctx, sender):
             self.settle(ctx)
             self.elect(ctx, sender, max(self.term, message.term))
+            self.remember(ctx)
 
     def protest(self, ctx: Context, term: int) -> None:
         """A worse member took office: it cannot have asked me."""

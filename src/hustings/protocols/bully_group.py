@@ -7,7 +7,8 @@ Idea       Tell the alternates of the crash, best first; the first live one make
 Invariant  Of two leaders that know of each other's term the better one leads on, in a later term.
 Cost       a + 2 messages before the m - 1 COORDINATORs, if a < K alternates are dead; with all K
            dead K + (n-d) + (m-d) + 2, or K + (n-d) if nobody above d lives. 4 delays at best.
-Guarantee  Advisory. A late answer gives two leaders for a while; a wrong suspicion does not.
+Guarantee  Advisory. A late answer may give two leaders for a while; a wrong suspicion of the leader
+           alone does not.
 Paper      Gholipour et al. 2009, known here from the overhead-aware election paper, section 2.
 
 The summary leaves much open. Decided here: a detector that is an alternate itself, or better than
@@ -17,7 +18,10 @@ by further detectors: all wait for its one result. Alternates that the detector 
 told. The list travels with each COORDINATOR and at no other time, so a member that has come back
 is not on it until the next one; being better than those on the list it takes its own turn.
 Members tell a leader with an outdated term (back from a crash, or from behind a partition) what
-they know, and the better leader announces itself anew.
+they know, and the better leader announces itself anew. A leader that is told of a crash, or asked,
+repeats its COORDINATOR to the doubter.
+The best alive leads in the end if every crash is told to all, and told after the last words of the
+dead have arrived (delta); a suspicion that overtakes them may leave a dead leader in place.
 T1 is the wait for answers, T2 the wait for an alternate to act: it is told, waits T1, is heard of.
 """
 

@@ -153,6 +153,7 @@ class BullyMap(Election):
     # Calling an election
 
     def start(self, ctx: Context) -> None:
+        self.recall(ctx)
         if ctx.incarnation > 1:
             self.away = True
             self.begin(ctx)
@@ -203,6 +204,7 @@ class BullyMap(Election):
         self.settle(ctx)
         self.phase = Phase.LEADER
         self.elect(ctx, ctx.me.id, self.term + 1)
+        self.remember(ctx)
         announcement = LeaderMsg(self.term)
         for member in ctx.view.ranking(self.choice).worse_than(ctx.me.id):
             ctx.send(member, announcement)
@@ -267,6 +269,7 @@ class BullyMap(Election):
         elif not (self.crossed(ctx, sender) or self.ahead(ctx, sender)):
             self.settle(ctx)
             self.elect(ctx, sender, max(self.term, message.term))
+            self.remember(ctx)
 
     def protest(self, ctx: Context, term: int) -> None:
         """A worse member took office: it cannot have asked me."""

@@ -4,7 +4,7 @@ Model      Complete; members crash and may come back; an unreliable failure dete
            on the answers, progress on delays that keep to delta and on a detector that is right.
 Idea       Three phases. PREPARE: is the leader dead? One NACK ends it with ABORT and no leader.
            READY: all that agreed reserve the best of them. COMMIT: it is announced.
-Invariant  No leader is committed against the objection of a member that was asked.
+Invariant  No leader is committed against an objection heard in time.
 Cost       (n-2) + 4r messages with r live others, 5(n-2) if only the leader is dead; 5 delays.
            An aborted attempt costs (n-2) + 2r.
 Guarantee  Advisory. It blocks rather than err, but the accused itself is not asked: if all others

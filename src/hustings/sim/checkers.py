@@ -28,6 +28,7 @@ class Checker(ABC):
     """One property of elections."""
 
     name: str
+    listens = False  # whether it wants to hear of every declaration, or only judges the end
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """A member declared something; most properties look only at the end."""
@@ -76,6 +77,7 @@ class Terms(Checker):
     """
 
     name = "terms"
+    listens = True
 
     def __init__(self) -> None:
         self._claims: dict[int, MemberId] = {}
@@ -150,6 +152,13 @@ class Termination(Checker):
             ids = [member.id for member in without]
             return Verdict.UNDECIDED, f"members {_list(ids)} ended without a leader: {reason}"
         return Verdict.HOLDS, "every live member decided"
+
+
+def attach(checkers: list[Checker], world: World) -> None:
+    """Let those that listen watch the world from now on."""
+    for checker in checkers:
+        if checker.listens:
+            world.watch(checker)
 
 
 def all_checkers(choice: Choice) -> list[Checker]:

@@ -18,7 +18,7 @@ from hustings.core.errors import BadInput
 from hustings.core.messages import Role
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
-from hustings.sim.checkers import Verdict, agreed_leader, all_checkers
+from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
 from hustings.sim.instants import END_OF_TIME, NEVER
 from hustings.sim.member import SimContext
 from hustings.sim.models import Network
@@ -164,8 +164,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
     world = prepare(experiment, run, tracer)
-    for checker in checkers:
-        world.watch(checker)
+    attach(checkers, world)
     ended = world.run(experiment.until, experiment.max_events)
     digest = None
     if tracer is not None:

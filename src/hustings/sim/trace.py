@@ -178,6 +178,14 @@ class Tracer:
         """`Lost`."""
         self.add(("lost", t, number, to, why))
 
+    def declared(self, t: float, m: MemberId, outcome: Outcome) -> None:
+        """`Declared`."""
+        self.add(("declare", t, m, outcome))
+
+    def fired(self, t: float, m: MemberId, key: str) -> None:
+        """`Fired`."""
+        self.add(("timer", t, m, key))
+
     def breathe(self) -> None:
         """Encode what has come together, if it is much."""
         if len(self._records) >= _BATCH:

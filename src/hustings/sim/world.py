@@ -33,7 +33,7 @@ from hustings.sim.instants import ARRIVAL, CONTROL, END_OF_TIME, NEVER, TIMER, o
 from hustings.sim.member import Kept, SimContext, Status
 from hustings.sim.models import LossModel, Network, reached
 from hustings.sim.queue import Delivery, EventQueue, Timer
-from hustings.sim.trace import Changed, Declared, Fired, Told, Tracer
+from hustings.sim.trace import Changed, Told, Tracer
 
 BACKLOG = 10_000  # messages kept for a paused member; more are lost, as from a socket's buffer
 MAX_EVENTS = 50_000_000
@@ -450,7 +450,7 @@ class World:
         if member.up:
             self.events += 1
             if self.tracer is not None:
-                self.tracer.add(Fired(self.now, member.id, str(timer.key)))
+                self.tracer.fired(self.now, member.id, str(timer.key))
             if self._debug:
                 self.invoke(member, member.election.on_timer, timer.key)
             else:
@@ -522,7 +522,7 @@ class World:
     def declared(self, ctx: SimContext, outcome: Outcome) -> None:
         """A member declared an outcome: the observers hear of it."""
         if self.tracer is not None:
-            self.tracer.add(Declared(self.now, ctx.id, outcome))
+            self.tracer.declared(self.now, ctx.id, outcome)
         for observer in self.observers:
             observer.declared(self, ctx, outcome)
 

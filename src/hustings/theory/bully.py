@@ -276,49 +276,41 @@ def printed_only_one_alive_messages(n: int) -> int:
 
 
 def counts(setting: Setting) -> Counts:
-    """The election of one setting, where a closed form exists.
+    """The election of one setting.
 
-    A detector with nobody above it but the dead leader wins at once. When it is one of several, a
-    member that hears of the election only after the victory may run again; the count then hangs
-    on the order of arrivals within one instant, and there is no closed form.
+    A member with nobody above it that it takes for alive wins as soon as it knows of the election:
+    when it detects the crash itself, or at a group's start when it is asked. All others from d
+    upwards ask once, since the lowest detector reaches them before they hear of the victory; the
+    winner answers each that asks it, and says again that it leads. Only the question that made it
+    win needs no repeat.
 
-    Parameters: a setting with timer T1.
+    Parameters: a setting with timer T1; of several detectors the lower ones act first.
 
     Source: the sums above, over the live members from the lowest detector upwards.
 
     >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 2))).messages
     55
+    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 7))) == all_detect(8)
+    False
     """
     T1 = _timer(setting.timers.get("T1", 2))
-    n, m, d = setting.n, setting.m, setting.d
-    upper = setting.live_from(d)
-    k = len(setting.detectors)
+    n, m = setting.n, setting.m
+    upper = setting.live_from(setting.d)
     asked = sum(n - j for j in upper)
-    if m == setting.top and (setting.start or m in setting.detectors):
-        # m wins as soon as it knows of the election; whoever asks it afterwards is told again.
-        if m not in setting.detectors and len(upper) > 2:
-            return Counts(leader=m, why=RUNS_AGAIN)
-        if m in setting.detectors and len(upper) > k:
-            return Counts(leader=m, why=RUNS_AGAIN)
-        asked -= n - m if m in setting.detectors else 0
-        repeats = k - 1 if m in setting.detectors else 0
-        last = _time(setting, T1)
-        return Counts(asked, _pairs(len(upper)), m - 1 + repeats, 0, last, m)
-    return Counts(asked, _pairs(len(upper)), m - 1, 0, _time(setting, T1), m)
+    repeats = 0
+    if _wins_at_once(setting):
+        asked -= n - m
+        repeats = len(upper) - (1 if m in setting.detectors else 2)
+    return Counts(asked, _pairs(len(upper)), m - 1 + repeats, 0, _time(setting, T1), m)
 
-
-RUNS_AGAIN = (
-    "the best member wins before all others have heard of the election, "
-    "and how many then run again hangs on the order of arrivals"
-)
 
 FORMULAS = {
-    "election_messages": "sum of n - j over live j >= d; 0 for d = n - 1",
+    "election_messages": "sum of n - j over live j >= d, without a j = m that wins at once",
     "answer_messages": "pairs of live members from d to m: sum of m - j if none between is dead",
-    "coordinator_messages": "m - 1",
+    "coordinator_messages": "m - 1; one more for each that asks an m that has won already",
     "other_messages": "0",
     "messages": "(m - d + 1)(n - d) + m - 1 if none between is dead; n^2 - n - 1 at worst",
-    "time": "2 + T1 for d < m; T1 + 1 for d = m < n - 1; 1 for d = n - 1",
+    "time": "2 + T1 for d < m; T1 + 1 for d = m < n - 1; 1 for d = n - 1, 2 or 3 for it and more",
     "leader": "m",
 }
 
@@ -385,13 +377,19 @@ def _timer(T1: float | Number) -> Number:
     return exact(T1)
 
 
+def _wins_at_once(setting: Setting) -> bool:
+    """Whether the best member knows of nobody above it that may live."""
+    return setting.m == setting.top and (setting.start or setting.m in setting.detectors)
+
+
 def _time(setting: Setting, T1: Number) -> Number:
     m = setting.m
     alone = len(setting.live) == 1
-    if m == setting.top and m in setting.detectors:
-        return 0 if alone else 1 if setting.single else 2
-    if m == setting.top and setting.start:
-        return 2
+    if _wins_at_once(setting):
+        if setting.detectors == (m,):
+            return 0 if alone else 1
+        others = [j for j in setting.live_from(setting.d) if j not in (m, *setting.detectors)]
+        return 3 if others else 2  # these ask when they are asked, and are told again last
     if m in setting.detectors:
         return T1 if alone else T1 + 1
     return 2 + T1

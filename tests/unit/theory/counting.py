@@ -148,7 +148,7 @@ def bully(
             net.send(i, sender, "OK")
             if net.tally.leaders.get(i) == i:
                 net.send(i, sender, "COORDINATOR")
-            else:
+            elif i not in net.tally.leaders:  # else it has heard who won, and the sender has not
                 begin(i)
         elif kind == "OK" and i in running and i not in answered:
             answered.add(i)
