@@ -48,7 +48,7 @@ from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
 from hustings.core.messages import Message, Role
-from hustings.core.outcome import Guarantee
+from hustings.core.outcome import ELECTING, Guarantee
 
 WINDOW = "W"
 ANSWERS = "T1"
@@ -179,7 +179,7 @@ class BullyGrant(Election):
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         if member == self.leader and member != ctx.me.id:
-            self.leader = None
+            self.disown(ctx, ELECTING)
             self.begin(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:

@@ -43,7 +43,7 @@ from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
 from hustings.core.messages import Message, Role
-from hustings.core.outcome import Guarantee
+from hustings.core.outcome import ELECTING, Guarantee
 
 ANSWER = "T"
 LEADER = "T2"
@@ -163,7 +163,7 @@ class BullyMap(Election):
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         if member == self.leader and member != ctx.me.id:
-            self.leader = None
+            self.disown(ctx, ELECTING)
             self.down = member
             self.begin(ctx)
 
