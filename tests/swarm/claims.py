@@ -37,7 +37,7 @@ def turmoil(kind: type[Election], seed: int, out: Sink | None = None) -> str | N
     """Few faults, wide apart or close together, then the promised leader."""
     group = draw_group(kind, seed, "turmoil", reliable, out)
     stream, ids = group.stream, group.ids
-    _watch(group, kind)
+    detector = _watch(group, kind)
     horizon = stream.choice((3.0, 8.0, 20.0, 60.0))
     happenings: list[Happening] = []
     if stream.below(5):
@@ -59,14 +59,14 @@ def turmoil(kind: type[Election], seed: int, out: Sink | None = None) -> str | N
         )
     if stream.below(2):
         happenings.append(Crash(member=group.ranked()[0], at=stream.uniform(0.0, horizon / 2)))
-    return _promised(kind, group, happenings)
+    return _promised(kind, group, detector, happenings)
 
 
 def dense(kind: type[Election], seed: int, out: Sink | None = None) -> str | None:
     """Many faults at once, most of them to the best members, then the promised leader."""
     group = draw_group(kind, seed, "dense", reliable, out, fewest=3)
     stream, ids, ranked = group.stream, group.ids, group.ranked()
-    _watch(group, kind)
+    detector = _watch(group, kind)
     group.assume(lambda: ranked[0])
     horizon = stream.choice((6.0, 15.0, 40.0))
     happenings: list[Happening] = []
@@ -85,7 +85,7 @@ def dense(kind: type[Election], seed: int, out: Sink | None = None) -> str | Non
                 ],
             )
         )
-    return _promised(kind, group, happenings)
+    return _promised(kind, group, detector, happenings)
 
 
 def chaos(kind: type[Election], seed: int, out: Sink | None = None) -> str | None:
@@ -118,9 +118,10 @@ def judge(claim: str, kind: type[Election], seed: int, out: Sink | None = None) 
 
 
 class Loyalty:
-    """An observer: once all live members hold one leader, none drops it while it lives."""
+    """An observer: once all hold one leader that nobody suspects, none drops it while it lives."""
 
-    def __init__(self) -> None:
+    def __init__(self, detector: RightDetector) -> None:
+        self._detector = detector
         self._settled: tuple[SimContext, int] | None = None  # the leader and its incarnation
         self.broken: str | None = None
 
@@ -133,7 +134,9 @@ class Loyalty:
                     f"while {leader.id} led and lived"
                 )
         agreed = agreed_leader(world)
-        if agreed is not None and world.members[agreed].up:
+        if agreed is None or self._detector.suspected(agreed):
+            self._settled = None
+        elif world.members[agreed].up:
             self._settled = world.members[agreed], world.members[agreed].incarnation
 
     def changed(self, world: World, member: SimContext) -> None:
@@ -143,10 +146,12 @@ class Loyalty:
 # How a run is played and what is asked of it
 
 
-def _watch(group: Group, kind: type[Election]) -> None:
+def _watch(group: Group, kind: type[Election]) -> RightDetector:
     """A right detector; where a protocol may expect a live view, it is repaired or left alone."""
     repairs = kind.assumptions.live_view and bool(group.stream.below(2))
-    group.world.watch(RightDetector(group.stream, repairs=repairs))
+    detector = RightDetector(group.stream, repairs=repairs)
+    group.world.watch(detector)
+    return detector
 
 
 def _run(group: Group, happenings: list[Happening]) -> Ended:
@@ -157,8 +162,10 @@ def _run(group: Group, happenings: list[Happening]) -> Ended:
     return ended
 
 
-def _promised(kind: type[Election], group: Group, happenings: list[Happening]) -> str | None:
-    loyalty = Loyalty()
+def _promised(
+    kind: type[Election], group: Group, detector: RightDetector, happenings: list[Happening]
+) -> str | None:
+    loyalty = Loyalty(detector)
     group.world.watch(loyalty)
     ended = _run(group, happenings)
     if ended is not Ended.QUIESCENT:

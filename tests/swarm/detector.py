@@ -24,7 +24,11 @@ class RightDetector:
     def __init__(self, stream: Stream, *, repairs: bool) -> None:
         self._stream = stream
         self._repairs = repairs
-        self._told: set[tuple[MemberId, MemberId]] = set()  # who suspects whom; only ever asked
+        self._suspects: dict[MemberId, set[MemberId]] = {}  # whom each member suspects
+
+    def suspected(self, member: MemberId) -> bool:
+        """Whether anybody suspects a member now, perhaps because it has not heard of its return."""
+        return any(member in suspects for suspects in self._suspects.values())
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """Outcomes are none of a detector's business."""
@@ -33,13 +37,14 @@ class RightDetector:
         """A member crashed or came back."""
         others = [other for other in world.members.values() if other is not member]
         if member.status is Status.CRASHED:
+            self._suspects.pop(member.id, None)  # it forgets, and will be told again
             if self._repairs:
                 self._later(world, partial(self._repair, world, member, member.incarnation))
             for other in others:
                 self._warn(world, other, member)
         elif member.status is Status.UP and member.incarnation > 1:
             for other in others:
-                if (other.id, member.id) in self._told:
+                if member.id in self._suspects.get(other.id, ()):
                     self._later(world, partial(self._trust, world, other, member))
                 if other.status is Status.CRASHED:
                     self._warn(world, member, other)
@@ -52,12 +57,12 @@ class RightDetector:
 
     def _suspect(self, world: World, who: SimContext, about: SimContext, life: int) -> None:
         if about.status is Status.CRASHED and about.incarnation == life and who.up:
-            self._told.add((who.id, about.id))
+            self._suspects.setdefault(who.id, set()).add(about.id)
             world.tell(who, "suspect", about.id)
 
     def _trust(self, world: World, who: SimContext, about: SimContext) -> None:
-        if about.up and who.up and (who.id, about.id) in self._told:
-            self._told.discard((who.id, about.id))
+        if about.up and who.up and about.id in self._suspects.get(who.id, ()):
+            self._suspects[who.id].discard(about.id)
             world.tell(who, "alive", about.id)
 
     def _repair(self, world: World, member: SimContext, life: int) -> None:

@@ -101,7 +101,7 @@ class Bully(Election):
     )
     assumptions = Assumptions()
     Settings = BullyConfig
-    messages = (ElectionMsg, OkMsg, CoordinatorMsg)
+    messages: ClassVar[tuple[type[Message], ...]] = (ElectionMsg, OkMsg, CoordinatorMsg)
     config: BullyConfig
 
     def __init__(self, config: BullyConfig, choice: Choice) -> None:

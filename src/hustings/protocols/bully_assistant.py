@@ -26,7 +26,7 @@ of), T3 for the coordinator of a bully election.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -127,7 +127,9 @@ class BullyAssistant(Bully):
     )
     assumptions = Assumptions()
     Settings = BullyAssistantConfig
-    messages: ClassVar[Any] = (  # Any: longer than the parent's tuple, whose type has its length
+    messages: ClassVar[
+        tuple[type[Message], ...]
+    ] = (  # Any: longer than the parent's tuple, whose type has its length
         *Bully.messages,
         ReportMsg,
         CheckMsg,

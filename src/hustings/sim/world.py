@@ -84,6 +84,7 @@ class World:
         "_elect",
         "_elections",
         "_everybody",
+        "_partial",
         "_reachable",
         "_sent",
         "_stopped",
@@ -168,6 +169,7 @@ class World:
                 raise BadInput(f"member id {me.id} is given twice")
             self.members[me.id] = SimContext(self, me, self._everybody)
         self._everybody.ids.extend(self.members)
+        self._partial = bool(views)
         for member, known in (views or {}).items():
             for other in known:
                 self.member(other)
@@ -258,8 +260,13 @@ class World:
             self.invoke(ctx, election.on_suspect if what == "suspect" else election.on_alive, about)
 
     def everybody_knows(self, ctx: SimContext) -> None:
-        """All full views learn of a member, or of its new attributes."""
+        """All full views learn of a member, and all that know it of its new attributes."""
         self._everybody.add(ctx.id)
+        if self._partial:
+            ctx.view.add(ctx.id)
+            for view in self._views():
+                if ctx.id in view:
+                    view.add(ctx.id)
 
     def everybody_forgets(self, ctx: SimContext) -> None:
         """All views forget a member that left."""
@@ -267,7 +274,7 @@ class World:
             view.remove(ctx.id)
 
     def _views(self) -> list[View]:
-        """Every view once."""
+        """Every view, the shared one once."""
         own = [
             member.view for member in self.members.values() if member.view is not self._everybody
         ]
