@@ -200,7 +200,7 @@ def test_a_group_starts(kind: type[Election], n: int) -> None:
 
 
 @pytest.mark.parametrize("start", [False, True], ids=["leader-crash", "start"])
-@pytest.mark.parametrize("n", range(7, 13))
+@pytest.mark.parametrize("n", [7, 8, 10, 12])
 def test_bully_openers_around_the_winner(n: int, start: bool) -> None:
     """Several detectors of which one is the winner, with every set of the dead just below it."""
     top = n if start else n - 1

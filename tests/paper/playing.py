@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from itertools import combinations
 
 from hustings.core.choice import Choice, HighestId, MemberId
 from hustings.core.election import Election
@@ -16,6 +16,8 @@ from hustings.sim.member import SimContext
 from hustings.sim.models import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended, World
+
+PROPERTIES = ("uniqueness", "agreement", "validity", "termination")
 
 Ids = tuple[MemberId, ...]
 Values = tuple[tuple[str, tuple[float, ...] | None], ...]
@@ -75,16 +77,22 @@ class Played:
 
     @property
     def sound(self) -> bool:
-        return all(verdict is Verdict.HOLDS for verdict in self.verdicts.values())
+        """The lecture's safety and liveness; terms are not its business."""
+        return all(self.verdicts[name] is Verdict.HOLDS for name in PROPERTIES)
+
+    @property
+    def elected(self) -> list[tuple[float, MemberId, MemberId]]:
+        """When, by whom and whom, for everybody that was declared leader."""
+        return [
+            (entry.at, entry.member, entry.outcome.leader)
+            for entry in self.diary
+            if isinstance(entry.outcome, Elected)
+        ]
 
     @property
     def claims(self) -> list[MemberId]:
         """Who ever declared itself, in this order."""
-        return [
-            entry.member
-            for entry in self.diary
-            if isinstance(entry.outcome, Elected) and entry.outcome.leader == entry.member
-        ]
+        return [member for _, member, leader in self.elected if leader == member]
 
 
 def played(
@@ -140,4 +148,7 @@ def named(outcome: Outcome | None) -> bool:
     return False
 
 
-FOREVER = inf
+def several_ids(n: int) -> list[Ids]:
+    """Every set of members that is not empty."""
+    members = range(1, n + 1)
+    return [ids for size in members for ids in combinations(members, size)]

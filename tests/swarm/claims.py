@@ -126,21 +126,22 @@ class Loyalty:
         self.broken: str | None = None
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        if self._settled is not None and isinstance(outcome, Elected):
-            leader, life = self._settled
-            if leader.up and leader.incarnation == life and outcome.leader != leader.id:
-                self.broken = (
-                    f"member {member.id} took {outcome.leader} at {world.now:g}, "
-                    f"while {leader.id} led and lived"
-                )
-        agreed = agreed_leader(world)
-        if agreed is None or self._detector.suspected(agreed):
+        if self._settled is None:
+            agreed = agreed_leader(world)
+            if agreed is not None and world.members[agreed].up:
+                self._settled = world.members[agreed], world.members[agreed].incarnation
+            return
+        leader, life = self._settled
+        if not leader.up or leader.incarnation != life or self._detector.suspected(leader.id):
             self._settled = None
-        elif world.members[agreed].up:
-            self._settled = world.members[agreed], world.members[agreed].incarnation
+        elif isinstance(outcome, Elected) and outcome.leader != leader.id:
+            self.broken = (
+                f"member {member.id} took {outcome.leader} at {world.now:g}, "
+                f"while {leader.id} led and lived"
+            )
 
     def changed(self, world: World, member: SimContext) -> None:
-        """A leader that is gone is recognised by its status or its incarnation."""
+        """That a leader is gone is seen when the next outcome is declared."""
 
 
 # How a run is played and what is asked of it

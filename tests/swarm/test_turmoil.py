@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.core.election import Election
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.core.election import Election, upon
+from hustings.protocols.bully import ANSWERS, ASKING, WAITING, Bully, OkMsg
 from hustings.protocols.catalogue import CATALOGUE
 from tests.swarm.claims import CLAIMS, judge
 from tests.swarm.replay import main, replay
@@ -40,3 +43,72 @@ def test_the_claim_holds(claim: str, kind: type[Election]) -> None:
 @EVERY_CLAIM
 def test_the_claim_holds_for_very_many_seeds(claim: str, kind: type[Election]) -> None:
     check(claim, kind, range(SEEDS, SEEDS + MANY_SEEDS))
+
+
+# The swarm itself: what is wrong must be found, and replayed as it was
+
+
+class Deaf(Bully):
+    """Believes in its leader whatever the detector says."""
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self.dead.add(member)
+
+
+class Patient(Bully):
+    """Waits for a coordinator without an end."""
+
+    @upon(OkMsg)
+    def on_ok(self, ctx: Context, sender: MemberId, message: OkMsg) -> None:
+        if self.phase == ASKING:
+            self.phase = WAITING
+            ctx.cancel_timer(ANSWERS)
+
+
+class Clumsy(Bully):
+    """Takes for granted that whoever is suspected is in its view."""
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        ctx.view.candidate(member)
+        super().on_suspect(ctx, member)
+
+
+@pytest.mark.parametrize(
+    "claim, kind, complaint",
+    [
+        ("turmoil", Deaf, "is the best alive"),
+        ("dense", Deaf, "is the best alive"),
+        ("chaos", Patient, "is left with NoLeader"),
+        ("chaos", Clumsy, "KeyError"),
+    ],
+)
+def test_an_election_that_is_wrong_is_found(
+    claim: str, kind: type[Election], complaint: str
+) -> None:
+    with pytest.raises(AssertionError, match=complaint) as failure:
+        check(claim, kind, range(100))
+    assert f"python -m tests.swarm.replay {claim} bully " in str(failure.value)
+
+
+@EVERY_CLAIM
+def test_a_seed_is_replayed_as_it_was(claim: str) -> None:
+    shown, wrong = replay(claim, "bully", 7)
+    assert (shown, wrong) == replay(claim, "bully", 7)
+    assert "start" in shown
+    assert "ended: quiescent" in shown
+    assert shown != replay(claim, "bully", 8)[0]
+
+
+def test_the_line_that_a_failure_prints_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["turmoil", "bully", "7"]) == 0
+    assert capsys.readouterr().out.endswith("nothing was wrong\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["turmoil", "bully"], ["turmoil", "buly", "1"], ["tumult", "bully", "1"]]
+)
+def test_a_line_typed_wrongly_gets_a_sentence(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
@@ -24,8 +25,18 @@ from hustings.core.errors import BadInput, UnknownName
 FINE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
+class Interrupted(Exception):
+    """Ctrl-C, told apart from click's own way with it."""
+
+
 class Commands(click.Group):
     """A group whose unknown commands get a suggestion."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None  # click would put an empty line before our one line
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -66,11 +77,14 @@ def run(arguments: list[str]) -> int:
         return FINE
     except click.ClickException as error:
         return _say(error.format_message())
-    except (click.Abort, KeyboardInterrupt):
+    except (Interrupted, click.Abort, KeyboardInterrupt):
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the terminal has written ^C
         _say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain when it exits.
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has seen enough: click and rich would exit with 1, which means
+        # here that a check failed. Python must not complain either when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     return result if isinstance(result, int) else FINE

@@ -14,7 +14,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.sim.experiment import Clocks, Experiment
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.models import Loss, LossModel, Network, PerLink
 from hustings.sim.scenarios import SCENARIOS, Scenario
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.heartbeat import HeartbeatConfig
@@ -27,7 +27,7 @@ FAULT_HELP = (
     "Something that happens to the group, again and again: crash:7@2.5 (at time 2.5), "
     "crash:7+3@0 (after its 3rd transmission from time 0), restart:7@9, pause:3@1, resume:3@5, "
     "leave:4@2, call:2@0, suspect:3>7@1 and alive:3>7@2 (a detector that errs), "
-    "partition:1,2|3-5@2, one-way:1>2,3@2, heal:@9."
+    "partition:1,2|3-5@2, one-way:1>2,3@2, heal:@9 (partition), heal:one-way@9."
 )
 
 
@@ -211,7 +211,7 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
         members=typed.members,
         config=config,
         choice=parse_choice(typed.choice),
-        attributes=tuple(reading.attribute(each) for each in typed.attributes),
+        attributes=reading.attributes(typed.attributes),
         network=network,
         scenario=_scenario(typed),
         seed=typed.seed,
@@ -242,13 +242,20 @@ def remarks_on(experiment: Experiment) -> list[str]:
 
 
 def _network(typed: Options) -> Network:
+    delay = reading.delay(typed.delay, typed.links)
+    if isinstance(delay, PerLink):
+        for sender, receiver in delay.table:
+            if not 1 <= min(sender, receiver) <= max(sender, receiver) <= typed.members:
+                raise BadInput(
+                    f"--link {sender}>{receiver} names no member: ids are 1 to {typed.members}"
+                )
     model = typed.loss_model
     if model is None:
         model = "uncorrelated" if typed.loss or typed.collision else "none"
     if model not in [each.value for each in LossModel]:
         raise UnknownName("loss model", model, [each.value for each in LossModel])
     return Network(
-        delay=reading.delay(typed.delay, typed.links),
+        delay=delay,
         loss=Loss(LossModel(model), typed.loss, typed.collision),
         duplicate=typed.duplicate,
         reorder=typed.reorder,

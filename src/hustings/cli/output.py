@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +19,8 @@ from rich.text import Text
 from hustings.sim.runs import Progress as Report
 
 PIPE_WIDTH = 160
+NARROWEST = 12  # characters of a column of words
+MOST_COLUMNS = 10_000
 
 
 def show_json(value: Mapping[str, object]) -> None:
@@ -49,12 +52,23 @@ def show_table(
     )
     for place, column in enumerate(columns):
         numeric = all(_is_number(row[place]) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", no_wrap=numeric)
+        longest = max(len(text) for text in [column, *(show(row[place]) for row in rows)])
+        whole = numeric or place == 0  # names and numbers are not broken, sentences are
+        table.add_column(
+            column,
+            justify="right" if numeric else "left",
+            no_wrap=whole,
+            min_width=longest if whole else min(longest, NARROWEST),
+        )
     for row in rows:
         table.add_row(*(Text(show(cell)) for cell in row))  # as text: brackets are no markup here
     # Where nobody looks, as in a pipe, lines are as long as they need to be.
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(width=width).print(table)
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    # A terminal too narrow for the table breaks its lines; no column is left out.
+    needed = Measurement.get(console, console.options.update(width=MOST_COLUMNS), table).minimum
+    if console.width < needed:
+        console = Console(width=needed, soft_wrap=True)
+    console.print(table)
 
 
 def _is_number(cell: object) -> bool:

@@ -20,6 +20,10 @@ def protocols(name: str | None, as_json: bool, as_markdown: bool) -> None:
     """The catalogue: what there is, what it assumes, what it costs, what it promises.
 
     With NAME, everything about one protocol, its settings included.
+
+    \b
+    hustings protocols
+    hustings protocols bully-map
     """
     chosen = [find(name)] if name is not None else list(CATALOGUE)
     if as_json:

@@ -32,6 +32,8 @@ SIMPLE: dict[str, Callable[..., Happening]] = {
     "leave": Leave,
     "call": Call,
 }
+MOST_SIGMA = 50.0  # beyond it a draw may be larger than any float
+CUTS = ("partition", "one-way")  # what `heal` ends
 FAULTS = (*SIMPLE, "suspect", "alive", "partition", "one-way", "heal")
 
 
@@ -52,10 +54,12 @@ def members(text: str, what: str) -> tuple[MemberId, ...]:
     """`60,61,64` or `60-64` as ids."""
     ids: list[MemberId] = []
     for part in text.split(","):
-        span = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
+        span = re.fullmatch(r"\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*", part)
         if span is None:
             raise BadInput(f"{what} {text!r} is not understood: write ids as 3 or 3,5 or 3-7")
         first, last = int(span[1]), int(span[2] or span[1])
+        if last < first:
+            raise BadInput(f"{what} {part.strip()!r} runs backwards: write the lower id first")
         if last - first > 1_000_000:
             raise BadInput(f"{what} {part.strip()!r} names more than a million members")
         ids.extend(range(first, last + 1))
@@ -76,7 +80,7 @@ def number(text: str, what: str) -> float:
 def delay(text: str, links: Iterable[str] = ()) -> Delay:
     """`0.1`, `uniform:0.5,1.5` or `lognormal:1,0.5`; links `1>2=5` differ from a fixed one."""
     name, colon, rest = text.partition(":")
-    table = dict(_link(each) for each in links)
+    table = _links(links)
     if not colon:
         fixed = number(text, "delay")
         return PerLink(table, fixed) if table else Fixed(fixed)
@@ -89,14 +93,22 @@ def delay(text: str, links: Iterable[str] = ()) -> Delay:
         raise BadInput(
             f"delay {text!r} needs two numbers: uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA"
         )
+    if name == "lognormal" and parts[1] > MOST_SIGMA:
+        raise BadInput(f"lognormal delay's sigma must be at most {MOST_SIGMA:g}, not {parts[1]:g}")
     return Uniform(*parts) if name == "uniform" else Lognormal(*parts)
 
 
-def _link(text: str) -> tuple[tuple[MemberId, MemberId], float]:
-    match = re.fullmatch(r"(\d{1,9})>(\d{1,9})=(.+)", text.strip())
-    if match is None:
-        raise BadInput(f"--link {text!r} is not understood: write SENDER>RECEIVER=DELAY")
-    return (int(match[1]), int(match[2])), number(match[3], "link delay")
+def _links(texts: Iterable[str]) -> dict[tuple[MemberId, MemberId], float]:
+    table: dict[tuple[MemberId, MemberId], float] = {}
+    for text in texts:
+        match = re.fullmatch(r"([0-9]{1,9})>([0-9]{1,9})=(.+)", text.strip())
+        if match is None:
+            raise BadInput(f"--link {text!r} is not understood: write SENDER>RECEIVER=DELAY")
+        link = int(match[1]), int(match[2])
+        if link in table:
+            raise BadInput(f"--link {match[1]}>{match[2]} is given twice")
+        table[link] = number(match[3], "link delay")
+    return table
 
 
 def fault(text: str) -> Happening:
@@ -112,7 +124,9 @@ def fault(text: str) -> Happening:
         raise BadInput(f"the time of --fault {text!r} must be >= 0")
     if what == "crash" and "+" in who:
         one, _, sends = who.partition("+")
-        after = members(sends, "the number of sends")[0]
+        if re.fullmatch(r"\s*[0-9]{1,9}\s*", sends) is None:
+            raise BadInput(f"--fault {text!r} needs a number of sends after the +: crash:7+3@TIME")
+        after = int(sends)
         return Crash(member=_one(one, text), at=at, after_sends=after)
     if what in SIMPLE:
         return SIMPLE[what](member=_one(who, text), at=at)
@@ -121,6 +135,8 @@ def fault(text: str) -> Happening:
 
 def _between(what: str, who: str, at: float, text: str) -> Happening:
     if what == "heal":
+        if who and who not in CUTS:
+            raise UnknownName("cut", who, CUTS)
         return Heal(name=who or "partition", at=at)
     if what == "partition":
         sides = tuple(members(side, "a partition's side") for side in who.split("|"))
@@ -141,6 +157,17 @@ def _one(text: str, whole: str) -> MemberId:
     if len(ids) != 1:
         raise BadInput(f"--fault {whole!r} takes one member")
     return ids[0]
+
+
+def attributes(texts: Iterable[str]) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
+    """What each attribute's values are; one given twice is a mistake."""
+    table: dict[str, tuple[float, ...] | None] = {}
+    for text in texts:
+        name, values = attribute(text)
+        if name in table:
+            raise BadInput(f"--attribute {name} is given twice")
+        table[name] = values
+    return tuple(table.items())
 
 
 def attribute(text: str) -> tuple[str, tuple[float, ...] | None]:

@@ -12,9 +12,9 @@ from hustings.cli.experiment import Options, build, group_options, remarks_on, w
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.protocols.catalogue import find
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.files import TraceFile
-from hustings.sim.runs import Report, report, run_all
+from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report, run_all
 from hustings.sim.trace import Tracer
 
 
@@ -22,8 +22,16 @@ from hustings.sim.trace import Tracer
 @click.argument("protocol")
 @group_options
 @world_options
-@click.option("--runs", type=int, default=1, show_default=True, help="How many runs.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="On how many processes.")
+@click.option(
+    "--runs", type=click.IntRange(1, MAX_RUNS), default=1, show_default=True, help="How many runs."
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MAX_JOBS),
+    default=1,
+    show_default=True,
+    help="On how many processes.",
+)
 @click.option("--engine", default="events", show_default=True, help="events: message by message.")
 @click.option(
     "--trace",
@@ -69,12 +77,17 @@ def sim(
 
 
 def _run(experiment: Experiment, runs: int, jobs: int, trace_to: Path | None) -> Report:
-    first = None
-    if trace_to is not None:
-        with TraceFile(trace_to) as out:
-            first = play(experiment, 0, Tracer(experiment.header(0), out))
-    if first is not None and runs == 1:
-        return report([first])
+    """The trace appears under its name when all runs have gone well, or not at all."""
+    if trace_to is None:
+        return _run_all(experiment, runs, jobs)
+    with TraceFile(trace_to) as out:
+        first = play(experiment, 0, Tracer(experiment.header(0), out))
+        return report([first]) if runs == 1 else _run_all(experiment, runs, jobs)
+
+
+def _run_all(experiment: Experiment, runs: int, jobs: int) -> Report:
+    if jobs > 1:
+        prepare(experiment, 0)  # what is wrong with it is told before processes are started
     with progress(experiment.kind.about.name, runs) as tell:
         return run_all(experiment, runs, jobs, tell)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from hustings.cli.output import show_json, warn
 from hustings.core.errors import BadInput
-from hustings.sim.files import write_atomically
+from hustings.sim.files import AtomicFile, shown
 from hustings.sim.selection import Drawing, Heartbeats, Options
 from hustings.sim.shiviz import draw_shiviz
 from hustings.sim.svg import draw_svg
@@ -18,6 +21,7 @@ from hustings.sim.terminal import WIDTH, draw_text
 from hustings.sim.trace_read import Trace, read_trace
 
 FILE = click.Path(path_type=Path)
+Draw = Callable[[Trace, Options], Drawing]
 
 
 @click.command()
@@ -26,7 +30,9 @@ FILE = click.Path(path_type=Path)
 @click.option("--shiviz", type=FILE, metavar="OUT", help="Write a log for ShiViz.")
 @click.option("--heartbeats", default="hidden", show_default=True, help="hidden, dimmed or shown.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with plain ASCII only.")
-@click.option("--width", type=int, default=None, help="Columns. [default: the terminal's]")
+@click.option(
+    "--width", type=click.IntRange(min=1), default=None, help="Columns. [default: the terminal's]"
+)
 @click.option("--json", "as_json", is_flag=True, help="What the trace holds, as one JSON object.")
 def trace(
     file: Path,
@@ -46,13 +52,7 @@ def trace(
     """
     read = read_trace(file)
     options = Options(heartbeats=_heartbeats(heartbeats))
-    written = []
-    for path, draw in ((svg, draw_svg), (shiviz, draw_shiviz)):
-        if path is not None:
-            drawing = draw(read, options)
-            _mention(drawing)
-            write_atomically(path, drawing.text)
-            written.append(path)
+    written = _write(read, options, file, [(svg, draw_svg), (shiviz, draw_shiviz)])
     if as_json:
         show_json(_summary(read, written))
     elif written:
@@ -60,6 +60,27 @@ def trace(
             click.echo(f"wrote {path}")
     else:
         _show(read, options, width, plain)
+
+
+def _write(
+    read: Trace, options: Options, source: Path, wanted: list[tuple[Path | None, Draw]]
+) -> list[Path]:
+    """All files or none: each is opened before any is written."""
+    targets = [(path, draw) for path, draw in wanted if path is not None]
+    real = [os.path.realpath(path) for path in (source, *(path for path, _ in targets))]
+    for place, (path, _) in enumerate(targets, 1):
+        if os.path.isfile(path) and real[place] == real[0]:
+            raise BadInput(f"cannot write {shown(path)}: it is the trace itself")
+        if real[place] in real[1:place]:
+            raise BadInput(f"cannot write {shown(path)} twice: name two files")
+    drawings = [draw(read, options) for _, draw in targets]
+    with ExitStack() as stack:
+        outs = [stack.enter_context(AtomicFile(path)) for path, _ in targets]
+        for out, drawing in zip(outs, drawings, strict=True):
+            out.write(drawing.text.encode())
+    for drawing in drawings:
+        _mention(drawing)
+    return [path for path, _ in targets]
 
 
 def _show(read: Trace, options: Options, width: int | None, plain: bool) -> None:

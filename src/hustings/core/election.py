@@ -42,12 +42,10 @@ def upon(
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a protocol needs of its world; a world that cannot give it refuses at the door."""
+    """What a protocol takes for granted: a world arranges what it can and remarks on the rest."""
 
-    topology: str = "complete"  # or "ring"
     live_view: bool = False  # the view holds the live members only (somebody repairs it)
     reliable: bool = True  # every message to a live member arrives within delta
-    detector: bool = True  # crashes are noticed by a failure detector, not by the protocol
 
 
 @dataclass(frozen=True, slots=True)

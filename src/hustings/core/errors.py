@@ -37,10 +37,6 @@ class UnknownName(BadInput):
         self.known = tuple(names)
 
 
-class Unsupported(BadInput):
-    """A protocol was asked to run where its assumptions do not hold."""
-
-
 class ProtocolBug(HustingsError):
     """Our own code broke a rule of the seam."""
 

@@ -127,9 +127,7 @@ class BullyAssistant(Bully):
     )
     assumptions = Assumptions()
     Settings = BullyAssistantConfig
-    messages: ClassVar[
-        tuple[type[Message], ...]
-    ] = (  # Any: longer than the parent's tuple, whose type has its length
+    messages: ClassVar[tuple[type[Message], ...]] = (
         *Bully.messages,
         ReportMsg,
         CheckMsg,

@@ -103,7 +103,7 @@ class Ring(Election):
         cost="2N to 3N-1 messages and delays with one initiator",
         promises="one leader, the best alive, while the detector is right; else no exclusivity",
     )
-    assumptions = Assumptions(topology="ring", live_view=True)
+    assumptions = Assumptions(live_view=True)
     Settings = RingConfig
     messages = (ElectionMsg, ElectedMsg)
     config: RingConfig

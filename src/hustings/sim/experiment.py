@@ -19,7 +19,7 @@ from hustings.core.messages import Role
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
 from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
-from hustings.sim.instants import END_OF_TIME, NEVER
+from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext
 from hustings.sim.models import Network
 from hustings.sim.oracle import Oracle
@@ -152,7 +152,8 @@ def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> W
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
     if experiment.calm is not None:
-        world.watch(Calm(experiment.calm))
+        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
+        world.watch(Calm(experiment.calm, last))
     live_view = experiment.kind.assumptions.live_view
     begin(world, experiment.scenario, parts, live_view=live_view, tell=experiment.scripted)
     return world
@@ -201,10 +202,11 @@ def measure(world: World, *, detecting: bool) -> dict[str, float | None]:
 
 
 class Calm:
-    """Stops a run once all live members have agreed for a while."""
+    """Stops a run once all live members have agreed for a while and no fault is due any more."""
 
-    def __init__(self, calm: float) -> None:
+    def __init__(self, calm: float, last_fault: float) -> None:
         self._calm = calm
+        self._last_fault = last_fault
         self._changes = 0
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
@@ -215,8 +217,9 @@ class Calm:
 
     def _watch(self, world: World) -> None:
         self._changes += 1
-        if agreed_leader(world) is not None and world.now + self._calm < NEVER:
-            world.at(world.now + self._calm, partial(self._look, world, self._changes))
+        instant = max(world.now, self._last_fault) + self._calm
+        if agreed_leader(world) is not None and instant <= END_OF_TIME:
+            world.at(instant, partial(self._look, world, self._changes))
 
     def _look(self, world: World, changes: int) -> None:
         leader = agreed_leader(world)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from heapq import heappop
 from itertools import compress
@@ -29,11 +29,13 @@ from hustings.core.streams import derive
 from hustings.core.view import View
 from hustings.sim.carrier import Carrier
 from hustings.sim.cuts import Cuts
+from hustings.sim.directory import Directory
 from hustings.sim.instants import ARRIVAL, CONTROL, END_OF_TIME, NEVER, TIMER, on_grid
 from hustings.sim.member import Kept, SimContext, Status
 from hustings.sim.models import LossModel, Network, reached
 from hustings.sim.queue import Delivery, EventQueue, Timer
 from hustings.sim.trace import Changed, Told, Tracer
+from hustings.sim.traced import arrive_traced
 
 BACKLOG = 10_000  # messages kept for a paused member; more are lost, as from a socket's buffer
 MAX_EVENTS = 50_000_000
@@ -56,24 +58,6 @@ class Observer(Protocol):
 
     def changed(self, world: World, member: SimContext) -> None:
         """A member came up, crashed, paused, resumed, left."""
-
-
-class _Directory(Mapping[MemberId, Candidate]):
-    """The candidates of all members, without a second table."""
-
-    __slots__ = ("_members",)
-
-    def __init__(self, members: dict[MemberId, SimContext]) -> None:
-        self._members = members
-
-    def __getitem__(self, member: MemberId) -> Candidate:
-        return self._members[member].me
-
-    def __iter__(self) -> Iterator[MemberId]:
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
 
 
 class World:
@@ -158,7 +142,7 @@ class World:
         delay = on_grid(network.delay.bound)
         if network.plain and delay > 0 and not debug:
             self.plain_delay = delay
-        self._everybody = View(_Directory(self.members), [])
+        self._everybody = View(Directory(self.members), [])
         self._populate(candidates, views)
 
     def _populate(
@@ -174,7 +158,7 @@ class World:
             for other in known:
                 self.member(other)
             ids = sorted({*known, member})
-            self.member(member).view = View(_Directory(self.members), ids)
+            self.member(member).view = View(Directory(self.members), ids)
 
     # What one may ask
 
@@ -356,7 +340,7 @@ class World:
         if self.plain_delay is None:
             received = self.carrier.deliver(batch)
         elif self.tracer is not None:
-            received = self._arrive_traced(batch, self.tracer)
+            received = arrive_traced(self, batch, self.tracer)
         else:
             for target, sender, message in batch:
                 if target is None:
@@ -372,41 +356,6 @@ class World:
             self.last_arrival = self.now
         if self.tracer is not None:
             self.tracer.breathe()
-
-    def _arrive_traced(self, batch: list[Delivery], tracer: Tracer) -> int:
-        """The fast path with a record of every arrival; items carry the messages' numbers."""
-        received = len(batch)
-        for target, sender, item in batch:
-            number, message = item
-            if target is None:
-                received += self._spread_traced(sender, number, message, tracer) - 1
-            elif target.up:
-                tracer.add(("recv", self.now, target.id, number))  # Tracer.received, without a call
-                target.handlers[message.__class__](target.election, target, sender, message)
-            else:
-                received -= 1
-                if not self.keep(target, sender, message, number):
-                    self.lose(item, target.id, target.status.value)
-        return received
-
-    def _spread_traced(
-        self, sender: MemberId, number: int, message: Message, tracer: Tracer
-    ) -> int:
-        members = self.reachable()
-        marks = self.receivers(sender, 0.0 if self.loss_is_correlated else self.plain_loss)
-        received = 0
-        for member, reached in zip(members, marks, strict=True):
-            if member.id == sender:
-                continue
-            if not reached:
-                self.lose((number, message), member.id, "loss")
-            elif member.up:
-                received += 1
-                tracer.add(("recv", self.now, member.id, number))
-                member.handlers[message.__class__](member.election, member, sender, message)
-            elif not self.keep(member, sender, message, number):
-                self.lose((number, message), member.id, member.status.value)
-        return received
 
     def lose(self, item: Message | tuple[int, Message], to: MemberId | None, why: str) -> None:
         """A message on the fast path does not get there."""
@@ -457,7 +406,9 @@ class World:
         if member.up:
             self.events += 1
             if self.tracer is not None:
-                self.tracer.fired(self.now, member.id, str(timer.key))
+                key = timer.key
+                name = key if isinstance(key, str) else f"{key[0]} {key[1]}"
+                self.tracer.fired(self.now, member.id, name)
             if self._debug:
                 self.invoke(member, member.election.on_timer, timer.key)
             else:

@@ -144,12 +144,13 @@ def test_a_change_during_the_calm_starts_it_anew() -> None:
 
 
 def test_the_calm_is_not_deceived_by_a_dead_leader() -> None:
-    """All agree, on one who is gone: that is no reason to stop."""
-    experiment = replace(BULLY, calm=1.0, scenario=Scenario("leader-crash", detectors=(1,)))
+    """All agree on one who is gone, for longer than the calm lasts: no reason to stop."""
+    scenario = Scenario("start", extra=(Crash(member=4, at=3.5),))
+    experiment = Experiment(Bully, 4, BullyConfig(), scenario=scenario, oracle=2.0, calm=1.5)
     world = prepare(experiment, 0)
     world.at(100.0, lambda: None)
-    world.run()
-    assert {member.outcome for member in world.live()} == {Elected(7, 2)}
+    assert world.run() is Ended.STOPPED
+    assert {member.outcome for member in world.live()} == {Elected(3, 2)}
 
 
 def test_a_calm_longer_than_time_never_comes() -> None:

@@ -8,6 +8,7 @@ from hustings.core.choice import Candidate, HighestId, candidate
 from hustings.core.context import Context
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
+from hustings.core.streams import Stream, derive
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.faults import (
     Alive,
@@ -150,8 +151,10 @@ def test_every_incarnation_draws_from_a_stream_of_its_own() -> None:
             Call(member=1, at=3.0),
         )
         stage.run()
-    assert len(set(draws)) == 6
     assert draws[:6] == draws[6:]
+    lives = [(1, 1), (2, 1), (1, 2)]  # member, incarnation
+    streams = [Stream(derive(5, "member", *life)) for life in lives]
+    assert draws[:6] == [stream.random() for stream in streams for _ in range(2)]
 
 
 def test_only_who_is_down_can_return_and_only_who_is_up_can_fall() -> None:

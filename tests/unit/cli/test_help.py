@@ -1,0 +1,64 @@
+"""Help that helps: each command shows how it is typed, and what it shows works."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hustings._version import __version__
+from hustings.cli.app import hustings as group
+from hustings.cli.reading import FAULTS
+from tests.unit.cli.commands import Hustings, in_own_process
+
+COMMANDS = list(group.commands)
+
+
+def examples(text: str) -> list[str]:
+    return re.findall(r"^ +(hustings [a-z]+.*)", text, re.MULTILINE)
+
+
+def test_help_names_every_command_and_where_to_begin(hustings: Hustings) -> None:
+    shown = hustings("--help")
+    assert shown.code == 0
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", shown.out, re.MULTILINE)
+    assert "Try first: hustings demo" in shown.out
+    assert hustings() == hustings("-h") == shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_shows_examples(command: str, hustings: Hustings) -> None:
+    shown = hustings(command, "--help")
+    assert shown.code == 0
+    assert shown.err == ""
+    assert f"hustings {command}" in " ".join(examples(shown.out))
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "demo"])
+def test_the_examples_work(
+    command: str,
+    hustings: Hustings,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("examples"))
+    shown = examples(hustings(command, "--help").out)
+    assert shown
+    for line in shown:
+        result = hustings(*line.split()[1:])
+        assert (result.code, result.err) == (0, ""), line
+
+
+def test_every_fault_has_its_form_in_the_help(hustings: Hustings) -> None:
+    shown = "".join(hustings("sim", "--help").out.split())  # lines break at hyphens too
+    for fault in FAULTS:
+        assert f"{fault}:" in shown
+
+
+def test_the_version(hustings: Hustings) -> None:
+    assert hustings("--version").out == f"hustings, version {__version__}\n"
+
+
+def test_help_comes_without_the_simulator_running(hustings: Hustings) -> None:
+    assert in_own_process("--help").out == hustings("--help").out

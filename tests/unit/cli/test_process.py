@@ -1,0 +1,132 @@
+"""Commands as processes: interrupted, cut off by a pipe, on a narrow terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hustings.protocols.catalogue import names
+from tests.unit.cli.commands import COMMAND, PATIENCE
+
+LONG = ("sim", "bully", "-n", "30", "--runs", "100000", "--jobs", "2")
+
+
+def children_of(process: int) -> list[int]:
+    """Processes that it started, its own children's too."""
+    listed = subprocess.run(
+        ["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    )
+    parents = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    found = [process]
+    for known in found:
+        found += [child for child, parent in parents if parent == known]
+    return found[1:]
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until_gone(processes: list[int]) -> list[int]:
+    deadline = time.monotonic() + PATIENCE
+    while (left := [one for one in processes if alive(one)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+@pytest.mark.parametrize("whole_group", [True, False], ids=["Ctrl-C", "kill -INT"])
+def test_an_interrupt_ends_everything(whole_group: bool, tmp_path: Path) -> None:
+    """A terminal's Ctrl-C reaches the workers too; `kill` reaches only the command itself."""
+    with subprocess.Popen(
+        [*COMMAND, *LONG, "--trace", "run.jsonl"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as command:
+        deadline = time.monotonic() + PATIENCE
+        while len(children_of(command.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.0)  # let the workers get to work
+        workers = children_of(command.pid)
+        assert len(workers) >= 2
+        (os.killpg if whole_group else os.kill)(command.pid, signal.SIGINT)
+        out, err = command.communicate(timeout=PATIENCE)
+    assert (command.returncode, out, err) == (130, "", "hustings: interrupted\n")
+    assert wait_until_gone(workers) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["protocols", "protocols --markdown", "sim bully -n 60 --json", "compare -n 64", "--help"],
+)
+def test_a_reader_that_has_seen_enough_is_no_error(arguments: str) -> None:
+    """The pipe is closed before anything is written, so that the first write meets it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [*COMMAND, *arguments.split()], stdout=writer, stderr=subprocess.PIPE, text=True
+    ) as command:
+        os.close(writer)
+        _, err = command.communicate(timeout=PATIENCE)
+    assert (command.returncode, err) == (0, "")
+
+
+def on_terminal(columns: int, *arguments: str) -> str:
+    """What a terminal of that width is sent."""
+    parent, child = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "LINES": "24", "TERM": "dumb"}
+    with subprocess.Popen(
+        [*COMMAND, *arguments], stdin=child, stdout=child, stderr=child, env=environment
+    ) as command:
+        os.close(child)
+        shown = b""
+        while chunk := _read(parent):
+            shown += chunk
+    os.close(parent)
+    assert command.returncode == 0
+    return shown.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how Linux says that nobody writes any more
+        return b""
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_a_table_keeps_all_columns_on_any_terminal(columns: int) -> None:
+    shown = on_terminal(columns, "sim", "bully", "-n", "5", "--runs", "2")
+    for word in ("election_messages", "messages", "leader", "stderr", "p50", "p99", "max"):
+        assert word in shown
+    shown = on_terminal(columns, "protocols")
+    for name in names():
+        assert name in shown
+
+
+def test_where_the_terminal_is_wide_enough_lines_fit() -> None:
+    for line in on_terminal(100, "sim", "bully", "-n", "5", "--runs", "2").splitlines():
+        assert len(line.rstrip()) <= 100
+
+
+def test_without_the_packages_it_needs_the_command_says_so(tmp_path: Path) -> None:
+    hide = "import sys; sys.modules['click'] = None; from hustings.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hide], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "hustings: the command line needs click: pip install 'hustings[cli]'\n"
