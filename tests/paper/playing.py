@@ -131,8 +131,9 @@ def finish(world: World, choice: Choice, until: float | None = None) -> Played:
     """Let a world run and judge it."""
     checkers = all_checkers(choice)
     diary = Diary()
-    for observer in (diary, *checkers):
-        world.watch(observer)
+    world.watch(diary)
+    for checker in checkers:
+        world.watch(checker)
     ended = world.run(**({} if until is None else {"until": until}), max_events=2_000_000)
     verdicts = {checker.name: checker.judge(world, ended)[0] for checker in checkers}
     return Played(world, ended, verdicts, diary.entries)

@@ -35,7 +35,7 @@ def test_figure_3() -> None:
     run = played(BullyMap, 7, detectors=(4,))
     assert run.kinds == {"ELECTION": 1, "OK": 1, "LEADER": 5}
     assert (run.leader, run.time) == (6, 2)
-    assert run.elected[0] == (1, 6, 6)
+    assert run.elected[0] == (1.0, 6, 6)
     assert set(run.outcomes.values()) == {Elected(6, 2)}
 
 

@@ -65,10 +65,10 @@ def test_c_a_leader_message_too_many() -> None:
 def test_d_the_detector_announces_the_leader() -> None:
     """(d) In Fig. 2 the detector speaks, a round trip later; text and Fig. 3 let the candidate."""
     printed = played(BullyMapPrinted, 8, detectors=(4,))
-    assert printed.elected[0] == (2, 4, 7)  # 7 itself hears of it at 3
+    assert printed.elected[0] == (2.0, 4, 7)  # 7 itself hears of it at 3
     assert next(at for at, member, _ in printed.elected if member == 7) == 3
     right = played(BullyMap, 8, detectors=(4,))
-    assert right.elected[0] == (1, 7, 7)  # everybody else hears of it at 2
+    assert right.elected[0] == (1.0, 7, 7)  # everybody else hears of it at 2
     assert {at for at, _, _ in right.elected[1:]} == {2}
 
 

@@ -9,6 +9,7 @@ from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Clocks, Experiment, RunResult, play
+from hustings.sim.instants import on_grid
 from hustings.sim.models import Fixed
 from hustings.theory.catalogue import evaluate, names, parameters
 
@@ -80,7 +81,7 @@ def _formula(experiment: Experiment) -> tuple[dict[str, float], dict[str, str]]:
         return {}, {}
     values = {metric: float(value) for metric, value in result.corrected.items()}
     if "time" in values:
-        values["time"] *= experiment.network.delay.bound
+        values["time"] = on_grid(values["time"] * experiment.network.delay.bound)
     expressions = {}
     if experiment.scenario.name == "leader-crash":  # what the formulas are written for
         expressions = {form.name: form.formula for form in result.forms if form.name in values}
@@ -88,12 +89,12 @@ def _formula(experiment: Experiment) -> tuple[dict[str, float], dict[str, str]]:
 
 
 def _covered(experiment: Experiment) -> bool:
-    """Closed forms speak of highest ids, one fixed delay, no loss and a scripted detector."""
+    """Closed forms speak of highest ids, one fixed and known delay, no loss, scripted detectors."""
     network = experiment.network
     return (
         experiment.choice == HighestId()
         and isinstance(network.delay, Fixed)
-        and network.delay.bound > 0
+        and network.delay.bound == experiment.config.delta
         and network.plain
         and not network.loss.p
         and experiment.scripted

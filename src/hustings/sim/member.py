@@ -12,7 +12,7 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
-from hustings.sim.instants import EAGER, NEVER, ROUND, TIMER
+from hustings.sim.instants import EAGER, NEVER, ROUND, TICKS, TIMER, on_grid
 from hustings.sim.queue import Timer
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class SimContext:
         if world.plain_loss and world.coin() < world.plain_loss:
             world.lose(item, to, "loss")
             return
-        at = world.now + delay
+        at = (((world.now + delay) * TICKS + ROUND) - ROUND) / TICKS  # on_grid, without a call
         queue = world.queue
         # The two quick ways of EventQueue.arrive, because a call is a tenth of a send.
         if at == queue.tail_at:
@@ -147,12 +147,12 @@ class SimContext:
         if world.plain_loss and world.loss_is_correlated and world.coin() < world.plain_loss:
             world.lose(item, None, "loss")
             return
-        world.queue.arrive(world.now + delay, (None, self.id, item))
+        world.queue.arrive(on_grid(world.now + delay), (None, self.id, item))
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
         # The member's clock runs at `rate`, so its delay is shorter or longer in world time.
         world = self._world
-        at = (world.now + delay / self.rate + ROUND) - ROUND
+        at = (((world.now + delay / self.rate) * TICKS + ROUND) - ROUND) / TICKS
         timers = self._timers
         if timers is None:
             timers = self._timers = {}

@@ -71,7 +71,8 @@ def _openers(scenario: Scenario, leader: MemberId | None) -> tuple[MemberId, ...
             "scenario 'start' has no dead leader to detect: name an --initiator, "
             "or use --scenario leader-crash"
         )
-    return tuple(dict.fromkeys((*scenario.detectors, *scenario.initiators)))
+    # In the order of ids: who is named first must not matter.
+    return tuple(sorted({*scenario.detectors, *scenario.initiators}))
 
 
 def begin(world: World, scenario: Scenario, cast: Cast, *, live_view: bool, tell: bool) -> None:
@@ -82,6 +83,7 @@ def begin(world: World, scenario: Scenario, cast: Cast, *, live_view: bool, tell
     """
     for member in cast.down:
         ctx = world.members[member]
+        ctx.incarnation = 1  # it lived before this run, so if it comes back it returns
         world.change(ctx, Status.CRASHED)
         if live_view:
             world.everybody_forgets(ctx)

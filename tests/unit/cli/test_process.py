@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -45,27 +47,53 @@ def wait_until_gone(processes: list[int]) -> list[int]:
     return left
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["Ctrl-C", "kill -INT"])
-def test_an_interrupt_ends_everything(whole_group: bool, tmp_path: Path) -> None:
-    """A terminal's Ctrl-C reaches the workers too; `kill` reaches only the command itself."""
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell starts what runs in the background deaf to Ctrl-C, and so would be our children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def started(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """A command in a session of its own, of which nothing is left afterwards."""
     with subprocess.Popen(
-        [*COMMAND, *LONG, "--trace", "run.jsonl"],
-        cwd=tmp_path,
+        [*COMMAND, *arguments],
+        cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     ) as command:
-        deadline = time.monotonic() + PATIENCE
-        while len(children_of(command.pid)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(1.0)  # let the workers get to work
-        workers = children_of(command.pid)
-        assert len(workers) >= 2
+        try:
+            yield command
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(command.pid, signal.SIGKILL)
+
+
+def workers_of(command: int) -> list[int]:
+    """Its processes, once there are as many as it will start: two workers and their tracker."""
+    deadline = time.monotonic() + PATIENCE
+    while len(found := children_of(command)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(found) == 3
+    return found
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("whole_group", [True, False], ids=["Ctrl-C", "kill -INT"])
+@pytest.mark.parametrize("working", [0.0, 1.5], ids=["at once", "at work"])
+def test_an_interrupt_ends_everything(whole_group: bool, working: float, tmp_path: Path) -> None:
+    """A terminal's Ctrl-C reaches the workers too; `kill` reaches only the command itself."""
+    with started(*LONG, "--trace", "run.jsonl", cwd=tmp_path) as command:
+        workers = workers_of(command.pid)
+        time.sleep(working)
         (os.killpg if whole_group else os.kill)(command.pid, signal.SIGINT)
         out, err = command.communicate(timeout=PATIENCE)
+        assert wait_until_gone(workers) == []
     assert (command.returncode, out, err) == (130, "", "hustings: interrupted\n")
-    assert wait_until_gone(workers) == []
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,6 @@ from hustings.core.errors import (
     ProtocolBug,
     StaleContext,
     UnknownName,
-    Unsupported,
 )
 
 
@@ -18,7 +17,6 @@ from hustings.core.errors import (
     [
         (BadInput, HustingsError),
         (UnknownName, BadInput),
-        (Unsupported, BadInput),
         (ProtocolBug, HustingsError),
         (StaleContext, ProtocolBug),
         (BadPeer, HustingsError),

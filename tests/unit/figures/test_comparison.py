@@ -79,7 +79,7 @@ def test_a_violated_property_is_unsound() -> None:
         {"clocks": Clocks(offset=1.0)},
         {"config": Bully.Settings.parse({"T1": 1.0})},
     ],
-    ids=lambda changes: "-".join(changes),
+    ids="-".join,
 )
 def test_no_formula_where_the_forms_make_no_statement(changes: dict[str, Any]) -> None:
     found = row(**changes)
