@@ -31,133 +31,136 @@ FAULT_HELP = (
 )
 
 
+GROUP_OPTIONS = (
+    click.option(
+        "-n",
+        "--members",
+        type=int,
+        default=8,
+        show_default=True,
+        help="Members, with ids 1 to n; n counts the crashed leader.",
+    ),
+    click.option(
+        "--scenario",
+        type=str,
+        default="start",
+        show_default=True,
+        help=f"How the run begins: {', '.join(SCENARIOS)}.",
+    ),
+    click.option(
+        "--detector",
+        "detectors",
+        multiple=True,
+        metavar="ID",
+        help="Who notices the leader's crash; several notice at once. "
+        "[default: the worst live member]",
+    ),
+    click.option(
+        "--initiator",
+        "initiators",
+        multiple=True,
+        metavar="ID",
+        help="Who calls the election; several call at once.",
+    ),
+    click.option(
+        "--crashed", default="", metavar="IDS", help="Further dead members, as 60,61 or 60-63."
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of the protocol: see hustings protocols NAME.",
+    ),
+    click.option(
+        "--delay",
+        default="1",
+        show_default=True,
+        help="One-way delay: NUMBER, uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA.",
+    ),
+    click.option(
+        "--choice",
+        default="highest-id",
+        show_default=True,
+        help="Who is best: highest-id, lowest-id, highest:ATTR, lowest:ATTR,...",
+    ),
+    click.option(
+        "--attribute",
+        "attributes",
+        multiple=True,
+        metavar="NAME=VALUES",
+        help="What --choice ranks: cpu=3,1,2 by member, or cpu=random.",
+    ),
+    click.option(
+        "--seed", type=int, default=1, show_default=True, help="One seed makes the whole world."
+    ),
+)
+
+WORLD_OPTIONS = (
+    click.option("--loss", type=float, default=0.0, help="Probability that a message is lost."),
+    click.option(
+        "--loss-model",
+        type=str,
+        default=None,
+        help="uncorrelated (a coin per receiver) or correlated (one for all).",
+    ),
+    click.option(
+        "--collision",
+        type=float,
+        default=0.0,
+        help="Extra loss for each message under way at the same time.",
+    ),
+    click.option(
+        "--link",
+        "links",
+        multiple=True,
+        metavar="A>B=DELAY",
+        help="A link with a delay of its own.",
+    ),
+    click.option("--duplicate", type=float, default=0.0, help="Probability of a second copy."),
+    click.option(
+        "--reorder",
+        type=float,
+        default=0.0,
+        help="Probability of being held back by up to --hold-back.",
+    ),
+    click.option("--hold-back", type=float, default=0.0, help="See --reorder."),
+    click.option("--fifo", is_flag=True, help="Links keep the order of their messages."),
+    click.option("--fault", "faults", multiple=True, metavar="WHAT:WHO@TIME", help=FAULT_HELP),
+    click.option(
+        "--view", type=float, default=1.0, help="Probability that a member knows another one."
+    ),
+    click.option("--drift", type=float, default=0.0, help="Largest error of a clock's rate."),
+    click.option("--offset", type=float, default=0.0, help="Largest offset of a clock."),
+    click.option(
+        "--detection",
+        default="scripted",
+        show_default=True,
+        help="scripted (as --detector says), perfect, heartbeat, accrual.",
+    ),
+    click.option(
+        "--detection-set",
+        "detection_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="perfect: latency. heartbeat: T, D, pattern. accrual: and more.",
+    ),
+    click.option("--until", type=float, default=None, help="Time limit."),
+    click.option("--max-events", type=int, default=None, help="Event limit."),
+    click.option("--debug", is_flag=True, help="Raise when a protocol keeps its context."),
+)
+
+
 def group_options(command: F) -> F:
     """Options that say who is in the group and what happens to it."""
-    options = [
-        click.option(
-            "-n",
-            "--members",
-            type=int,
-            default=8,
-            show_default=True,
-            help="Members, with ids 1 to n; n counts the crashed leader.",
-        ),
-        click.option(
-            "--scenario",
-            type=str,
-            default="start",
-            show_default=True,
-            help=f"How the run begins: {', '.join(SCENARIOS)}.",
-        ),
-        click.option(
-            "--detector",
-            "detectors",
-            multiple=True,
-            metavar="ID",
-            help="Who notices the leader's crash; several notice at once. "
-            "[default: the worst live member]",
-        ),
-        click.option(
-            "--initiator",
-            "initiators",
-            multiple=True,
-            metavar="ID",
-            help="Who calls the election; several call at once.",
-        ),
-        click.option(
-            "--crashed", default="", metavar="IDS", help="Further dead members, as 60,61 or 60-63."
-        ),
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="A setting of the protocol: see hustings protocols NAME.",
-        ),
-        click.option(
-            "--delay",
-            default="1",
-            show_default=True,
-            help="One-way delay: NUMBER, uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA.",
-        ),
-        click.option(
-            "--choice",
-            default="highest-id",
-            show_default=True,
-            help="Who is best: highest-id, lowest-id, highest:ATTR, lowest:ATTR,...",
-        ),
-        click.option(
-            "--attribute",
-            "attributes",
-            multiple=True,
-            metavar="NAME=VALUES",
-            help="What --choice ranks: cpu=3,1,2 by member, or cpu=random.",
-        ),
-        click.option(
-            "--seed", type=int, default=1, show_default=True, help="One seed makes the whole world."
-        ),
-    ]
-    for option in reversed(options):
+    for option in reversed(GROUP_OPTIONS):
         command = option(command)
     return command
 
 
 def world_options(command: F) -> F:
     """Options of the network, the clocks and the limits."""
-    options = [
-        click.option("--loss", type=float, default=0.0, help="Probability that a message is lost."),
-        click.option(
-            "--loss-model",
-            type=str,
-            default=None,
-            help="uncorrelated (a coin per receiver) or correlated (one for all).",
-        ),
-        click.option(
-            "--collision",
-            type=float,
-            default=0.0,
-            help="Extra loss for each message under way at the same time.",
-        ),
-        click.option(
-            "--link",
-            "links",
-            multiple=True,
-            metavar="A>B=DELAY",
-            help="A link with a delay of its own.",
-        ),
-        click.option("--duplicate", type=float, default=0.0, help="Probability of a second copy."),
-        click.option(
-            "--reorder",
-            type=float,
-            default=0.0,
-            help="Probability of being held back by up to --hold-back.",
-        ),
-        click.option("--hold-back", type=float, default=0.0, help="See --reorder."),
-        click.option("--fifo", is_flag=True, help="Links keep the order of their messages."),
-        click.option("--fault", "faults", multiple=True, metavar="WHAT:WHO@TIME", help=FAULT_HELP),
-        click.option(
-            "--view", type=float, default=1.0, help="Probability that a member knows another one."
-        ),
-        click.option("--drift", type=float, default=0.0, help="Largest error of a clock's rate."),
-        click.option("--offset", type=float, default=0.0, help="Largest offset of a clock."),
-        click.option(
-            "--detection",
-            default="scripted",
-            show_default=True,
-            help="scripted (as --detector says), perfect, heartbeat, accrual.",
-        ),
-        click.option(
-            "--detection-set",
-            "detection_settings",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="perfect: latency. heartbeat: T, D, pattern. accrual: and more.",
-        ),
-        click.option("--until", type=float, default=None, help="Time limit."),
-        click.option("--max-events", type=int, default=None, help="Event limit."),
-        click.option("--debug", is_flag=True, help="Raise when a protocol keeps its context."),
-    ]
-    for option in reversed(options):
+    for option in reversed(WORLD_OPTIONS):
         command = option(command)
     return command
 

@@ -42,14 +42,7 @@ def show_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], note: str = ""
 ) -> None:
     """A table on stdout; numbers stand right."""
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        caption=note or None,
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-    )
+    table = Table(box=SIMPLE_HEAD)
     for place, column in enumerate(columns):
         numeric = all(_is_number(row[place]) for row in rows)
         longest = max(len(text) for text in [column, *(show(row[place]) for row in rows)])
@@ -68,7 +61,11 @@ def show_table(
     needed = Measurement.get(console, console.options.update(width=MOST_COLUMNS), table).minimum
     if console.width < needed:
         console = Console(width=needed, soft_wrap=True)
+    # Title and note are not the table's own: a narrow table would fold them.
+    console.print(Text(title, style="bold"))
     console.print(table)
+    if note:
+        console.print(Text(note, style="italic"))
 
 
 def _is_number(cell: object) -> bool:

@@ -39,6 +39,14 @@ from hustings.sim.trace import Tracer
     type=click.Path(path_type=Path),
     help="Write a trace of the first run: see hustings trace.",
 )
+@click.option(
+    "--run",
+    "number",
+    type=click.IntRange(0, MAX_RUNS),
+    default=0,
+    show_default=True,
+    help="The number of the first run: replays what a verdict names.",
+)
 @click.option("--digest", is_flag=True, help="Report a digest of everything that happened.")
 @click.option("--check", is_flag=True, help="Exit 1 if a property is violated in any run.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -47,6 +55,7 @@ def sim(
     runs: int,
     jobs: int,
     engine: str,
+    number: int,
     trace_to: Path | None,
     digest: bool,
     check: bool,
@@ -66,30 +75,34 @@ def sim(
     remarks = remarks_on(experiment)
     for sentence in remarks:
         warn(sentence)
-    result = _run(experiment, runs, jobs, trace_to)
+    result = _run(experiment, number, runs, jobs, trace_to)
     if as_json:
         show_json(to_json(experiment, result, remarks))
     else:
         show_report(experiment, result)
         if trace_to is not None:
-            click.echo(f"trace of run 0: {trace_to}")
+            click.echo(f"trace of run {number}: {trace_to}")
     return 1 if check and result.violated else 0
 
 
-def _run(experiment: Experiment, runs: int, jobs: int, trace_to: Path | None) -> Report:
+def _run(
+    experiment: Experiment, number: int, runs: int, jobs: int, trace_to: Path | None
+) -> Report:
     """The trace appears under its name when all runs have gone well, or not at all."""
     if trace_to is None:
-        return _run_all(experiment, runs, jobs)
+        return _run_all(experiment, number, runs, jobs)
     with TraceFile(trace_to) as out:
-        first = play(experiment, 0, Tracer(experiment.header(0), out))
-        return report([first]) if runs == 1 else _run_all(experiment, runs, jobs)
+        first = play(experiment, number, Tracer(experiment.header(number), out))
+        if runs == 1:
+            return report([first], number)
+        return _run_all(experiment, number, runs, jobs)
 
 
-def _run_all(experiment: Experiment, runs: int, jobs: int) -> Report:
+def _run_all(experiment: Experiment, number: int, runs: int, jobs: int) -> Report:
     if jobs > 1:
-        prepare(experiment, 0)  # what is wrong with it is told before processes are started
+        prepare(experiment, number)  # what is wrong with it is told before processes are started
     with progress(experiment.kind.about.name, runs) as tell:
-        return run_all(experiment, runs, jobs, tell)
+        return run_all(experiment, runs, jobs, tell, first=number)
 
 
 def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[str, object]:
@@ -116,6 +129,7 @@ def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[
         "verdicts": result.verdicts,
         "reasons": result.reasons,
         "endings": result.endings,
+        "failure": result.failure,
         "remarks": remarks,
     }
     if result.digest is not None:
@@ -151,3 +165,5 @@ def show_report(experiment: Experiment, result: Report) -> None:
     click.echo(f"{'ended':12} {endings}")
     if result.digest is not None:
         click.echo(f"{'digest':12} {result.digest}")
+    if result.failure is not None and result.runs > 1:
+        click.echo(f"{'replay':12} the same with --runs 1 --run {result.failure} --trace FILE")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_MANY = 60  # names that a sentence can list
+
 
 class HustingsError(Exception):
     """Base of everything hustings raises on purpose."""
@@ -28,13 +30,18 @@ class UnknownName(BadInput):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = list(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        near = get_close_matches(name, names, n=1, cutoff=0.5) if len(names) <= _MANY else []
         hint = f": did you mean {near[0]!r}?" if near else ":"
-        listed = ", ".join(names) if names else "none"
+        shown = names if len(names) <= _MANY else [*names[:3], "...", names[-1]]
+        listed = ", ".join(shown) if names else "none"
         super().__init__(f"unknown {kind} {name!r}{hint} (known: {listed})")
         self.kind = kind
         self.name = name
         self.known = tuple(names)
+
+    def __reduce__(self) -> tuple[type[UnknownName], tuple[str, str, tuple[str, ...]]]:
+        """It may have to travel home from a worker process."""
+        return type(self), (self.kind, self.name, self.known)
 
 
 class ProtocolBug(HustingsError):

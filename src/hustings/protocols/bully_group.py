@@ -210,6 +210,13 @@ class BullyGroup(Election):
         view = ctx.view
         return member in view and self.choice.better(view.candidate(member), ctx.me)
 
+    def outranks(self, ctx: Context, member: MemberId, leader: MemberId | None) -> bool:
+        """Whether a member that I know is better than a leader, if there is one."""
+        view = ctx.view
+        if leader is None or leader not in view:
+            return True
+        return self.choice.better(view.candidate(member), view.candidate(leader))
+
     def tell(self, ctx: Context) -> None:
         """Tell the first in the queue, or see what is left to do."""
         while self.queue and self.queue[0] in self.dead:
@@ -409,8 +416,12 @@ class BullyGroup(Election):
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         self.dead.discard(member)
-        if self.leader == ctx.me.id != member and member in ctx.view:
+        if member == ctx.me.id or member not in ctx.view:
+            return
+        if self.leader == ctx.me.id:
             ctx.send(member, CoordinatorMsg(self.term, self.group))  # it may have missed it
+        elif self.leader != member and self.outranks(ctx, member, self.leader):
+            ctx.send(member, ElectionMsg(self.seen))  # better than whom I follow: it may lead
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} phase={self.phase.value} group={self.group}"

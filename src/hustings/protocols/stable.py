@@ -222,6 +222,8 @@ class Stable(Election):
         """Phase one of a round of my own, unless I take part in one already."""
         if self.phase is not Phase.IDLE:
             return
+        if accused not in self.dead:
+            accused = None  # somebody else's suspicion, or an old one: ask that leader, too
         ctx.cancel_timer(PROPOSER)
         if self.runs >= self.config.max_runs:
             runs, self.runs = self.runs, 0

@@ -144,7 +144,7 @@ class Carrier:
         self, sender: MemberId, target: SimContext | None, flight: Flight, delay: float
     ) -> None:
         world = self._world
-        at = on_grid(world.now + delay)
+        at = on_grid(world.now + on_grid(delay))
         if self._network.fifo and target is not None:
             link = (sender, target.id)
             at = max(at, self._last.get(link, at))

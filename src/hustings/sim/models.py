@@ -116,6 +116,8 @@ class Lognormal(Delay):
         _check_time("lognormal delay's sigma", self.sigma)
         if self.median == 0:
             raise BadInput("lognormal delay's median must be > 0")
+        if self.sigma > 50:
+            raise BadInput(f"lognormal delay's sigma must be at most 50, not {self.sigma:g}")
 
     def draw(self, rng: Random, sender: MemberId, receiver: MemberId) -> float:
         return self.median * math.exp(rng.gauss(0.0, self.sigma))

@@ -6,12 +6,14 @@ back in order, so how the work was cut up cannot be seen in them.
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 from hustings.core.errors import BadInput
 from hustings.sim.checkers import Verdict
@@ -33,6 +35,7 @@ class Report:
     reasons: dict[str, str]  # one example of each property that did not hold
     endings: dict[str, int]
     digest: str | None = None  # of all runs' digests, in order
+    failure: int | None = None  # the first run that violated a property
 
     @property
     def violated(self) -> bool:
@@ -41,32 +44,41 @@ class Report:
 
 
 def run_all(
-    experiment: Experiment, runs: int, jobs: int = 1, progress: Progress | None = None
+    experiment: Experiment,
+    runs: int,
+    jobs: int = 1,
+    progress: Progress | None = None,
+    *,
+    first: int = 0,
 ) -> Report:
-    """Play runs 0 .. runs-1 and summarise them."""
+    """Play `runs` runs, numbered from `first`, and summarise them."""
     if not 1 <= runs <= MAX_RUNS:
         raise BadInput(f"runs must lie between 1 and {MAX_RUNS:,}, not {runs:,}")
     if not 1 <= jobs <= MAX_JOBS:
         raise BadInput(f"jobs must lie between 1 and {MAX_JOBS}, not {jobs}")
     results: list[RunResult] = []
-    source = _alone(experiment, runs) if jobs == 1 else _shared(experiment, runs, jobs)
+    numbers = range(first, first + runs)
+    source = _alone(experiment, numbers) if jobs == 1 else _shared(experiment, numbers, jobs)
     for block in source:
         results.extend(block)
         if progress is not None:
             progress(len(results))
-    return report(results)
+    return report(results, first)
 
 
-def report(results: list[RunResult]) -> Report:
-    """Summarise results."""
+def report(results: list[RunResult], first: int = 0) -> Report:
+    """Summarise the results of runs numbered from `first`."""
     verdicts: dict[str, dict[str, int]] = {}
     reasons: dict[str, str] = {}
-    for number, result in enumerate(results):
+    failures: list[int] = []
+    for number, result in enumerate(results, first):
         for name, (verdict, reason) in result.verdicts.items():
             counts = verdicts.setdefault(name, {each.value: 0 for each in Verdict})
             counts[verdict.value] += 1
             if verdict is not Verdict.HOLDS:
                 reasons.setdefault(name, f"{verdict.value} in run {number}: {reason}")
+            if verdict is Verdict.VIOLATED:
+                failures.append(number)
     return Report(
         runs=len(results),
         metrics=summarise_runs(result.metrics for result in results),
@@ -74,6 +86,7 @@ def report(results: list[RunResult]) -> Report:
         reasons=reasons,
         endings=dict(sorted(Counter(result.ended.value for result in results).items())),
         digest=_digest([result.digest for result in results if result.digest is not None]),
+        failure=min(failures, default=None),
     )
 
 
@@ -83,16 +96,18 @@ def _digest(digests: list[str]) -> str | None:
     return blake2b("\n".join(digests).encode(), digest_size=16).hexdigest()
 
 
-def _alone(experiment: Experiment, runs: int) -> Iterator[list[RunResult]]:
-    for run in range(runs):
+def _alone(experiment: Experiment, numbers: range) -> Iterator[list[RunResult]]:
+    for run in numbers:
         yield [play(experiment, run)]
 
 
-def _shared(experiment: Experiment, runs: int, jobs: int) -> Iterator[list[RunResult]]:
+def _shared(experiment: Experiment, numbers: range, jobs: int) -> Iterator[list[RunResult]]:
     """Blocks in order; at most a few blocks are under way, so memory stays bounded."""
-    size = max(1, min(256, runs // (jobs * 4) or 1))
-    blocks = [(first, min(first + size, runs)) for first in range(0, runs, size)]
+    size = max(1, min(256, len(numbers) // (jobs * 4)))
+    starts = range(numbers.start, numbers.stop, size)
+    blocks = [(start, min(start + size, numbers.stop)) for start in starts]
     done: dict[int, list[RunResult]] = {}
+    others = {child.pid for child in active_children()}  # the caller's, not ours to end
     # "spawn" starts clean processes: no lock or thread of the parent comes along.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting: dict[Future[list[RunResult]], int] = {}
@@ -101,7 +116,9 @@ def _shared(experiment: Experiment, runs: int, jobs: int) -> Iterator[list[RunRe
             while delivered < len(blocks):
                 while submitted < len(blocks) and submitted - delivered < jobs * 3:
                     first, last = blocks[submitted]
-                    waiting[pool.submit(play_block, experiment, first, last)] = submitted
+                    with _no_interrupts():  # a worker that is started here inherits it
+                        future = pool.submit(play_block, experiment, first, last)
+                    waiting[future] = submitted
                     submitted += 1
                 finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in finished:
@@ -111,7 +128,20 @@ def _shared(experiment: Experiment, runs: int, jobs: int) -> Iterator[list[RunRe
                     delivered += 1
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():  # nobody waits for the blocks under way
+                if worker.pid not in others:
+                    worker.terminate()
             raise
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ctrl-C is for the parent alone: workers would answer it with tracebacks."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def play_block(experiment: Experiment, first: int, last: int) -> list[RunResult]:

@@ -60,7 +60,7 @@ def cast(
     for member in openers:
         if member in down:
             raise BadInput(f"member {member} is crashed and can neither detect nor call")
-    if not openers and scripted:
+    if not openers and (scripted or leader is None):  # somebody has to begin
         openers = (next(candidate.id for candidate in order if candidate.id not in down),)
     return Cast(leader, down, openers)
 

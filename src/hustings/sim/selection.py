@@ -25,7 +25,7 @@ from hustings.substrate.heartbeat import HeartbeatMsg, WatchMsg
 MAX_EVENTS = 10_000
 MAX_MEMBERS = 100
 _DETECTOR_KINDS = (kind_of(HeartbeatMsg), kind_of(WatchMsg))
-_DETECTOR_TIMERS = (f"({BEAT!r},", f"({SILENCE!r},")  # how the keys of detectors' timers begin
+_DETECTOR_TIMERS = (f"{BEAT} ", f"{SILENCE} ")  # how the keys of detectors' timers begin
 _TEXT = 80  # characters of a message or a name
 
 
