@@ -129,7 +129,9 @@ def rewritten(text: str, printed: dict[int, list[str]]) -> str:
             first = shown.line
             while lines[first - 1].endswith("\\"):
                 first += 1
-            lines[first : first + len(shown.output)] = printed[shown.line]
+            last = first + len(shown.output)
+            apart = [""] if lines[last].startswith("$ ") else []
+            lines[first:last] = printed[shown.line] + apart
     return "\n".join(lines) + "\n"
 
 
