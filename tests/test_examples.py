@@ -193,7 +193,7 @@ def test_a_page_is_read() -> None:
 
 def test_a_page_is_rewritten_where_it_is_wrong() -> None:
     changed = rewritten(PAGE, {4: ["other"], 9: ["third", "fourth"]})
-    assert [shown.output for shown in shown_in(changed)] == [["other"], ["third", "fourth"]]
+    assert [shown.output for shown in shown_in(changed)] == [["other", ""], ["third", "fourth"]]
     assert rewritten(PAGE, {}) == PAGE
 
 
