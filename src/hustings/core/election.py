@@ -62,6 +62,17 @@ class About:
     promises: str  # what holds, and what does not
 
 
+class _Handlers(dict[type[Message], Handler]):
+    """A table that says whose mistake it is when a kind is missing."""
+
+    def __init__(self, owner: str, found: dict[type[Message], Handler]) -> None:
+        super().__init__(found)
+        self._owner = owner
+
+    def __missing__(self, kind: type[Message]) -> Handler:
+        raise ProtocolBug(f"{self._owner} received {kind_of(kind)}, which it does not handle")
+
+
 class Election(ABC):
     """One member's part in an election.
 
@@ -98,7 +109,7 @@ class Election(ABC):
         extra = [kind_of(kind) for kind in found if kind not in cls.messages]
         if extra:
             raise ProtocolBug(f"{cls.__name__} handles {', '.join(extra)}, not in its messages")
-        cls.handlers = found
+        cls.handlers = _Handlers(cls.__name__, found)
 
     # What a world calls. Each default does nothing, so a protocol overrides what it needs.
 

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 class Flight:
     """A message under way, with what its fate still depends on."""
 
-    __slots__ = ("copies", "doomed", "message", "number", "reach", "toss", "traffic")
+    __slots__ = ("copies", "doomed", "lands", "message", "number", "reach", "toss", "traffic")
 
     def __init__(self, message: Message, number: int, traffic: int) -> None:
         self.message = message
         self.number = number
         self.traffic = traffic  # see Carrier._overlapping
         self.copies = 0  # entries in the queue
+        self.lands = -1.0  # when the last of them comes up
         self.toss = False  # whether each receiver still tosses a coin
         self.doomed: bool | None = False  # lost by all; None: one coin for all at the first arrival
         self.reach: list[MemberId] | None = None  # a multicast cut short by its sender's crash
@@ -42,6 +43,7 @@ class Carrier:
     __slots__ = (
         "_at",
         "_flying",
+        "_landing",
         "_last",
         "_network",
         "_number",
@@ -55,6 +57,7 @@ class Carrier:
         self._network = network
         self._number = 0  # messages launched so far
         self._flying = 0  # of which under way
+        self._landing: dict[float, int] = {}  # how many of these land for good at an instant
         self._at = -1.0  # the instant for which ...
         self._number_at = 0  # ... this many messages had been launched before
         self._last: dict[tuple[MemberId, MemberId], float] = {}  # latest arrival per link, fifo
@@ -90,8 +93,9 @@ class Carrier:
         flight = self._launch(sender, None, message)
         others = [member for member in world.reachable() if member is not sender]
         if sender.fuse is not None:
-            others = others[: sender.fuse]
-            flight.reach = [member.id for member in others]
+            if sender.fuse < len(others):
+                others = others[: sender.fuse]
+                flight.reach = [member.id for member in others]
             self._burn(sender, len(others) or 1)
         if loss.model is LossModel.UNCORRELATED:
             flight.toss = True
@@ -100,7 +104,7 @@ class Carrier:
         elif loss.p and world.coin() < loss.p:
             self._lose(flight, None, "loss")
             return
-        if self._one_delay:
+        if self._one_delay and not world.cuts:
             self._schedule(sender.id, None, flight, self._network.delay.bound)
             return
         for member in others:  # a delay each, so those who join later do not hear it
@@ -116,7 +120,9 @@ class Carrier:
         number = 0
         if world.tracer is not None:
             number, _ = world.tracer.sent(world.now, sender.id, to, message)
-        flight = Flight(message, number, self._flying - self._number)
+        # What lands at this very instant is not met, whether it has been handed over yet or not.
+        met = self._flying - self._landing.get(world.now, 0)
+        flight = Flight(message, number, met - self._number)
         self._number += 1
         if message.__class__ is world.kind:
             world.run_of_kind += 1
@@ -152,7 +158,19 @@ class Carrier:
         if not flight.copies:
             self._flying += 1
         flight.copies += 1
+        self._will_land(flight, at)
         world.queue.arrive(at, (target, sender, flight))
+
+    def _will_land(self, flight: Flight, at: float) -> None:
+        if at > flight.lands:
+            self._has_landed(flight)
+            self._landing[at] = self._landing.get(at, 0) + 1
+            flight.lands = at
+
+    def _has_landed(self, flight: Flight) -> None:
+        left = self._landing.pop(flight.lands, 1) - 1
+        if left:
+            self._landing[flight.lands] = left
 
     # Arriving
 
@@ -167,6 +185,7 @@ class Carrier:
             flight.copies -= 1
             if not flight.copies:
                 self._flying -= 1
+                self._has_landed(flight)
             if target is not None:
                 received += self._land(target, sender, flight)
                 continue
@@ -198,6 +217,7 @@ class Carrier:
         flight.copies = 1
         flight.toss = target is None and self._network.loss.model is LossModel.UNCORRELATED
         self._flying += 1
+        self._will_land(flight, self._world.now)
         return flight
 
     def _land(self, target: SimContext, sender: MemberId, flight: Flight) -> int:

@@ -81,6 +81,8 @@ class Experiment:
                 )
         if not 0 < self.until <= END_OF_TIME:
             raise BadInput(f"until must lie between 0 and {END_OF_TIME:g}, not {self.until:g}")
+        if self.calm is not None and not self.calm >= 0:
+            raise BadInput(f"calm must be a time >= 0, not {self.calm:g}")
         if self.max_events < 1:
             raise BadInput(f"max-events must be >= 1, not {self.max_events}")
         candidates = self.candidates(0)

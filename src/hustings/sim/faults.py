@@ -11,6 +11,7 @@ from functools import partial
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import BadInput
+from hustings.sim.cuts import Cuts
 from hustings.sim.member import Status
 from hustings.sim.trace import Linked
 from hustings.sim.world import World
@@ -147,6 +148,7 @@ class Partition(Happening):
         for side in self.sides:
             for member in side:
                 world.member(member)
+        Cuts().partition(self.name, self.sides)
         world.be_careful()
 
     def happen(self, world: World) -> None:
@@ -189,15 +191,22 @@ class Update(_ToMember):
 
     candidate: Candidate
 
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+        if self.candidate.id != self.member:
+            raise BadInput(f"member {self.member} cannot become member {self.candidate.id}")
+
     def happen(self, world: World) -> None:
         ctx = world.member(self.member)
         ctx.me = self.candidate
-        world.everybody_knows(ctx)
+        if ctx.id in ctx.view:  # else it is gone, and news of it bring nobody back
+            world.everybody_knows(ctx)
 
 
 def schedule(world: World, happenings: list[Happening]) -> None:
     """Check all, then put all into the world: nothing starts if one of them is wrong."""
     for happening in happenings:
+        world.check_instant(happening.at)
         happening.prepare(world)
     for happening in happenings:
         world.at(happening.at, partial(happening.happen, world))

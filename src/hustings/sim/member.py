@@ -199,6 +199,7 @@ class SimContext:
         self.fuse = None
         self.backlog = None
         self._rng = None
+        self._forget_timers()  # a handler that a crash cut short may have armed some
 
     def end(self, status: Status) -> None:
         """The member is gone: no timer of this incarnation fires any more."""
@@ -207,6 +208,9 @@ class SimContext:
         self.outcome = None
         self.fuse = None
         self.backlog = None
+        self._forget_timers()
+
+    def _forget_timers(self) -> None:
         for timer in (self._timers or {}).values():
             timer.deadline = NEVER
         self._timers = None

@@ -77,7 +77,8 @@ class EventQueue:
 
     def put_back(self, at: float, rest: list[Delivery]) -> None:
         """Return what a limit left of the arrivals of `at` to the front of that instant."""
-        heappush(self.heap, (at, ARRIVAL, 0, rest))
+        # Before what their handlers added to this instant meanwhile, as if there had been no limit.
+        heappush(self.heap, (at, CONTROL, 0, rest))
 
     # Control
 
@@ -126,6 +127,12 @@ class EventQueue:
                         self._enter(timer, timer.deadline)
         due.sort(key=_rank)
         return due
+
+    def live(self, at: float, order: int) -> bool:
+        """Whether a timer is to fire at this instant; drops the entries if none is."""
+        due = self.due(at, order)
+        self.put_back_timers(at, due)
+        return bool(due)
 
     def put_back_timers(self, at: float, rest: list[Timer]) -> None:
         """Return timers that were due but have not fired yet; some may have moved meanwhile."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from multiprocessing import active_children, get_context
@@ -59,10 +59,11 @@ def run_all(
     results: list[RunResult] = []
     numbers = range(first, first + runs)
     source = _alone(experiment, numbers) if jobs == 1 else _shared(experiment, numbers, jobs)
-    for block in source:
-        results.extend(block)
-        if progress is not None:
-            progress(len(results))
+    with closing(source):  # else the workers live on as long as somebody holds the traceback
+        for block in source:
+            results.extend(block)
+            if progress is not None:
+                progress(len(results))
     return report(results, first)
 
 
@@ -96,12 +97,14 @@ def _digest(digests: list[str]) -> str | None:
     return blake2b("\n".join(digests).encode(), digest_size=16).hexdigest()
 
 
-def _alone(experiment: Experiment, numbers: range) -> Iterator[list[RunResult]]:
+def _alone(experiment: Experiment, numbers: range) -> Generator[list[RunResult], None, None]:
     for run in numbers:
         yield [play(experiment, run)]
 
 
-def _shared(experiment: Experiment, numbers: range, jobs: int) -> Iterator[list[RunResult]]:
+def _shared(
+    experiment: Experiment, numbers: range, jobs: int
+) -> Generator[list[RunResult], None, None]:
     """Blocks in order; at most a few blocks are under way, so memory stays bounded."""
     size = max(1, min(256, len(numbers) // (jobs * 4)))
     starts = range(numbers.start, numbers.stop, size)
@@ -131,6 +134,7 @@ def _shared(experiment: Experiment, numbers: range, jobs: int) -> Iterator[list[
             for worker in active_children():  # nobody waits for the blocks under way
                 if worker.pid not in others:
                     worker.terminate()
+                    worker.join()
             raise
 
 

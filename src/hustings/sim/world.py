@@ -1,9 +1,9 @@
 """The world: members, a network, a clock and one seed.
 
 At one instant things happen in this order: faults and calls from outside, eager timers ("sends"),
-arrivals, other timers; within each kind in the order in which they were caused. A run ends in one
-of four ways, each with its name: nothing is left to happen, somebody asked to stop, the time limit,
-the event limit.
+arrivals, other timers; arrivals in the order of their sends, timers in that of their members. A run
+ends in one of four ways, each with its name: nothing is left to happen, somebody asked to stop, the
+time limit, the event limit.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Protocol
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
 from hustings.core.election import Election, Handler
-from hustings.core.errors import BadInput, ProtocolBug, UnknownName
+from hustings.core.errors import BadInput, UnknownName
 from hustings.core.guarded import GuardedContext
-from hustings.core.messages import Message, kind_of
+from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.streams import derive
 from hustings.core.view import View
 from hustings.sim.carrier import Carrier
 from hustings.sim.cuts import Cuts
 from hustings.sim.directory import Directory
-from hustings.sim.instants import ARRIVAL, CONTROL, END_OF_TIME, NEVER, TIMER, on_grid
+from hustings.sim.instants import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
 from hustings.sim.member import Kept, SimContext, Status
 from hustings.sim.models import LossModel, Network, reached
 from hustings.sim.queue import Delivery, EventQueue, Timer
@@ -259,16 +259,19 @@ class World:
 
     def _views(self) -> list[View]:
         """Every view, the shared one once."""
-        own = [
-            member.view for member in self.members.values() if member.view is not self._everybody
-        ]
+        own = [ctx.view for ctx in self.members.values() if ctx.view is not self._everybody]
         return [self._everybody, *own]
 
     def at(self, instant: float, action: Callable[[], None]) -> None:
         """Let something happen at an instant, before everything else at that instant."""
-        if not self.now <= instant <= END_OF_TIME:
+        self.queue.control(self.check_instant(instant), action)
+
+    def check_instant(self, instant: float) -> float:
+        """The instant on the grid, if it is still to come."""
+        at = on_grid(instant)
+        if not self.now <= at <= END_OF_TIME:
             raise BadInput(f"instant {instant:g} must lie between now and {END_OF_TIME:g}")
-        self.queue.control(on_grid(instant), action)
+        return at
 
     def watch(self, observer: Observer) -> None:
         """Let an observer see all that follows."""
@@ -287,6 +290,7 @@ class World:
 
     def run(self, until: float = END_OF_TIME, max_events: int = MAX_EVENTS) -> Ended:
         """Let things happen until nothing is left, a stop, or a limit; may be called again."""
+        until = on_grid(until)
         if not self.now <= until <= END_OF_TIME:
             raise BadInput(f"until must lie between {self.now:g} and {END_OF_TIME:g}")
         self._stopped = False
@@ -297,16 +301,19 @@ class World:
             if heap and (heap[0][0] < at or (heap[0][0] == at and heap[0][1] != TIMER)):
                 at, order, _, item = heap[0]
                 if at > until or self.events >= max_events:
+                    if order in (EAGER, TIMER) and not queue.live(at, order):
+                        continue  # only timers that were cancelled or moved on
                     return self._limit(at, until)
-                self.now = at
                 if order == ARRIVAL:
+                    self.now = at
                     heappop(heap)
                     self._arrive(item, max_events)
                 elif order == CONTROL:
+                    self.now = at
                     heappop(heap)
-                    item()
+                    item() if callable(item) else self._arrive(item, max_events)
                 else:
-                    self._expire(order, max_events)
+                    self._expire(at, order, max_events)
             elif at < NEVER:  # what was sent last comes next: see queue.py
                 if at > until or self.events >= max_events:
                     return self._limit(at, until)
@@ -385,18 +392,20 @@ class World:
                     self.lost[member.status.value] += 1
         return received
 
-    def _expire(self, order: int, max_events: int) -> None:
-        """Fire the timers of this instant, unless something that goes first turns up."""
-        queue, heap, at = self.queue, self.queue.heap, self.now
+    def _expire(self, at: float, order: int, max_events: int) -> None:
+        """Fire the timers of one instant, unless something that goes first turns up."""
+        queue, heap = self.queue, self.queue.heap
         if self.tracer is not None:
             self.tracer.breathe()
         due = queue.due(at, order)
+        if due:  # else all were cancelled or moved on, and nothing happens now
+            self.now = at
         for place, timer in enumerate(due):
             if timer.deadline != at:
                 continue  # an earlier one of its member's handlers has moved or cancelled it
             timer.deadline = NEVER
             self._fire(timer)
-            first = queue.tail_at == at or (heap and heap[0][0] == at and heap[0][1] < order)
+            first = queue.tail_at == at or (heap and heap[0][0] == at and heap[0][1] <= order)
             if first or self._stopped or self.events >= max_events:
                 queue.put_back_timers(at, due[place + 1 :])
                 return
@@ -419,10 +428,7 @@ class World:
 
     def receive(self, ctx: SimContext, sender: MemberId, message: Message) -> None:
         """Hand one message to one member that is up."""
-        handler = ctx.handlers.get(message.__class__)
-        if handler is None:
-            name = type(ctx.election).__name__
-            raise ProtocolBug(f"{name} received {kind_of(message)}, which it does not handle")
+        handler = ctx.handlers[message.__class__]
         if not self._debug:
             handler(ctx.election, ctx, sender, message)
             return
