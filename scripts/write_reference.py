@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import click
+from click.testing import CliRunner
 
 from hustings.cli.app import hustings
 from hustings.protocols.catalogue import CATALOGUE
@@ -19,16 +19,13 @@ REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 
 def commands_page() -> str:
-    """The help of every command, at a fixed width."""
-    lines = ["# Commands", "", "Written by `make docs` from the commands' help; do not edit.", ""]
-    context = click.Context(hustings, info_name="hustings", max_content_width=100)
-    context.terminal_width = 100
-    lines += ["```", hustings.get_help(context), "```"]
-    for name in hustings.list_commands(context):
-        command = hustings.get_command(context, name)
-        assert command is not None
-        inner = click.Context(command, info_name=name, parent=context, terminal_width=100)
-        lines += ["", f"## hustings {name}", "", "```", command.get_help(inner), "```"]
+    """The help of every command as it prints it, at a fixed width."""
+    runner = CliRunner()
+    lines = ["# Commands", "", "Written by `make docs` from the commands' help; do not edit."]
+    for name in ["", *hustings.commands]:
+        shown = runner.invoke(hustings, [*name.split(), "--help"], terminal_width=100)
+        heading = ["", f"## hustings {name}"] if name else []
+        lines += [*heading, "", "```", shown.output.rstrip(), "```"]
     return "\n".join(line.rstrip() for text in lines for line in text.split("\n")) + "\n"
 
 

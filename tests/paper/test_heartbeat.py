@@ -23,6 +23,7 @@ from hustings.sim.faults import (
     Resume,
     schedule,
 )
+from hustings.sim.instants import TICKS, on_grid
 from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, PerLink, Uniform
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.heartbeat import HeartbeatConfig
@@ -30,7 +31,7 @@ from hustings.theory import heartbeat as theory
 from tests.unit.substrate.listeners import Listening, Note
 
 T, D = 1.0, 0.25
-MOMENT = 2.0**-28  # the simulated clock's smallest step
+MOMENT = 1 / TICKS  # the simulated clock's smallest step
 ABOVE, AT_MOST = float(theory.latency_above(T, D)), float(theory.latency_at_most(T, D))
 
 PHASES = [step / 16 for step in range(16)]
@@ -98,7 +99,7 @@ def test_latency_is_longest_right_after_a_heartbeat(delay: float) -> None:
 def test_latency_is_shortest_right_before_a_heartbeat() -> None:
     """D is approached: the last heartbeat came at once, and the next was due a moment later."""
     crash = Crash(member=2, at=6.0 - MOMENT)
-    assert latency(crash, 6.0 - MOMENT, Fixed(0.0)) == ABOVE + MOMENT
+    assert on_grid(latency(crash, 6.0 - MOMENT, Fixed(0.0))) == on_grid(ABOVE + MOMENT)
 
 
 @given(phase=st.floats(0.0, T), seed=st.integers(0, 2**32))

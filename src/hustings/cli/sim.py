@@ -17,6 +17,9 @@ from hustings.sim.files import TraceFile
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report, run_all
 from hustings.sim.trace import Tracer
 
+# A metric that no run has, as when members do not agree on a leader.
+NO_VALUE = dict.fromkeys(("mean", "stderr", "min", "p50", "p99", "max"))
+
 
 @click.command()
 @click.argument("protocol")
@@ -123,7 +126,7 @@ def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[
         },
         "params": {"choice": experiment.choice.name, **msgspec.to_builtins(experiment.config)},
         "metrics": {
-            name: None if summary is None else summary.to_json()
+            name: NO_VALUE if summary is None else summary.to_json()
             for name, summary in result.metrics.items()
         },
         "verdicts": result.verdicts,

@@ -46,6 +46,7 @@ class Assumptions:
 
     live_view: bool = False  # the view holds the live members only (somebody repairs it)
     reliable: bool = True  # every message to a live member arrives within delta
+    displaces: bool = True  # a better member that turns up takes over from a living leader
 
 
 @dataclass(frozen=True, slots=True)

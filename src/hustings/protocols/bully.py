@@ -14,6 +14,7 @@ travel together, so it is 2 + T1, which is 4. They also leave OK and COORDINATOR
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
@@ -74,6 +75,10 @@ class BullyConfig(Config, frozen=True, kw_only=True):
     @property
     def coordinator(self) -> float:
         return 10 * self.delta if self.T2 is None else self.T2
+
+    def broken_rules(self) -> list[str]:
+        endless = [name for name in ("T1", "T2") if getattr(self, name) == inf]
+        return [f"{name} must be finite: nobody would ever take over" for name in endless]
 
     def warnings(self) -> list[str]:
         if self.answers < 2 * self.delta:

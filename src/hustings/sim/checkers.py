@@ -115,12 +115,16 @@ class Agreement(Checker):
 
 
 class Validity(Checker):
-    """In the end every leader held is alive and the best of the living."""
+    """In the end every leader held is alive and the best of the living.
+
+    A protocol that never displaces a living leader is asked only that the leader lives.
+    """
 
     name = "validity"
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, *, displaces: bool = True) -> None:
         self._choice = choice
+        self._displaces = displaces
 
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         live = world.live()
@@ -128,9 +132,12 @@ class Validity(Checker):
             return Verdict.UNDECIDED, "nobody is alive"
         best = max(live, key=lambda member: self._choice.key(member.me)).id
         for member, leader in beliefs(world).items():
-            if leader is not None and leader != best:
+            alive = leader is not None and world.members[leader].up
+            if leader is not None and leader != best and (self._displaces or not alive):
                 state = "not the best alive" if world.members[leader].up else "dead"
                 return _final(ended, f"member {member} holds {leader}, which is {state}")
+        if not self._displaces:
+            return Verdict.HOLDS, "nobody holds a dead leader"
         return Verdict.HOLDS, f"nobody holds any other than {best}, the best alive"
 
 
@@ -161,9 +168,10 @@ def attach(checkers: list[Checker], world: World) -> None:
             world.watch(checker)
 
 
-def all_checkers(choice: Choice) -> list[Checker]:
+def all_checkers(choice: Choice, *, displaces: bool = True) -> list[Checker]:
     """One of each, fresh for one run."""
-    return [Uniqueness(), Agreement(), Validity(choice), Termination(), Terms()]
+    validity = Validity(choice, displaces=displaces)
+    return [Uniqueness(), Agreement(), validity, Termination(), Terms()]
 
 
 def _final(ended: Ended, reason: str) -> tuple[Verdict, str]:

@@ -163,7 +163,8 @@ def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> W
 
 def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunResult:
     """Play one run to its end and judge it."""
-    checkers = all_checkers(experiment.choice)
+    displaces = experiment.kind.assumptions.displaces
+    checkers = all_checkers(experiment.choice, displaces=displaces)
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
     world = prepare(experiment, run, tracer)

@@ -197,6 +197,8 @@ class Network:
         _check_time("hold-back time", self.hold_back)
         if self.reorder and not self.hold_back:
             raise BadInput("reordering needs a hold-back time > 0")
+        if self.hold_back and not self.reorder:
+            raise BadInput("a hold-back time goes with a probability of reordering")
         if self.reorder and self.fifo:
             raise BadInput("a network cannot both reorder and keep links in order")
 

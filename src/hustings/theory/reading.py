@@ -86,7 +86,7 @@ def refuse_unknown(texts: Mapping[str, str], known: Iterable[str]) -> None:
 
     >>> refuse_unknown({"k": "1"}, ["n", "K"])
     Traceback (most recent call last):
-    hustings.core.errors.UnknownName: unknown setting 'k': (known: n, K)
+    hustings.core.errors.UnknownName: unknown setting 'k' (known: n, K)
     """
     names = list(known)
     for key in texts:

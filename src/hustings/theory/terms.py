@@ -124,10 +124,6 @@ class Setting:
         """How many live members have a higher id."""
         return len(self.live) - bisect_right(self.live, member)
 
-    def live_below(self, member: int) -> int:
-        """How many live members have a lower id."""
-        return bisect_left(self.live, member)
-
     def live_from(self, member: int) -> tuple[int, ...]:
         """The live members from `member` upwards."""
         return self.live[bisect_left(self.live, member) :]

@@ -110,7 +110,7 @@ BAD = [
     ("sim bully --attribute cpu=nan", "attribute cpu must be a number"),
     ("sim bully -n 1 --attribute cpu=1 --attribute cpu=2", "--attribute cpu is given twice"),
     # Settings
-    ("sim bully --set foo=1", "unknown setting 'foo': (known: delta, T1, T2, max_runs)"),
+    ("sim bully --set foo=1", "unknown setting 'foo' (known: delta, T1, T2, max_runs)"),
     ("sim bully --set t1=1", "did you mean 'T1'?"),
     ("sim bully --set T1", "write KEY=VALUE"),
     ("sim bully --set =1", "write KEY=VALUE"),
@@ -125,7 +125,7 @@ BAD = [
     ("sim bully --set max_runs=1.5", "max_runs must be a whole number >= 1"),
     ("sim broadcast --set combined=perhaps", "combined must be true or false"),
     ("sim stable --set belief=none", "belief must be one of silent, told"),
-    ("theory bully --set q=1", "unknown setting 'q': (known: n, d,"),
+    ("theory bully --set q=1", "unknown setting 'q' (known: n, d,"),
     ("theory bully --set n=x", "n must be a whole number"),
     # Faults
     ("sim bully --fault crash", "write WHAT:WHO@TIME"),

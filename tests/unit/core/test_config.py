@@ -111,7 +111,7 @@ def test_an_unknown_setting_names_the_nearest_and_all() -> None:
 
 
 def test_an_unknown_setting_like_no_other_lists_all() -> None:
-    with pytest.raises(UnknownName, match=r"unknown setting 'zzz': \(known: delta, wait, "):
+    with pytest.raises(UnknownName, match=r"unknown setting 'zzz' \(known: delta, wait, "):
         SampleConfig.parse({"zzz": "1"})
 
 

@@ -39,8 +39,8 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
 
 
 def test_nothing_near_suggests_nothing() -> None:
-    assert str(UnknownName("member", "9", ["1", "2"])) == "unknown member '9': (known: 1, 2)"
+    assert str(UnknownName("member", "9", ["1", "2"])) == "unknown member '9' (known: 1, 2)"
 
 
 def test_nothing_known_says_so() -> None:
-    assert str(UnknownName("timer", "T1", [])) == "unknown timer 'T1': (known: none)"
+    assert str(UnknownName("timer", "T1", [])) == "unknown timer 'T1' (known: none)"

@@ -117,7 +117,7 @@ def test_below_draws_again_rather_than_favour_small_numbers() -> None:
 
 @pytest.mark.parametrize("bound", [0, -1])
 def test_below_refuses_an_empty_range(bound: int) -> None:
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="between 1 and 2"):
         Stream(1).below(bound)
 
 

@@ -86,7 +86,7 @@ def test_heartbeats_are_dimmed_shown_or_hidden() -> None:
         Sent(0.0, 1, 2, 2, Note()),
         Received(1.0, 2, 1),
         Received(1.0, 2, 2),
-        Fired(2.0, 1, str(("beat", 0))),
+        Fired(2.0, 1, "beat 0"),
         Fired(2.0, 1, str(("probe", 0))),
     ]
     assert [arrow.dim for arrow in laid(made).arrows] == [True, False]

@@ -17,7 +17,7 @@ from tests.unit.sim.traces import Note, leader_crash, read, turmoil, written
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_a_trace_is_one_json_object_a_line() -> None:
+def test_a_trace_is_one_json_value_a_line() -> None:
     made: list[Record] = [
         Changed(0.0, 1, "up", 1),
         Sent(0.5, 1, 1, 2, Note("hi")),
@@ -27,9 +27,9 @@ def test_a_trace_is_one_json_object_a_line() -> None:
     assert lines == [
         '{"e":"hustings-trace","version":1,"protocol":"test","members":[1,2],'
         '"seed":7,"settings":{}}',
-        '{"e":"status","t":0.0,"m":1,"status":"up","incarnation":1}',
-        '{"e":"send","t":0.5,"m":1,"n":1,"to":2,"msg":["NOTE","hi"]}',
-        '{"e":"recv","t":1.5,"m":2,"n":1}',
+        '["status",0.0,1,"up",1]',
+        '["send",0.5,1,1,2,["NOTE","hi"]]',
+        '["recv",1.5,2,1]',
     ]
     assert footer.startswith('{"e":"end","t":1.5,"ended":"quiescent","records":3,"digest":"')
 

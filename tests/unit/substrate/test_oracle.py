@@ -16,6 +16,7 @@ from hustings.sim.faults import (
     Suspect,
     schedule,
 )
+from hustings.sim.instants import END_OF_TIME
 from hustings.sim.oracle import Oracle
 from hustings.sim.world import Ended, World
 from tests.unit.substrate.listeners import Listener, Note, people
@@ -163,4 +164,4 @@ def test_a_latency_that_is_no_time_is_refused(latency: float) -> None:
 
 
 def test_what_would_be_told_after_the_end_of_time_is_not_told() -> None:
-    assert journal_of([Crash(member=1, at=1.0)], latency=2.0**23) == []
+    assert journal_of([Crash(member=1, at=1.0)], latency=END_OF_TIME) == []

@@ -233,7 +233,7 @@ def test_suspect_and_alive_take_lists() -> None:
 @pytest.mark.parametrize(
     "commands, message",
     [
-        (["dance 1"], "unknown command 'dance': (known: nodes, start, crash"),
+        (["dance 1"], "unknown command 'dance' (known: nodes, start, crash"),
         (["setle"], "unknown command 'setle': did you mean 'settle'?"),
         (["start"], "there is no group yet: begin with `nodes`"),
         (["nodes 3"], "nodes needs a number of members and a protocol"),
@@ -247,7 +247,7 @@ def test_suspect_and_alive_take_lists() -> None:
         (["nodes 3 toy wait=1"], "unknown option 'wait': use choice, leader, down, seed, set.NAME"),
         (["nodes 3 toy leader"], "'leader' is not of the form NAME=VALUE"),
         (["nodes 3 toy leader="], "'leader=' is not of the form NAME=VALUE"),
-        (["nodes 3 toy leader=4"], "unknown member '4': (known: 1, 2, 3)"),
+        (["nodes 3 toy leader=4"], "unknown member '4' (known: 1, 2, 3)"),
         (["nodes 3 toy down=4"], "unknown member '4'"),
         (["nodes 3 toy choice=best"], "choice 'best' is not understood"),
         (["nodes 3 toy choice=highest:cpu"], "member 1 has no attribute 'cpu'"),
