@@ -153,12 +153,15 @@ def unreliable(stream: Stream) -> Network:
     """Messages are late, lost, doubled and out of order."""
     p = stream.choice((0.0, 0.0, 0.1, 0.4, 0.9))
     model = stream.choice((LossModel.UNCORRELATED, LossModel.CORRELATED))
+    delay = stream.choice(ANYHOW)
+    duplicate = stream.choice((0.0, 0.3))
+    reorder = stream.choice((0.0, 0.3))
     return Network(
-        delay=stream.choice(ANYHOW),
+        delay=delay,
         loss=Loss(model, p) if p else Loss(),
-        duplicate=stream.choice((0.0, 0.3)),
-        reorder=stream.choice((0.0, 0.3)),
-        hold_back=4.0,
+        duplicate=duplicate,
+        reorder=reorder,
+        hold_back=4.0 if reorder else 0.0,
     )
 
 

@@ -20,6 +20,11 @@ is not on it until the next one; being better than those on the list it takes it
 Members tell a leader with an outdated term (back from a crash, or from behind a partition) what
 they know, and the better leader announces itself anew. A leader that is told of a crash, or asked,
 repeats its COORDINATOR to the doubter.
+Of two COORDINATORs of one term a member may drop the better one for an old suspicion and take the
+worse one. So whoever trusts a member again that is better than the leader it follows, or does so
+in a run of its own, asks that member, which says so if it leads. An ALIVE that clears the accused
+counts for the run that it answers only, unless the accused itself sends it: it may have left
+before the crash that this run is about.
 The best alive leads in the end if every crash is told to all, and told after the last words of the
 dead have arrived (delta); a suspicion that overtakes them may leave a dead leader in place.
 T1 is the wait for answers, T2 the wait for an alternate to act: it is told, waits T1, is heard of.
@@ -52,6 +57,7 @@ class CrashLeaderMsg(Message, frozen=True, tag="CRASH_LEADER"):
     role: ClassVar[Role] = Role.OTHER
     term: int
     leader: MemberId | None
+    run: int  # the teller's own count
 
 
 class CheckMsg(Message, frozen=True, tag="CHECK"):
@@ -68,6 +74,7 @@ class AliveMsg(Message, frozen=True, tag="ALIVE"):
     term: int
     leader: MemberId
     group: Group
+    run: int = 0  # of the teller that is answered; 0: of nobody
 
 
 class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
@@ -134,6 +141,7 @@ class BullyGroup(Election):
         "last_resort",
         "phase",
         "queue",
+        "run",
         "seen",
     )
 
@@ -163,7 +171,8 @@ class BullyGroup(Election):
         self.queue: list[MemberId] = []  # to be told; the first has been told
         self.last_resort = False  # whether these are all that answered, and nobody is left
         self.answered: list[MemberId] = []
-        self.informers: list[MemberId] = []  # they wait for my result
+        self.run = 0  # counts my runs about a leader
+        self.informers: dict[MemberId, int] = {}  # who waits for my result, and in which run
 
     # Calling an election
 
@@ -202,6 +211,7 @@ class BullyGroup(Election):
     def accuse(self, leader: MemberId | None) -> None:
         """This run will show whether the leader lives; only a later suspicion counts after it."""
         self.accused = leader
+        self.run += 1
         if leader is not None:
             self.dead.discard(leader)
 
@@ -210,12 +220,14 @@ class BullyGroup(Election):
         view = ctx.view
         return member in view and self.choice.better(view.candidate(member), ctx.me)
 
-    def outranks(self, ctx: Context, member: MemberId, leader: MemberId | None) -> bool:
-        """Whether a member that I know is better than a leader, if there is one."""
-        view = ctx.view
-        if leader is None or leader not in view:
-            return True
-        return self.choice.better(view.candidate(member), view.candidate(leader))
+    def settles_for_less(self, ctx: Context, member: MemberId) -> bool:
+        """Whether I follow somebody worse than a member that I know, or still look for somebody."""
+        view, leader = ctx.view, self.leader
+        if leader is None:
+            return self.phase is not Phase.IDLE
+        return leader not in view or self.choice.better(
+            view.candidate(member), view.candidate(leader)
+        )
 
     def tell(self, ctx: Context) -> None:
         """Tell the first in the queue, or see what is left to do."""
@@ -223,7 +235,7 @@ class BullyGroup(Election):
             del self.queue[0]
         if self.queue:
             self.phase = Phase.TELLING
-            ctx.send(self.queue[0], CrashLeaderMsg(self.seen, self.accused))
+            ctx.send(self.queue[0], CrashLeaderMsg(self.seen, self.accused, self.run))
             ctx.set_timer(ALTERNATE, self.config.alternate)
         elif self.last_resort:
             self.win(ctx)
@@ -270,7 +282,7 @@ class BullyGroup(Election):
         self.accused = None
         self.queue = []
         self.last_resort = False
-        self.informers = []
+        self.informers = {}
         ctx.cancel_timer(ANSWERS)
         ctx.cancel_timer(ALTERNATE)
 
@@ -298,8 +310,7 @@ class BullyGroup(Election):
         if self.leader == ctx.me.id and not deposed:
             self.assert_leadership(ctx, sender, message.term)
             return
-        if sender not in self.informers:
-            self.informers.append(sender)
+        self.informers[sender] = message.run
         if self.phase is Phase.IDLE:
             mine_is_newer = self.leader is not None and self.term >= message.term
             self.accuse(self.leader if mine_is_newer else message.leader)
@@ -339,8 +350,9 @@ class BullyGroup(Election):
 
     @upon(AliveMsg)
     def on_alive_leader(self, ctx: Context, sender: MemberId, message: AliveMsg) -> None:
-        if message.leader == self.accused and sender not in (message.leader, *self.queue[:1]):
-            return  # hearsay: the run will tell
+        leader = message.leader
+        if leader == self.accused and sender != leader and message.run != self.run:
+            return  # hearsay, or old: the run will tell
         self.hear_of(ctx, message.leader, message.term, message.group)
 
     @upon(CoordinatorMsg)
@@ -370,9 +382,8 @@ class BullyGroup(Election):
         self.group = group
         self.elect(ctx, leader, term)
         self.remember(ctx)
-        news = AliveMsg(term, leader, group)
-        for member in informers:
-            ctx.send(member, news)
+        for member, run in informers.items():
+            ctx.send(member, AliveMsg(term, leader, group, run))
         if clash:  # some may have heard me last: it shall lead in a term of its own
             ctx.send(leader, ElectionMsg(term + 1))
         if leader in self.dead:  # last words, or a wrong suspicion: have it checked
@@ -420,7 +431,7 @@ class BullyGroup(Election):
             return
         if self.leader == ctx.me.id:
             ctx.send(member, CoordinatorMsg(self.term, self.group))  # it may have missed it
-        elif self.leader != member and self.outranks(ctx, member, self.leader):
+        elif self.settles_for_less(ctx, member):
             ctx.send(member, ElectionMsg(self.seen))  # better than whom I follow: it may lead
 
     def state(self) -> str:

@@ -24,7 +24,10 @@ back: that one asks, and is told by a NACK whom to follow. So the leader is the 
 when it was elected, not the best alive. Rounds are (epoch, proposer); of two rounds under way the
 higher goes on and the proposer of the lower takes part in it. Silence in the first phase means
 dead; in the second the round is aborted and begun again, without the silent one. A member that has
-agreed and hears no more for T2 takes the proposer for dead and proposes itself.
+agreed and hears no more for T2 takes the proposer for dead and proposes itself. It does not inherit
+the suspicion: it accuses the leader only if its own detector does, and else asks it with the rest.
+An objection ends with the life of its member: the leader that it named is asked itself. If the
+proposer of a committed round dies, the leader tells the result to all: the accused may live.
 """
 
 from __future__ import annotations
@@ -176,7 +179,7 @@ class Stable(Election):
         promises="one leader, the best alive when it was elected; blocks while one member believes "
         "that the old leader lives",
     )
-    assumptions = Assumptions()
+    assumptions = Assumptions(displaces=False)
     Settings = StableConfig
     messages = (PrepareMsg, AckMsg, NackMsg, ReadyMsg, CommitMsg, AbortMsg)
     config: StableConfig
@@ -223,7 +226,7 @@ class Stable(Election):
         if self.phase is not Phase.IDLE:
             return
         if accused not in self.dead:
-            accused = None  # somebody else's suspicion, or an old one: ask that leader, too
+            accused = None  # it was somebody else's suspicion, or is taken back: ask that one, too
         ctx.cancel_timer(PROPOSER)
         if self.runs >= self.config.max_runs:
             runs, self.runs = self.runs, 0
@@ -264,10 +267,7 @@ class Stable(Election):
         if self.objections:
             self.abort(ctx)
         elif self.phase is Phase.PREPARE:
-            best = ctx.me
-            for other in self.agreed.values():
-                if self.choice.better(other, best):
-                    best = other
+            best = max(self.agreed.values(), key=self.choice.key)
             self.chosen = best.id
             others = [member for member in self.agreed if member != ctx.me.id]
             self.enter(ctx, Phase.READY, others, ReadyMsg(self.round, best.id))
@@ -305,11 +305,13 @@ class Stable(Election):
     def resume(self, ctx: Context) -> None:
         """I came back before anybody else was elected: lead on, in a new term."""
         self.next_round(ctx)
-        word = CommitMsg(self.round, ctx.me.id)
+        self.announce(ctx, self.round)
+        self.follow(ctx, ctx.me.id, self.round)
+
+    def announce(self, ctx: Context, number: Round) -> None:
         for member in ctx.view:
             if member != ctx.me.id:
-                ctx.send(member, word)
-        self.follow(ctx, ctx.me.id, self.round)
+                ctx.send(member, CommitMsg(number, ctx.me.id))
 
     def again(self, ctx: Context) -> None:
         """Somebody that had agreed is gone, or somebody came back: ask anew."""
@@ -461,15 +463,17 @@ class Stable(Election):
         if member == self.leader:
             self.leader = None
             self.propose(ctx, member)
-        elif self.phase is Phase.PREPARE:
+        elif self.phase is Phase.PREPARE:  # neither consent nor objection outlives its member
             self.agreed.pop(member, None)
-        elif self.phase is Phase.READY:
-            if member in self.agreed:
-                self.again(ctx)
-        elif self.phase is Phase.ENGAGED:
-            if member == self.round[1]:
-                self.phase = Phase.IDLE
-                self.propose(ctx, self.accused)
+            if self.objections.pop(member, None) is not None:
+                self.again(ctx)  # in a round later than any that it knew of
+        elif self.phase is Phase.READY and member in self.agreed:
+            self.again(ctx)
+        elif self.phase is Phase.ENGAGED and member == self.round[1]:
+            self.phase = Phase.IDLE
+            self.propose(ctx, self.accused)
+        elif self.leader == ctx.me.id and member == self.committed[1]:
+            self.announce(ctx, self.committed)  # the accused may live, and nobody else tell it
         elif self.wanting and self.leader is None:
             self.propose(ctx, self.former)
 
