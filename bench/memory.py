@@ -16,10 +16,15 @@ class WrongWork(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes per member of the suppression group: when all have started, and at the run's peak."""
+    """Bytes per member.
+
+    Idle: of a ring whose members have started and wait. Started: of the suppression group, where
+    each has also drawn and armed a timer. Peak: the most that its run needs.
+    """
 
     label: str
     n: int
+    idle: float | None
     started: float | None
     peak: float
 
@@ -41,8 +46,13 @@ def footprints(implementations: Sequence[Implementation], sizes: Sequence[int]) 
             say(f"memory: {item.label}, N = {n:,}")
             with Worker(item) as worker:
                 worker.ask("warm", name="suppression")
-                started = worker.ask("started", n=n) if worker.ask("has", name="started") else None
-                found.append(Footprint(item.label, n, started, worker.ask("peak", n=n)))
+                held = {
+                    name: worker.ask("held", n=n, name=name)
+                    if worker.ask("has", name=name)
+                    else None
+                    for name in ("idle", "started")
+                }
+                found.append(Footprint(item.label, n, **held, peak=worker.ask("peak", n=n)))
     return found
 
 

@@ -47,8 +47,8 @@ def traced_bytes(work: Callable[[], object]) -> tuple[int, int]:
     return held - before, peak - before
 
 
-def started_bytes(module: ModuleType, n: int) -> float:
-    return traced_bytes(lambda: module.started(n, 1))[0] / n
+def held_bytes(module: ModuleType, name: str, n: int) -> float:
+    return traced_bytes(lambda: getattr(module, name)(n, 1))[0] / n
 
 
 def peak_bytes(module: ModuleType, n: int) -> float:
@@ -78,8 +78,8 @@ def answer(module: ModuleType, request: dict[str, Any]) -> object:
         return True
     if what == "run":
         return time_runs(module, request["name"], request["n"], request["seeds"])
-    if what == "started":
-        return started_bytes(module, request["n"])
+    if what == "held":
+        return held_bytes(module, request["name"], request["n"])
     if what == "peak":
         return peak_bytes(module, request["n"])
     if what == "big":

@@ -200,6 +200,11 @@ def suppression(n: int, seed: int) -> Run:
     return timed(lambda: _build_suppression(n, seed), _play_suppression, _tally)
 
 
+def idle(n: int, seed: int) -> object:
+    """The ring with every member started, for the memory table."""
+    return _build_ring(n, seed)
+
+
 def started(n: int, seed: int) -> object:
     """The suppression group with every timer armed, for the memory table."""
     return _build_suppression(n, seed)

@@ -30,7 +30,7 @@ class UnknownName(BadInput):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = list(known)
-        near = get_close_matches(name, names, n=1, cutoff=0.6) if len(names) <= _MANY else []
+        near = get_close_matches(name, names, n=1, cutoff=0.5) if len(names) <= _MANY else []
         hint = f": did you mean {near[0]!r}?" if near else ""
         shown = names if len(names) <= _MANY else [*names[:3], "...", names[-1]]
         listed = ", ".join(shown) if names else "none"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hustings.core.choice import parse_choice
+from hustings.core.errors import BadInput
 from hustings.figures.comparison import METRICS, Row, compare
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_group import BullyGroup
@@ -132,6 +133,7 @@ def test_a_row_is_plain_json(kind: Any) -> None:
     ]
 
 
-def test_an_infinite_timer_has_no_form_and_does_no_harm() -> None:
+def test_an_infinite_timer_is_fine_for_a_ring_and_refused_by_a_bully() -> None:
     assert row(kind=Ring, config=Ring.Settings.parse({"T": "inf"})).agrees
-    assert row(config=Bully.Settings.parse({"T2": "inf"})).agrees is None
+    with pytest.raises(BadInput, match="T2 must be finite"):
+        Bully.Settings.parse({"T2": "inf"})
