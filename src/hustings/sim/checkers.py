@@ -28,7 +28,7 @@ class Checker(ABC):
     """One property of elections."""
 
     name: str
-    listens = False  # whether it wants to hear of every declaration, or only judges the end
+    listens = False  # whether it wants to hear who declares itself, or only judges the end
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """A member declared something; most properties look only at the end."""
@@ -165,7 +165,7 @@ def attach(checkers: list[Checker], world: World) -> None:
     """Let those that listen watch the world from now on."""
     for checker in checkers:
         if checker.listens:
-            world.watch(checker)
+            world.claims.append(checker)
 
 
 def all_checkers(choice: Choice, *, displaces: bool = True) -> list[Checker]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
-from hustings.core.outcome import Outcome
+from hustings.core.outcome import Elected, Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
 from hustings.sim.instants import EAGER, NEVER, ROUND, TICKS, TIMER, on_grid
@@ -185,6 +185,9 @@ class SimContext:
             world.last_declared = world.now
             if world.watched:
                 world.declared(self, outcome)
+            if world.claims and outcome.__class__ is Elected and outcome.leader == self.id:
+                for observer in world.claims:
+                    observer.declared(world, self, outcome)
 
     # The world's side
 

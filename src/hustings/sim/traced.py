@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 def arrive_traced(world: World, batch: list[Delivery], tracer: Tracer) -> int:
     """Hand a batch of arrivals to their receivers; how many receptions came of it."""
     received = len(batch)
+    add, now = tracer.add, world.now  # Tracer.received, without its call
     for target, sender, item in batch:
         number, message = item
         if target is None:
             received += _spread_traced(world, sender, number, message, tracer) - 1
         elif target.up:
-            tracer.add(("recv", world.now, target.id, number))  # Tracer.received, without a call
+            add(("recv", now, target.id, number))
             target.handlers[message.__class__](target.election, target, sender, message)
         else:
             received -= 1
@@ -40,6 +41,7 @@ def _spread_traced(
     loss = 0.0 if world.loss_is_correlated else world.plain_loss
     marks = world.receivers(sender, loss)
     received = 0
+    add, now, kind = tracer.add, world.now, message.__class__
     for member, mark in zip(world.reachable(), marks, strict=True):
         if member.id == sender:
             continue
@@ -47,8 +49,8 @@ def _spread_traced(
             world.lose((number, message), member.id, "loss")
         elif member.up:
             received += 1
-            tracer.add(("recv", world.now, member.id, number))
-            member.handlers[message.__class__](member.election, member, sender, message)
+            add(("recv", now, member.id, number))
+            member.handlers[kind](member.election, member, sender, message)
         elif not world.keep(member, sender, message, number):
             world.lose((number, message), member.id, member.status.value)
     return received

@@ -69,12 +69,14 @@ class World:
         "_elections",
         "_everybody",
         "_partial",
+        "_quick",
         "_reachable",
         "_sent",
         "_stopped",
         "_table",
         "carrier",
         "chance",
+        "claims",
         "coin",
         "cuts",
         "events",
@@ -129,6 +131,7 @@ class World:
         self.last_declared = 0.0
         self.observers: list[Observer] = []
         self.watched = tracer is not None  # whether anybody wants to hear of declarations
+        self.claims: list[Observer] = []  # who hears only of members that declare themselves
         self.tracer = tracer
         self._debug = debug
         self._stopped = False
@@ -142,6 +145,7 @@ class World:
         delay = on_grid(network.delay.bound)
         if network.plain and delay > 0 and not debug:
             self.plain_delay = delay
+        self._quick = self.plain_delay is not None and tracer is None
         self._everybody = View(Directory(self.members), [])
         self._populate(candidates, views)
 
@@ -281,6 +285,7 @@ class World:
     def be_careful(self) -> None:
         """Leave the fast path for good: cuts or mid-send crashes are coming."""
         self.plain_delay = None
+        self._quick = False
 
     def stop(self) -> None:
         """End the run after what is happening now."""
@@ -320,7 +325,7 @@ class World:
                 queue.tail_at = NEVER
                 self.now = at
                 batch = queue.tail
-                if len(batch) == 1 and self.plain_delay is not None and self.tracer is None:
+                if len(batch) == 1 and self._quick:
                     target, sender, message = batch[0]
                     if target is not None and target.up:  # one message alone: a token on a ring
                         self.events += 1
@@ -380,7 +385,7 @@ class World:
         if table is not None:  # all up, all of one kind: one look-up serves them all
             handler = table[kind]
             elections = compress(self._elections, marks)
-            for election, member in zip(elections, compress(members, marks), strict=True):
+            for election, member in zip(elections, compress(members, marks), strict=False):
                 handler(election, member, sender, message)
             return received
         for member in compress(members, marks):
@@ -418,10 +423,7 @@ class World:
                 key = timer.key
                 name = key if isinstance(key, str) else f"{key[0]} {key[1]}"
                 self.tracer.fired(self.now, member.id, name)
-            if self._debug:
-                self.invoke(member, member.election.on_timer, timer.key)
-            else:
-                member.election.on_timer(member, timer.key)
+            self.invoke(member, member.election.on_timer, timer.key)
         elif member.backlog is not None:
             timer.deadline = self.now  # overdue, unless it is cancelled or moved before it can fire
             member.backlog.append(timer)
