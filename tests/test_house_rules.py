@@ -306,7 +306,12 @@ RULES = (
             "open('/" + "tmp/x')",
             "at /" + "root",
         ),
-        spared=("read/work/rest", "#!/usr/bin/env bash", "/path/to/python", "out/tmp/x"),
+        spared=(
+            "/".join(("read", "work", "rest")),
+            "#!/usr/bin/env bash",
+            "/path/to/python",
+            "out/tmp/x",
+        ),
         suffix="",
     ),
 )
