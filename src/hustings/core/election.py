@@ -145,6 +145,13 @@ class Election(ABC):
         self.term = term
         ctx.declare(Elected(leader, term))
 
+    def outranks(self, ctx: Context, one: MemberId | None, other: MemberId | None) -> bool:
+        """Whether both are known and the first is better."""
+        view = ctx.view
+        if one is None or other is None or one not in view or other not in view:
+            return False
+        return self.choice.better(view.candidate(one), view.candidate(other))
+
     def remember(self, ctx: Context) -> None:
         """Store the term, so that it grows across restarts too."""
         ctx.persist(term=self.term)

@@ -219,13 +219,6 @@ class Bully(Election):
         self.elect(ctx, leader, term)
         self.remember(ctx)
 
-    def outranks(self, ctx: Context, one: MemberId | None, other: MemberId | None) -> bool:
-        """Whether both are known and the first is better."""
-        view = ctx.view
-        if one is None or other is None or one not in view or other not in view:
-            return False
-        return self.choice.better(view.candidate(one), view.candidate(other))
-
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == ANSWERS:
             self.win(ctx)

@@ -183,7 +183,8 @@ class BullyGrant(Election):
             self.begin(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
-        if member in ctx.view and (self.revived is None or self.better(ctx, member, self.revived)):
+        known = member in ctx.view
+        if known and (self.revived is None or self.outranks(ctx, member, self.revived)):
             # A member that was away announces itself; this is for one that never was.
             self.revived = member
             ctx.set_timer(RECHECK, self.config.coordinator)
@@ -244,7 +245,7 @@ class BullyGrant(Election):
 
     @upon(ElectionMsg)
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
-        if self.better(ctx, sender, ctx.me.id):
+        if self.outranks(ctx, sender, ctx.me.id):
             return  # it has no need of me
         if message.returned:
             self.inform(ctx, sender)
@@ -254,7 +255,7 @@ class BullyGrant(Election):
         if self.caller is None:
             self.caller = sender
             ctx.set_timer(WINDOW, self.config.window)
-        elif self.better(ctx, self.caller, sender):
+        elif self.outranks(ctx, self.caller, sender):
             self.caller = sender
         if self.electing() or not outdated:
             config = self.config
@@ -289,7 +290,7 @@ class BullyGrant(Election):
 
     @upon(CoordinatorMsg)
     def on_coordinator(self, ctx: Context, sender: MemberId, message: CoordinatorMsg) -> None:
-        if self.better(ctx, ctx.me.id, sender):
+        if self.outranks(ctx, ctx.me.id, sender):
             self.protest(ctx, message.term)
         elif not self.crossed(ctx, sender):
             self.settle(ctx)
@@ -306,13 +307,6 @@ class BullyGrant(Election):
 
     # Judging
 
-    def better(self, ctx: Context, one: MemberId, other: MemberId) -> bool:
-        """Whether both are known and `one` is the better."""
-        view = ctx.view
-        if one not in view or other not in view:
-            return False
-        return self.choice.better(view.candidate(one), view.candidate(other))
-
     def fresh(self, ctx: Context) -> bool:
         """Whether somebody may still act without having heard of the present leader.
 
@@ -323,7 +317,7 @@ class BullyGrant(Election):
     def crossed(self, ctx: Context, sender: MemberId) -> bool:
         """Whether `sender` announced itself before it heard of the better leader I know."""
         leader = self.leader
-        return leader is not None and self.fresh(ctx) and self.better(ctx, leader, sender)
+        return leader is not None and self.fresh(ctx) and self.outranks(ctx, leader, sender)
 
     # Time
 
@@ -348,7 +342,7 @@ class BullyGrant(Election):
             return
         revived, self.revived = self.revived, None
         leader = self.leader
-        if leader is None or (revived is not None and self.better(ctx, revived, leader)):
+        if leader is None or (revived is not None and self.outranks(ctx, revived, leader)):
             self.begin(ctx)
 
     def state(self) -> str:

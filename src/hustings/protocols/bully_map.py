@@ -170,7 +170,8 @@ class BullyMap(Election):
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         if member == self.down:
             self.down = None
-        if member in ctx.view and (self.revived is None or self.better(ctx, member, self.revived)):
+        known = member in ctx.view
+        if known and (self.revived is None or self.outranks(ctx, member, self.revived)):
             # A member that was away announces itself; this is for one that never was.
             self.revived = member
             ctx.set_timer(RECHECK, self.config.announcement)
@@ -224,7 +225,7 @@ class BullyMap(Election):
 
     @upon(ElectionMsg)
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
-        if self.better(ctx, sender, ctx.me.id):
+        if self.outranks(ctx, sender, ctx.me.id):
             return  # it has no need of me
         fresh = self.leader is not None and self.fresh(ctx)
         if self.leader == ctx.me.id and (message.returned or not fresh):
@@ -264,7 +265,7 @@ class BullyMap(Election):
 
     @upon(LeaderMsg)
     def on_leader(self, ctx: Context, sender: MemberId, message: LeaderMsg) -> None:
-        if self.better(ctx, ctx.me.id, sender):
+        if self.outranks(ctx, ctx.me.id, sender):
             self.protest(ctx, message.term)
         elif not (self.crossed(ctx, sender) or self.ahead(ctx, sender)):
             self.settle(ctx)
@@ -281,13 +282,6 @@ class BullyMap(Election):
 
     # Judging
 
-    def better(self, ctx: Context, one: MemberId, other: MemberId) -> bool:
-        """Whether both are known and `one` is the better."""
-        view = ctx.view
-        if one not in view or other not in view:
-            return False
-        return self.choice.better(view.candidate(one), view.candidate(other))
-
     def fresh(self, ctx: Context) -> bool:
         """Whether somebody may still act without having heard of the present leader.
 
@@ -298,11 +292,11 @@ class BullyMap(Election):
     def crossed(self, ctx: Context, sender: MemberId) -> bool:
         """Whether `sender` announced itself before it heard of the better leader I know."""
         leader = self.leader
-        return leader is not None and self.fresh(ctx) and self.better(ctx, leader, sender)
+        return leader is not None and self.fresh(ctx) and self.outranks(ctx, leader, sender)
 
     def ahead(self, ctx: Context, sender: MemberId) -> bool:
         """Whether my first walk since I am back has yet to come to `sender`."""
-        return self.away and self.asked is not None and self.better(ctx, self.asked, sender)
+        return self.away and self.asked is not None and self.outranks(ctx, self.asked, sender)
 
     # Time
 
@@ -325,7 +319,7 @@ class BullyMap(Election):
             return
         revived, self.revived = self.revived, None
         leader = self.leader
-        if leader is None or (revived is not None and self.better(ctx, revived, leader)):
+        if leader is None or (revived is not None and self.outranks(ctx, revived, leader)):
             self.begin(ctx)
 
     def state(self) -> str:
