@@ -46,37 +46,39 @@ class RingElected(Message, frozen=True, tag="ELECTED"):
 class LeanRing(Election):
     """The peers' ring member, line by line."""
 
-    __slots__ = ("forwarded", "successor")
+    __slots__ = ("forwarded", "me", "successor")
     messages = (RingElection, RingElected)
 
     def __init__(self, config: Config, choice: Choice) -> None:
         super().__init__(config, choice)
         self.forwarded = False
+        self.me = 0
         self.successor = 0
 
     def start(self, ctx: Context) -> None:
-        self.successor = ctx.view.successor(ctx.me.id) or 0
+        self.me = ctx.me.id
+        self.successor = ctx.view.successor(self.me) or 0
 
     def call(self, ctx: Context) -> None:
         self.forwarded = True
-        ctx.send(self.successor, RingElection(ctx.me.id))
+        ctx.send(self.successor, RingElection(self.me))
 
     @upon(RingElection)
     def on_election(self, ctx: Context, sender: MemberId, message: RingElection) -> None:
-        me = ctx.me.id
-        if message.best > me:
+        best = message.best
+        if best > self.me:
             self.forwarded = True
             ctx.send(self.successor, message)
-        elif message.best == me:
-            self.elect(ctx, me, 1)
-            ctx.send(self.successor, RingElected(me))
+        elif best == self.me:
+            self.elect(ctx, best, 1)
+            ctx.send(self.successor, RingElected(best))
         elif not self.forwarded:
             self.forwarded = True
-            ctx.send(self.successor, RingElection(me))
+            ctx.send(self.successor, RingElection(self.me))
 
     @upon(RingElected)
     def on_elected(self, ctx: Context, sender: MemberId, message: RingElected) -> None:
-        if message.leader != ctx.me.id:
+        if message.leader != self.me:
             self.elect(ctx, message.leader, 1)
             ctx.send(self.successor, message)
 
@@ -86,14 +88,14 @@ class Announcement(Message, frozen=True, tag="ANNOUNCE"):
 
 
 class LeanSuppression(Election):
-    """The peers' suppression-timer member."""
+    """The peers' suppression-timer member, with one timer as theirs has."""
 
     __slots__ = ("following",)
     messages = (Announcement,)
 
     def start(self, ctx: Context) -> None:
         self.following = ctx.me.id
-        ctx.set_timer("announce", ctx.rng.random() * SUPPRESS_SPAN)
+        ctx.set_timer("timer", ctx.rng.random() * SUPPRESS_SPAN)
 
     @upon(Announcement)
     def on_announcement(self, ctx: Context, sender: MemberId, message: Announcement) -> None:
@@ -101,18 +103,16 @@ class LeanSuppression(Election):
         if sender >= following:
             if sender > following:
                 self.following = sender
-                if following == ctx.me.id:
-                    ctx.cancel_timer("announce")
                 self.elect(ctx, sender, 1)
-            ctx.set_timer("listen", 3.0)
+            ctx.set_timer("timer", 3.0)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
-        if key == "announce":
+        if self.following == ctx.me.id:
             ctx.multicast(Announcement())
-            ctx.set_timer("announce", ANNOUNCE_PERIOD)
+            ctx.set_timer("timer", ANNOUNCE_PERIOD)
         else:
             self.following = ctx.me.id
-            ctx.set_timer("announce", ctx.rng.random() * SUPPRESS_SPAN)
+            ctx.set_timer("timer", ctx.rng.random() * SUPPRESS_SPAN)
 
 
 def _group(

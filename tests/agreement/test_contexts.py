@@ -168,8 +168,7 @@ def simulate(
             tracer=tracer,
         )
     for member, rate in zip(world.members.values(), story.rates, strict=True):
-        member.rate = rate
-        member.offset = rate - 1.0
+        member.keep_time(rate, rate - 1.0)
     world.start()
     if story.leader_assumed:
         leader = max(story.candidates, key=choice.key).id

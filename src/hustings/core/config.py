@@ -34,6 +34,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return []
 
     @classmethod
+    def for_scenario(cls, scenario: str) -> dict[str, object]:
+        """Settings that a scenario of the simulator takes unless the user gives others."""
+        return {}
+
+    @classmethod
     def parse(cls, settings: Mapping[str, object]) -> Self:
         """A validated configuration from names and values (texts as typed, or numbers).
 

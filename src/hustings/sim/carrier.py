@@ -14,6 +14,7 @@ from hustings.core.messages import Message
 from hustings.sim.instants import on_grid
 from hustings.sim.member import SimContext, Status
 from hustings.sim.models import Fixed, LossModel, Network
+from hustings.sim.traced import hear_at_once
 
 if TYPE_CHECKING:
     from hustings.core.choice import MemberId
@@ -91,7 +92,7 @@ class Carrier:
             return
         world, loss = self._world, self._network.loss
         flight = self._launch(sender, None, message)
-        others = [member for member in world.reachable() if member is not sender]
+        others = [member for member in world.reach().members if member is not sender]
         if sender.fuse is not None:
             if sender.fuse < len(others):
                 others = others[: sender.fuse]
@@ -118,8 +119,9 @@ class Carrier:
         if self._at != world.now:
             self._at, self._number_at = world.now, self._number
         number = 0
-        if world.tracer is not None:
-            number, _ = world.tracer.sent(world.now, sender.id, to, message)
+        if world.heeded:
+            item = world.note(sender, to, message)
+            number = item[0] if isinstance(item, tuple) else 0
         # What lands at this very instant is not met, whether it has been handed over yet or not.
         met = self._flying - self._landing.get(world.now, 0)
         flight = Flight(message, number, met - self._number)
@@ -199,9 +201,12 @@ class Carrier:
         if flight.toss:
             flight.toss = False  # tossed here, for all at once, as on the fast path
             p = self._network.loss.at(self._overlapping(flight))
-        marks = world.receivers(sender, p)
+        reach = world.reach()
+        marks, _ = reach.marks(sender, p, world.chance)
+        if reach.all_up and not world.cuts and flight.reach is None and flight.doomed is False:
+            return hear_at_once(world, reach, marks, sender, flight.number, flight.message)
         received = 0
-        for member, reached in zip(world.reachable(), marks, strict=True):
+        for member, reached in zip(reach.members, marks, strict=True):
             if member.id == sender or (flight.reach is not None and member.id not in flight.reach):
                 continue
             if reached:

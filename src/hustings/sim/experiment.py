@@ -242,5 +242,5 @@ def _set_clocks(world: World, clocks: Clocks, seed: int) -> None:
         return
     stream = Stream(derive(seed, "clocks"))
     for member in world.members.values():
-        member.rate = 1.0 + stream.uniform(-clocks.drift, clocks.drift)
-        member.offset = stream.uniform(0.0, clocks.offset)
+        rate = 1.0 + stream.uniform(-clocks.drift, clocks.drift)
+        member.keep_time(rate, stream.uniform(0.0, clocks.offset))

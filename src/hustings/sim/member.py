@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hustings.sim.world import World
 
 _NOTHING: Mapping[str, object] = {}
+_NO_TIMERS: dict[TimerKey, Timer] = {}  # of all members that have armed none; stays empty
 
 MAX_TIMERS = 1 << 20  # different timers of one member; a rank is built from it
 
@@ -54,6 +55,8 @@ class SimContext:
     """
 
     __slots__ = (
+        "_offset",
+        "_rate",
         "_rng",
         "_timers",
         "_world",
@@ -64,9 +67,7 @@ class SimContext:
         "id",
         "incarnation",
         "me",
-        "offset",
         "outcome",
-        "rate",
         "status",
         "stored",
         "up",
@@ -82,12 +83,12 @@ class SimContext:
         self.stored: Mapping[str, object] = _NOTHING
         self.status = Status.OUT
         self.up = False
-        self.rate = 1.0
-        self.offset = 0.0
+        self._rate = 1.0
+        self._offset = 0.0
         self.outcome: Outcome | None = None
         self.fuse: int | None = None  # transmissions left before it crashes in mid-handler
         self.backlog: list[Kept | Timer] | None = None  # while paused
-        self._timers: dict[TimerKey, Timer] | None = None
+        self._timers = _NO_TIMERS
         self._rng: Stream | None = None
         self.election: Election
         self.handlers: Mapping[type[Message], Handler]
@@ -102,7 +103,7 @@ class SimContext:
         return self._rng
 
     def now(self) -> float:
-        return self.offset + self.rate * self._world.now
+        return self._offset + self._rate * self._world.now
 
     def send(self, to: MemberId, message: Message) -> None:
         world = self._world
@@ -115,19 +116,25 @@ class SimContext:
         else:
             world.count(message.__class__)
         item: Message | tuple[int, Message] = message
-        if world.tracer is not None:
-            item = world.tracer.sent(world.now, self.id, to, message)
-        if world.plain_loss and world.coin() < world.plain_loss:
-            world.lose(item, to, "loss")
-            return
+        if world.heeded:
+            tracer = world.tracer
+            if tracer is None or world.ears:
+                item = world.note(self, to, message)
+            else:  # World.note, without its call
+                tracer.number = number = tracer.number + 1
+                tracer.add(("send", world.now, self.id, number, to, message))
+                item = number, message
+            if world.plain_loss and world.coin() < world.plain_loss:
+                world.lose(item, to, "loss")
+                return
         at = (((world.now + delay) * TICKS + ROUND) - ROUND) / TICKS  # on_grid, without a call
         queue = world.queue
         # The two quick ways of EventQueue.arrive, because a call is a tenth of a send.
-        if at == queue.tail_at:
-            queue.tail.append((world.members[to], self.id, item))
-        elif queue.tail_at == NEVER:
+        if queue.tail_at == NEVER:
             queue.tail = [(world.members[to], self.id, item)]
             queue.tail_at = at
+        elif at == queue.tail_at:
+            queue.tail.append((world.members[to], self.id, item))
         else:
             queue.arrive(at, (world.members[to], self.id, item))
 
@@ -142,36 +149,52 @@ class SimContext:
         else:
             world.count(message.__class__)
         item: Message | tuple[int, Message] = message
-        if world.tracer is not None:
-            item = world.tracer.sent(world.now, self.id, None, message)
-        if world.plain_loss and world.loss_is_correlated and world.coin() < world.plain_loss:
-            world.lose(item, None, "loss")
-            return
+        if world.heeded:
+            item = world.note(self, None, message)
+            if world.loss_is_correlated and world.coin() < world.plain_loss:
+                world.lose(item, None, "loss")
+                return
         world.queue.arrive(on_grid(world.now + delay), (None, self.id, item))
 
-    def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        # The member's clock runs at `rate`, so its delay is shorter or longer in world time.
+    def set_timer(self, key: TimerKey, delay: float, eager: bool = False) -> None:
+        # `eager` is given by name, as the seam has it; to demand so would slow every call down.
         world = self._world
-        at = (((world.now + delay / self.rate) * TICKS + ROUND) - ROUND) / TICKS
-        timers = self._timers
-        if timers is None:
-            timers = self._timers = {}
-        timer = timers.get(key)
-        if timer is not None and at >= timer.entry:
-            timer.deadline = at  # its entry in the queue comes up before that and moves on
-            return
+        # All who hear one message arm the same timer at one instant: one sum serves them.
+        if delay is world.lapse and world.now is world.lapse_from:
+            at = world.lapse_to
+        else:
+            at = self._later(delay)
+        timer = None
+        try:
+            timer = self._timers[key]
+            if at >= timer.entry:
+                timer.deadline = at  # its entry in the queue comes up before that and moves on
+                return
+        except KeyError:
+            pass  # armed for the first time
         if not at >= world.now:
             raise ProtocolBug(f"member {self.id} armed timer {key!r} with delay {delay}")
         if timer is None:
             if at == NEVER:
                 return
-            rank = self.id * MAX_TIMERS + len(timers)
-            timer = timers[key] = Timer(self, key, EAGER if eager else TIMER, rank)
+            if self._timers is _NO_TIMERS:
+                self._timers = {}
+            rank = self.id * MAX_TIMERS + len(self._timers)
+            timer = self._timers[key] = Timer(self, key, EAGER if eager else TIMER, rank)
         world.queue.arm(timer, at)
 
+    def _later(self, delay: float) -> float:
+        """The instant, of the world's clock, that comes `delay` of this member's time from now."""
+        world = self._world
+        if world.drifting:
+            return on_grid(world.now + delay / self._rate)
+        world.lapse, world.lapse_from = delay, world.now
+        world.lapse_to = at = on_grid(world.now + delay)
+        return at
+
     def cancel_timer(self, key: TimerKey) -> None:
-        timers = self._timers
-        if timers is not None and (timer := timers.get(key)) is not None:
+        timer = self._timers.get(key)
+        if timer is not None:
             timer.deadline = NEVER
 
     def persist(self, **fields: object) -> None:
@@ -190,6 +213,17 @@ class SimContext:
                     observer.declared(world, self, outcome)
 
     # The world's side
+
+    @property
+    def clock(self) -> tuple[float, float]:
+        """The rate of this member's clock, and by how much it was off at 0."""
+        return self._rate, self._offset
+
+    def keep_time(self, rate: float, offset: float) -> None:
+        """Let this member's clock run at another rate, or be off."""
+        self._rate = rate
+        self._offset = offset
+        self._world.drifting = True
 
     def begin(self, election: Election) -> None:
         """A new incarnation comes up with a fresh election."""
@@ -214,6 +248,6 @@ class SimContext:
         self._forget_timers()
 
     def _forget_timers(self) -> None:
-        for timer in (self._timers or {}).values():
+        for timer in self._timers.values():
             timer.deadline = NEVER
-        self._timers = None
+        self._timers = _NO_TIMERS

@@ -116,17 +116,47 @@ class EventQueue:
             self._timers_at = NEVER
         heap = self.heap
         due: list[Timer] = []
+        moved_at, move = NEVER, due.append  # timers armed together move on together
         while heap and heap[0][0] == at and heap[0][1] == order:
             item = heappop(heap)[3]
-            for timer in [item] if isinstance(item, Timer) else item:
-                if timer.entry == at:
+            for timer in [item] if item.__class__ is Timer else item:
+                if timer.entry != at:
+                    continue  # it has an entry for an earlier instant, or had its turn
+                deadline = timer.deadline
+                if deadline == moved_at:
+                    timer.entry = deadline
+                    move(timer)
+                elif deadline == at:
                     timer.entry = NEVER
-                    if timer.deadline == at:
-                        due.append(timer)
-                    elif timer.deadline < NEVER:
-                        self._enter(timer, timer.deadline)
-        due.sort(key=_rank)
+                    due.append(timer)
+                elif deadline < NEVER:
+                    self._enter(timer, deadline)
+                    if self._timers is not None:
+                        moved_at, move = deadline, self._timers.append
+                else:
+                    timer.entry = NEVER
+        if len(due) > 1:
+            due.sort(key=_rank)
         return due
+
+    def move_on(self) -> None:
+        """The first entry is that of one timer which is not to fire now."""
+        at, order, _, timer = heappop(self.heap)
+        if timer.entry != at:
+            return
+        deadline = timer.deadline
+        if deadline < NEVER:
+            if (
+                deadline == self._timers_at
+                and order == self._timers_order
+                and self._timers is not None
+            ):
+                timer.entry = deadline  # as _enter does, without its call
+                self._timers.append(timer)
+            else:
+                self._enter(timer, deadline)
+        else:
+            timer.entry = NEVER
 
     def live(self, at: float, order: int) -> bool:
         """Whether a timer is to fire at this instant; drops the entries if none is."""

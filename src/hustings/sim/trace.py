@@ -18,7 +18,7 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 
 VERSION = 1
-_BATCH = 2048
+_BATCH = 384  # fewer than would set off the garbage collector
 
 _M = TypeVar("_M")  # a message: a `Message` when it is written, a plain list when it is read back
 
@@ -59,6 +59,27 @@ class Received(_Record, frozen=True, tag="recv"):
     t: float
     m: MemberId
     n: int
+
+
+class Heard(_Record, frozen=True, tag="heard"):
+    """Message number `n`, a multicast, reached these members at once, in this order.
+
+    Stands for as many `Received`, which is what a reader makes of it: one line for a multicast
+    keeps tracing cheap in large groups.
+    """
+
+    t: float
+    n: int
+    ms: list[MemberId]
+
+
+class Missed(_Record, frozen=True, tag="missed"):
+    """Message number `n`, a multicast, did not reach these members: as many `Lost`."""
+
+    t: float
+    n: int
+    ms: list[MemberId]
+    why: str
 
 
 class Lost(_Record, frozen=True, tag="lost"):
@@ -122,7 +143,9 @@ class Footer(_Line, frozen=True, tag="end", kw_only=True):
     digest: str
 
 
-Record = Sent[Message] | Received | Lost | Fired | Declared | Told | Changed | Linked
+Record = (
+    Sent[Message] | Received | Heard | Missed | Lost | Fired | Declared | Told | Changed | Linked
+)
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -162,25 +185,20 @@ class Tracer:
 
     # The frequent records; each writes the tuple of the struct named in its first line.
 
-    def sent(
-        self, t: float, m: MemberId, to: MemberId | None, message: Message
-    ) -> tuple[int, Message]:
-        """`Sent`: the message with its number."""
-        self.number = number = self.number + 1
-        self.add(("send", t, m, number, to, message))
-        return number, message
-
     def received(self, t: float, m: MemberId, number: int) -> None:
         """`Received`."""
         self.add(("recv", t, m, number))
 
+    def spread(self, t: float, number: int, heard: list[MemberId], missed: list[MemberId]) -> None:
+        """`Heard`, and `Missed` for those who lost it."""
+        if heard:
+            self.add(("heard", t, number, heard))
+        if missed:
+            self.add(("missed", t, number, missed, "loss"))
+
     def lost(self, t: float, number: int, to: MemberId | None, why: str) -> None:
         """`Lost`."""
         self.add(("lost", t, number, to, why))
-
-    def declared(self, t: float, m: MemberId, outcome: Outcome) -> None:
-        """`Declared`."""
-        self.add(("declare", t, m, outcome))
 
     def fired(self, t: float, m: MemberId, key: str) -> None:
         """`Fired`."""

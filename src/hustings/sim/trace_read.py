@@ -25,8 +25,10 @@ from hustings.sim.trace import (
     Fired,
     Footer,
     Header,
+    Heard,
     Linked,
     Lost,
+    Missed,
     Received,
     Sent,
     Told,
@@ -56,7 +58,7 @@ class _Stamp(msgspec.Struct, frozen=True):
 
 _STAMP = msgspec.json.Decoder(_Stamp)
 _HEADER = msgspec.json.Decoder(Header)
-_EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_RECORD: msgspec.json.Decoder[Event | Heard | Missed] = msgspec.json.Decoder(Event | Heard | Missed)
 _FOOTER = msgspec.json.Decoder(Footer)
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -126,7 +128,8 @@ class TraceReader:
         self._digest = new_digest()
         self._line = 0  # number of the line read last
         self._bytes = 0
-        self._records = 0
+        self._records = 0  # lines between header and footer
+        self._events = 0  # what they stand for
         self._sent = 0  # number of the message sent last
         self._now = 0.0
         self.footer: Footer
@@ -144,8 +147,10 @@ class TraceReader:
                 self._close(item)
                 return
             self._digest.update(line)
-            self._check(item)
-            yield item
+            self._records += 1
+            for event in _single(item):
+                self._check(event)
+                yield event
         raise BadInput(
             f"{self._name} is cut short: it ends after line {self._line}, without a footer"
         )
@@ -197,9 +202,9 @@ class TraceReader:
         self._digest.update(line)
         return header
 
-    def _decode(self, line: bytes) -> Event | Footer:
+    def _decode(self, line: bytes) -> Event | Heard | Missed | Footer:
         try:
-            return _FOOTER.decode(line) if line.startswith(b"{") else _EVENT.decode(line)
+            return _FOOTER.decode(line) if line.startswith(b"{") else _RECORD.decode(line)
         except _BROKEN as error:
             if not line.endswith(b"\n"):
                 raise BadInput(
@@ -212,8 +217,8 @@ class TraceReader:
     # What one line cannot tell
 
     def _check(self, event: Event) -> None:
-        self._records += 1
-        if self._max_records is not None and self._records > self._max_records:
+        self._events += 1
+        if self._max_records is not None and self._events > self._max_records:
             raise BadInput(f"{self._name} has more than {self._max_records:,} records, the limit")
         self._check_time(event.t)
         if isinstance(event, Sent):
@@ -271,6 +276,18 @@ class TraceReader:
 
     def _foreign(self, why: str) -> BadInput:
         return BadInput(f"{self._name} is not a hustings trace: {why}")
+
+
+def _single(item: Event | Heard | Missed) -> Iterator[Event]:
+    """A record of what befell many at once, one by one."""
+    if isinstance(item, Heard):
+        for member in item.ms:
+            yield Received(item.t, member, item.n)
+    elif isinstance(item, Missed):
+        for member in item.ms:
+            yield Lost(item.t, item.n, member, item.why)
+    else:
+        yield item
 
 
 def _told(error: Exception) -> str:

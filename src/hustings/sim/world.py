@@ -8,19 +8,15 @@ time limit, the event limit.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
 from heapq import heappop
-from itertools import compress
-from operator import attrgetter
 from random import Random
-from typing import Protocol
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
-from hustings.core.election import Election, Handler
+from hustings.core.election import Election, explain
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.guarded import GuardedContext
 from hustings.core.messages import Message
@@ -30,10 +26,13 @@ from hustings.core.view import View
 from hustings.sim.carrier import Carrier
 from hustings.sim.cuts import Cuts
 from hustings.sim.directory import Directory
+from hustings.sim.fast_path import relay, spread
 from hustings.sim.instants import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
 from hustings.sim.member import Kept, SimContext, Status
-from hustings.sim.models import LossModel, Network, reached
+from hustings.sim.models import LossModel, Network
+from hustings.sim.observers import Eavesdropper, Observer
 from hustings.sim.queue import Delivery, EventQueue, Timer
+from hustings.sim.reach import Reach
 from hustings.sim.trace import Changed, Told, Tracer
 from hustings.sim.traced import arrive_traced
 
@@ -50,37 +49,32 @@ class Ended(Enum):
     MAX_EVENTS = "max-events"  # the event limit
 
 
-class Observer(Protocol):
-    """Sees everything: checkers, metrics, a perfect detector, the demo."""
-
-    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """A member declared an outcome."""
-
-    def changed(self, world: World, member: SimContext) -> None:
-        """A member came up, crashed, paused, resumed, left."""
-
-
 class World:
     """One deterministic run of one group."""
 
     __slots__ = (
-        "_debug",
         "_elect",
-        "_elections",
         "_everybody",
         "_partial",
         "_quick",
-        "_reachable",
+        "_reach",
         "_sent",
         "_stopped",
-        "_table",
         "carrier",
         "chance",
         "claims",
         "coin",
         "cuts",
+        "debug",
+        "drifting",
+        "ears",
         "events",
+        "heeded",
+        "interrupted",
         "kind",
+        "lapse",
+        "lapse_from",
+        "lapse_to",
         "last_arrival",
         "last_declared",
         "loss_is_correlated",
@@ -119,6 +113,9 @@ class World:
         self.chance = Random(derive(seed, "network"))
         self.coin = self.chance.random
         self.now = 0.0
+        self.drifting = False  # whether some member's clock is not the world's
+        self.lapse = -1.0  # the last delay of a timer, ...
+        self.lapse_from = self.lapse_to = -1.0  # ... when it began, and when it ends
         self.queue = EventQueue()
         self.members: dict[MemberId, SimContext] = {}
         self.cuts = Cuts()
@@ -132,12 +129,14 @@ class World:
         self.observers: list[Observer] = []
         self.watched = tracer is not None  # whether anybody wants to hear of declarations
         self.claims: list[Observer] = []  # who hears only of members that declare themselves
+        self.ears: list[Eavesdropper] = []
+        # Whether a send is more than an entry in the queue: it is traced, heard, or may be lost.
+        self.heeded = tracer is not None or network.loss.p > 0
         self.tracer = tracer
-        self._debug = debug
+        self.debug = debug
         self._stopped = False
-        self._reachable: list[SimContext] | None = None
-        self._elections: list[Election] = []  # of the reachable, for the fast path
-        self._table: Mapping[type[Message], Handler] | None = None  # if one serves all reachable
+        self.interrupted = False  # stopped, or has left the fast path
+        self._reach: Reach | None = None  # until somebody asks
         self.carrier = Carrier(self, network)
         self.loss_is_correlated = network.loss.model is LossModel.CORRELATED
         self.plain_loss = network.loss.p
@@ -145,7 +144,7 @@ class World:
         delay = on_grid(network.delay.bound)
         if network.plain and delay > 0 and not debug:
             self.plain_delay = delay
-        self._quick = self.plain_delay is not None and tracer is None
+        self._quick = self.plain_delay is not None
         self._everybody = View(Directory(self.members), [])
         self._populate(candidates, views)
 
@@ -187,28 +186,12 @@ class World:
             known = [str(other) for other in self.members]
             raise UnknownName("member", str(member), known) from None
 
-    def reachable(self) -> list[SimContext]:
-        """Members that messages can reach (up or paused), by id."""
-        reachable = self._reachable
-        if reachable is None:
-            members = self.members.values()
-            self._reachable = reachable = [
-                member for member in members if member.up or member.backlog is not None
-            ]
-            self._elections = [member.election for member in reachable]
-            first = reachable[0].handlers if reachable else None
-            alike = all(member.up and member.handlers is first for member in reachable)
-            self._table = first if alike else None
-        return reachable
-
-    def receivers(self, sender: MemberId, loss: float) -> bytearray:
-        """Whom of the reachable members a multicast reaches: a 1 or a 0 for each."""
-        reachable = self.reachable()
-        marks = reached(len(reachable), loss, self.chance)
-        place = bisect_left(reachable, sender, key=attrgetter("id"))
-        if place < len(reachable) and reachable[place].id == sender:
-            marks[place] = 0
-        return marks
+    def reach(self) -> Reach:
+        """Whom messages can reach now."""
+        reach = self._reach
+        if reach is None:
+            self._reach = reach = Reach(self.members.values())
+        return reach
 
     def live(self) -> list[SimContext]:
         """Members that are up, by id."""
@@ -282,14 +265,34 @@ class World:
         self.observers.append(observer)
         self.watched = True
 
+    def listen_in(self, observer: Eavesdropper) -> None:
+        """Let an observer hear of every send that follows."""
+        self.ears.append(observer)
+        self.heeded = True
+
+    def note(
+        self, member: SimContext, to: MemberId | None, message: Message
+    ) -> Message | tuple[int, Message]:
+        """A message leaves: those who listen hear of it, and a trace gives it a number."""
+        for observer in self.ears:
+            observer.sent(self, member, to, message)
+        tracer = self.tracer
+        if tracer is None:
+            return message
+        tracer.number = number = tracer.number + 1
+        tracer.add(("send", self.now, member.id, number, to, message))
+        return number, message
+
     def be_careful(self) -> None:
         """Leave the fast path for good: cuts or mid-send crashes are coming."""
         self.plain_delay = None
         self._quick = False
+        self.interrupted = True
 
     def stop(self) -> None:
         """End the run after what is happening now."""
         self._stopped = True
+        self.interrupted = True
 
     # Running
 
@@ -299,6 +302,13 @@ class World:
         if not self.now <= until <= END_OF_TIME:
             raise BadInput(f"until must lie between {self.now:g} and {END_OF_TIME:g}")
         self._stopped = False
+        try:
+            return self._loop(until, max_events)
+        except KeyError as error:
+            explain(error)
+            raise
+
+    def _loop(self, until: float, max_events: int) -> Ended:
         queue = self.queue
         heap = queue.heap
         while not self._stopped:
@@ -317,22 +327,18 @@ class World:
                     self.now = at
                     heappop(heap)
                     item() if callable(item) else self._arrive(item, max_events)
+                elif item.__class__ is Timer and item.deadline != at:
+                    queue.move_on()
                 else:
                     self._expire(at, order, max_events)
             elif at < NEVER:  # what was sent last comes next: see queue.py
                 if at > until or self.events >= max_events:
                     return self._limit(at, until)
+                if len(queue.tail) == 1 and self._quick and relay(self, at, until, max_events):
+                    continue
                 queue.tail_at = NEVER
                 self.now = at
-                batch = queue.tail
-                if len(batch) == 1 and self._quick:
-                    target, sender, message = batch[0]
-                    if target is not None and target.up:  # one message alone: a token on a ring
-                        self.events += 1
-                        self.last_arrival = at
-                        target.handlers[message.__class__](target.election, target, sender, message)
-                        continue
-                self._arrive(batch, max_events)
+                self._arrive(queue.tail, max_events)
             else:
                 return Ended.QUIESCENT
         return Ended.STOPPED
@@ -356,7 +362,7 @@ class World:
         else:
             for target, sender, message in batch:
                 if target is None:
-                    received += self._spread(sender, message) - 1
+                    received += spread(self, sender, message) - 1
                 elif target.up:
                     target.handlers[message.__class__](target.election, target, sender, message)
                 else:
@@ -374,28 +380,6 @@ class World:
         self.lost[why] += 1
         if self.tracer is not None and isinstance(item, tuple):
             self.tracer.lost(self.now, item[0], to, why)
-
-    def _spread(self, sender: MemberId, message: Message) -> int:
-        """The fast path of a multicast: everybody there at its arrival, a coin for each."""
-        kind = message.__class__
-        members = self.reachable()
-        marks = self.receivers(sender, 0.0 if self.loss_is_correlated else self.plain_loss)
-        received = marks.count(1)
-        table = self._table
-        if table is not None:  # all up, all of one kind: one look-up serves them all
-            handler = table[kind]
-            elections = compress(self._elections, marks)
-            for election, member in zip(elections, compress(members, marks), strict=False):
-                handler(election, member, sender, message)
-            return received
-        for member in compress(members, marks):
-            if member.up:
-                member.handlers[kind](member.election, member, sender, message)
-            else:
-                received -= 1
-                if not self.keep(member, sender, message):
-                    self.lost[member.status.value] += 1
-        return received
 
     def _expire(self, at: float, order: int, max_events: int) -> None:
         """Fire the timers of one instant, unless something that goes first turns up."""
@@ -423,7 +407,10 @@ class World:
                 key = timer.key
                 name = key if isinstance(key, str) else f"{key[0]} {key[1]}"
                 self.tracer.fired(self.now, member.id, name)
-            self.invoke(member, member.election.on_timer, timer.key)
+            if self.debug:
+                self.invoke(member, member.election.on_timer, timer.key)
+            else:
+                member.election.on_timer(member, timer.key)
         elif member.backlog is not None:
             timer.deadline = self.now  # overdue, unless it is cancelled or moved before it can fire
             member.backlog.append(timer)
@@ -431,7 +418,7 @@ class World:
     def receive(self, ctx: SimContext, sender: MemberId, message: Message) -> None:
         """Hand one message to one member that is up."""
         handler = ctx.handlers[message.__class__]
-        if not self._debug:
+        if not self.debug:
             handler(ctx.election, ctx, sender, message)
             return
         guard = GuardedContext(ctx)
@@ -442,7 +429,7 @@ class World:
         self, ctx: SimContext, handler: Callable[..., None], *about: MemberId | TimerKey
     ) -> None:
         """Run a handler of a member; in debug mode with a context that dies with the call."""
-        if not self._debug:
+        if not self.debug:
             handler(ctx, *about)
             return
         guard = GuardedContext(ctx)
@@ -488,12 +475,12 @@ class World:
     def declared(self, ctx: SimContext, outcome: Outcome) -> None:
         """A member declared an outcome: the observers hear of it."""
         if self.tracer is not None:
-            self.tracer.declared(self.now, ctx.id, outcome)
+            self.tracer.add(("declare", self.now, ctx.id, outcome))
         for observer in self.observers:
             observer.declared(self, ctx, outcome)
 
     def _status_changed(self, ctx: SimContext) -> None:
-        self._reachable = None
+        self._reach = None
         if self.tracer is not None:
             self.tracer.add(Changed(self.now, ctx.id, ctx.status.value, ctx.incarnation))
         for observer in self.observers:

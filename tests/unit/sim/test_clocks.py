@@ -16,14 +16,14 @@ from tests.unit.sim.worlds import Stage, arm, ping
 @pytest.mark.parametrize("rate, fires", [(1.0, 5.0), (2.0, 3.0), (0.5, 9.0), (0.8, 6.0)])
 def test_a_fast_clock_has_short_timers(rate: float, fires: float) -> None:
     stage = Stage(1)
-    stage.members[1].rate = rate
+    stage.members[1].keep_time(rate, 0.0)
     stage.let(1.0, 1, arm("a", 4.0))
     assert stage.played() == [(fires, 1, "timer a")]
 
 
 def test_an_offset_shifts_what_a_member_reads_and_no_timer() -> None:
     stage = Stage(1)
-    stage.members[1].offset = 100.0
+    stage.members[1].keep_time(1.0, 100.0)
     stage.let(1.0, 1, arm("a", 4.0))
     assert stage.played() == [(5.0, 1, "timer a")]
 
@@ -35,8 +35,7 @@ def test_a_member_reads_its_own_clock() -> None:
         read.append(ctx.now())
 
     stage = Stage(2, {"PING 1 from 1": look, "timer a": look})
-    stage.members[2].rate = 1.5
-    stage.members[2].offset = -3.0
+    stage.members[2].keep_time(1.5, -3.0)
     stage.let(1.0, 1, ping(1, 2))
     stage.let(4.0, 2, arm("a", 3.0))
     stage.run()
@@ -52,7 +51,7 @@ def test_a_timer_lasts_as_long_as_its_own_clock_says() -> None:
 
     for rate, offset in ((0.7, 0.0), (1.3, 5.0), (1.0, -2.0)):
         stage = Stage(1, {"timer a": look})
-        stage.members[1].rate, stage.members[1].offset = rate, offset
+        stage.members[1].keep_time(rate, offset)
         stage.let(2.0, 1, look)
         stage.let(2.0, 1, arm("a", 6.0))
         stage.run()
@@ -63,7 +62,7 @@ def test_a_timer_lasts_as_long_as_its_own_clock_says() -> None:
 def test_messages_do_not_follow_anybodys_clock() -> None:
     stage = Stage(2)
     for member in stage.members.values():
-        member.rate = 2.0
+        member.keep_time(2.0, 0.0)
     ping(1, 2)(stage.members[1])
     assert stage.played() == [(1.0, 2, "PING 1 from 1")]
 
@@ -75,7 +74,7 @@ def clocks_of(clocks: Clocks, run: int = 0, seed: int = 0) -> list[tuple[float, 
     experiment = Experiment(
         Bully, 50, BullyConfig(), scenario=Scenario("start"), clocks=clocks, seed=seed
     )
-    return [(one.rate, one.offset) for one in prepare(experiment, run).members.values()]
+    return [one.clock for one in prepare(experiment, run).members.values()]
 
 
 def test_clocks_are_right_unless_they_are_said_to_be_wrong() -> None:

@@ -22,8 +22,10 @@ from hustings.sim.trace import (
     Declared,
     Fired,
     Footer,
+    Heard,
     Linked,
     Lost,
+    Missed,
     Received,
     Record,
     Sent,
@@ -101,6 +103,21 @@ def test_every_record_comes_back() -> None:
 def test_a_forged_file_with_a_right_seal_is_read() -> None:
     """Or the tests below would refuse for the wrong reason."""
     assert len(read(resealed(*BODY)).events) == len(EVERY)
+
+
+def test_what_befell_many_at_once_is_read_one_by_one() -> None:
+    sent = Sent(0.0, 1, 1, None, Note("all"))
+    data = written([sent, Heard(1.0, 1, [2]), Missed(1.0, 1, [3, 1], "loss")])
+    trace = read(data)
+    assert trace.events[1:] == [
+        Received(1.0, 2, 1),
+        Lost(1.0, 1, 3, "loss"),
+        Lost(1.0, 1, 1, "loss"),
+    ]
+    assert trace.footer.records == 3
+    few = trace_read.TraceReader(io.BytesIO(data), "t.jsonl", max_records=3)
+    with pytest.raises(BadInput, match="has more than 3 records, the limit"):
+        list(few)
 
 
 @given(records())
@@ -254,6 +271,9 @@ def test_damage_is_told_apart(data: bytes, sentence: str) -> None:
         (line(e="recv", t=1.0, m=1, n=1), "message 1 was not sent before"),
         (line(e="recv", t=1.0, m=1, n=0), "message 0 was not sent before"),
         (line(e="lost", t=1.0, n=-1, to=None, why=""), "message -1 was not sent before"),
+        (line(e="heard", t=1.0, n=1, ms=[2]), "message 1 was not sent before"),
+        (line(e="heard", t=1.0, n=1, ms=2), "Expected `array`"),
+        (line(e="missed", t=1.0, n=0, ms=[2], why=""), "message 0 was not sent before"),
         (line(e="status", t=1.0, m=1, status="asleep", incarnation=1), "no status 'asleep'"),
         (line(e="links", t=1.0, what="heal", name="", sides=[[8]]), "names no member 8"),
         (line(e="hustings-trace", version=1), "no trace record"),
@@ -360,7 +380,19 @@ JSON = st.recursive(
     max_leaves=5,
 )
 TAGS = st.sampled_from(
-    ["send", "recv", "lost", "timer", "declare", "told", "status", "links", "end"]
+    [
+        "send",
+        "recv",
+        "heard",
+        "missed",
+        "lost",
+        "timer",
+        "declare",
+        "told",
+        "status",
+        "links",
+        "end",
+    ]
 )
 FIELDS = st.sampled_from(
     [

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.errors import ProtocolBug, StaleContext, UnknownName
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected
 from hustings.sim.faults import Call, Crash, Leave, Pause, Restart, Resume
-from hustings.sim.models import Network, Uniform
-from hustings.sim.world import Ended
+from hustings.sim.member import SimContext
+from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Ear, Ping, Pong, Script, Stage, arm, cry, ping, together
 
 
@@ -50,6 +52,41 @@ def test_an_event_is_a_reception_or_a_timer(network: Network) -> None:
     assert stage.events == 2 + 1 + 1
     assert stage.last_arrival == 1.0
     assert stage.now == 5.0
+
+
+@pytest.mark.parametrize("careful", [False, True])
+def test_who_listens_in_hears_of_every_send_also_of_those_that_get_lost(careful: bool) -> None:
+    class Log:
+        def __init__(self) -> None:
+            self.rows: list[tuple[float, MemberId, MemberId | None, Message]] = []
+
+        def sent(
+            self, world: World, member: SimContext, to: MemberId | None, message: Message
+        ) -> None:
+            self.rows.append((world.now, member.id, to, message))
+
+    log = Log()
+    lossy = Network(loss=Loss(LossModel.UNCORRELATED, 0.9))
+    stage = Stage(3, network=lossy, careful=careful)
+    cry(0)(stage.members[1])  # nobody listens yet
+    stage.listen_in(log)
+    cry(1)(stage.members[1])
+    stage.let(2.0, 2, ping(2, 3))
+    stage.run()
+    assert log.rows == [(0.0, 1, None, Ping(1)), (2.0, 2, 3, Ping(2))]
+
+
+@pytest.mark.parametrize("model", [LossModel.UNCORRELATED, LossModel.CORRELATED])
+@pytest.mark.parametrize("careful", [False, True])
+def test_losses_are_counted_alike_on_both_ways(model: LossModel, careful: bool) -> None:
+    stage = Stage(5, network=Network(loss=Loss(model, 0.3)), careful=careful)
+    for number in range(200):
+        stage.let(float(number), 1, cry(number))
+    stage.run()
+    sends = 200 if model is LossModel.CORRELATED else 200 * 4
+    copies = 1 if model is LossModel.UNCORRELATED else 4
+    assert stage.lost["loss"] + stage.events // copies == sends
+    assert 0.2 * sends < stage.lost["loss"] < 0.4 * sends
 
 
 def test_the_last_arrival_is_one_that_somebody_heard() -> None:
