@@ -30,7 +30,7 @@ def relay(world: World, at: float, until: float, max_events: int) -> int:
     try:
         while len(queue.tail) == 1:
             target, sender, message = queue.tail[0]
-            if target is None or not target.up:
+            if target is None or not target.awake:
                 break
             queue.tail_at = NEVER
             world.now = at
@@ -40,13 +40,8 @@ def relay(world: World, at: float, until: float, max_events: int) -> int:
                 add(("recv", at, target.id, number))
             target.handlers[message.__class__](target.election, target, sender, message)
             at = queue.tail_at
-            if (
-                at > until
-                or (heap and heap[0][0] <= at)
-                or received == left
-                or world.interrupted
-                or at == NEVER
-            ):
+            # No limit of time lies beyond the end of time, so this ends when nothing is left, too.
+            if at > until or (heap and heap[0][0] <= at) or received == left or world.interrupted:
                 break
     finally:
         world.events += received

@@ -51,26 +51,27 @@ class SimContext:
     """The context that schedules at once.
 
     One object per member serves all its handler calls; debug mode wraps it so that keeping it is
-    noticed. Slots and laziness are for groups of 100,000.
+    noticed. Slots and laziness are for groups of 100,000. An object lays its slots out by name, and
+    the names are such that what every message touches lies together.
     """
 
     __slots__ = (
-        "_offset",
-        "_rate",
-        "_rng",
-        "_timers",
         "_world",
+        "awake",
         "backlog",
         "election",
         "fuse",
         "handlers",
         "id",
         "incarnation",
+        "lag",
         "me",
         "outcome",
+        "pace",
         "status",
         "stored",
-        "up",
+        "stream",
+        "timers",
         "view",
     )
 
@@ -82,14 +83,14 @@ class SimContext:
         self.incarnation = 0
         self.stored: Mapping[str, object] = _NOTHING
         self.status = Status.OUT
-        self.up = False
-        self._rate = 1.0
-        self._offset = 0.0
+        self.awake = False
+        self.pace = 1.0
+        self.lag = 0.0
         self.outcome: Outcome | None = None
         self.fuse: int | None = None  # transmissions left before it crashes in mid-handler
         self.backlog: list[Kept | Timer] | None = None  # while paused
-        self._timers = _NO_TIMERS
-        self._rng: Stream | None = None
+        self.timers = _NO_TIMERS
+        self.stream: Stream | None = None
         self.election: Election
         self.handlers: Mapping[type[Message], Handler]
 
@@ -97,13 +98,13 @@ class SimContext:
 
     @property
     def rng(self) -> Stream:
-        if self._rng is None:
+        if self.stream is None:
             seed = derive(self._world.seed, "member", self.id, self.incarnation)
-            self._rng = Stream(seed)
-        return self._rng
+            self.stream = Stream(seed)
+        return self.stream
 
     def now(self) -> float:
-        return self._offset + self._rate * self._world.now
+        return self.lag + self.pace * self._world.now
 
     def send(self, to: MemberId, message: Message) -> None:
         world = self._world
@@ -166,7 +167,7 @@ class SimContext:
             at = self._later(delay)
         timer = None
         try:
-            timer = self._timers[key]
+            timer = self.timers[key]
             if at >= timer.entry:
                 timer.deadline = at  # its entry in the queue comes up before that and moves on
                 return
@@ -177,32 +178,32 @@ class SimContext:
         if timer is None:
             if at == NEVER:
                 return
-            if self._timers is _NO_TIMERS:
-                self._timers = {}
-            rank = self.id * MAX_TIMERS + len(self._timers)
-            timer = self._timers[key] = Timer(self, key, EAGER if eager else TIMER, rank)
+            if self.timers is _NO_TIMERS:
+                self.timers = {}
+            rank = self.id * MAX_TIMERS + len(self.timers)
+            timer = self.timers[key] = Timer(self, key, EAGER if eager else TIMER, rank)
         world.queue.arm(timer, at)
 
     def _later(self, delay: float) -> float:
         """The instant, of the world's clock, that comes `delay` of this member's time from now."""
         world = self._world
         if world.drifting:
-            return on_grid(world.now + delay / self._rate)
+            return on_grid(world.now + delay / self.pace)
         world.lapse, world.lapse_from = delay, world.now
         world.lapse_to = at = on_grid(world.now + delay)
         return at
 
     def cancel_timer(self, key: TimerKey) -> None:
-        timer = self._timers.get(key)
+        timer = self.timers.get(key)
         if timer is not None:
             timer.deadline = NEVER
 
     def persist(self, **fields: object) -> None:
-        if self.up:
+        if self.awake:
             self.stored = {**self.stored, **fields}
 
     def declare(self, outcome: Outcome) -> None:
-        if self.up:
+        if self.awake:
             self.outcome = outcome
             world = self._world
             world.last_declared = world.now
@@ -215,14 +216,19 @@ class SimContext:
     # The world's side
 
     @property
+    def up(self) -> bool:
+        """Whether it takes part: neither down nor paused."""
+        return self.awake
+
+    @property
     def clock(self) -> tuple[float, float]:
         """The rate of this member's clock, and by how much it was off at 0."""
-        return self._rate, self._offset
+        return self.pace, self.lag
 
     def keep_time(self, rate: float, offset: float) -> None:
         """Let this member's clock run at another rate, or be off."""
-        self._rate = rate
-        self._offset = offset
+        self.pace = rate
+        self.lag = offset
         self._world.drifting = True
 
     def begin(self, election: Election) -> None:
@@ -231,23 +237,23 @@ class SimContext:
         self.election = election
         self.handlers = election.handlers
         self.status = Status.UP
-        self.up = True
+        self.awake = True
         self.outcome = None
         self.fuse = None
         self.backlog = None
-        self._rng = None
+        self.stream = None
         self._forget_timers()  # a handler that a crash cut short may have armed some
 
     def end(self, status: Status) -> None:
         """The member is gone: no timer of this incarnation fires any more."""
         self.status = status
-        self.up = False
+        self.awake = False
         self.outcome = None
         self.fuse = None
         self.backlog = None
         self._forget_timers()
 
     def _forget_timers(self) -> None:
-        for timer in self._timers.values():
+        for timer in self.timers.values():
             timer.deadline = NEVER
-        self._timers = _NO_TIMERS
+        self.timers = _NO_TIMERS

@@ -116,7 +116,7 @@ class EventQueue:
             self._timers_at = NEVER
         heap = self.heap
         due: list[Timer] = []
-        moved_at, move = NEVER, due.append  # timers armed together move on together
+        moved_at, move = -1.0, due.append  # timers armed together move on together
         while heap and heap[0][0] == at and heap[0][1] == order:
             item = heappop(heap)[3]
             for timer in [item] if item.__class__ is Timer else item:

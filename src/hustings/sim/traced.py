@@ -30,7 +30,7 @@ def arrive_traced(world: World, batch: list[Delivery], tracer: Tracer) -> int:
         for target, sender, (number, message) in batch[place : place + STRETCH]:
             if target is None:
                 received += _spread_traced(world, sender, number, message, tracer) - 1
-            elif target.up:
+            elif target.awake:
                 add(("recv", now, target.id, number))
                 target.handlers[message.__class__](target.election, target, sender, message)
             else:

@@ -363,7 +363,7 @@ class World:
             for target, sender, message in batch:
                 if target is None:
                     received += spread(self, sender, message) - 1
-                elif target.up:
+                elif target.awake:
                     target.handlers[message.__class__](target.election, target, sender, message)
                 else:
                     received -= 1
@@ -446,7 +446,7 @@ class World:
     def pause(self, ctx: SimContext) -> None:
         """The member stands still: what arrives waits, timers wait."""
         if ctx.up:
-            ctx.up = False
+            ctx.awake = False
             ctx.status = Status.PAUSED
             ctx.backlog = []
             self._status_changed(ctx)
@@ -456,7 +456,7 @@ class World:
         if ctx.backlog is None:
             return
         waiting, ctx.backlog = ctx.backlog, None
-        ctx.up = True
+        ctx.awake = True
         ctx.status = Status.UP
         self._status_changed(ctx)
         for item in waiting:
