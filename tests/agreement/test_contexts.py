@@ -120,7 +120,7 @@ def watched_context(log: Log) -> type[SimContext]:
             log.note(Multicast(message))
             super().multicast(message)
 
-        def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
+        def set_timer(self, key: TimerKey, delay: float, eager: bool = False) -> None:
             log.note(SetTimer(key, delay, eager))
             super().set_timer(key, delay, eager=eager)
 

@@ -159,7 +159,8 @@ def _run(group: Group, happenings: list[Happening]) -> Ended:
     world = group.world
     schedule(world, happenings)
     ended = world.run(max_events=MAX_EVENTS)
-    group.attendance.close(world.now, ended.value)
+    if world.tracer is not None:
+        world.tracer.close(world.now, ended.value)
     return ended
 
 

@@ -26,6 +26,7 @@ from hustings.sim.faults import (
     Suspect,
     Update,
 )
+from hustings.sim.member import SimContext
 from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.trace import Header, Sink, Tracer
 from hustings.sim.world import World
@@ -53,29 +54,18 @@ ANYHOW: tuple[Delay, ...] = (
 )
 
 
-class Attendance(Tracer):
-    """Notes who has taken part in an election; with `out`, it writes a whole trace too.
+class Attendance:
+    """Notes who has taken part in an election: only to answer is not to take part.
 
-    Only to answer is not to take part: who answers waits for nothing.
+    Who answers waits for nothing.
     """
 
-    __slots__ = ("took_part",)
-
-    def __init__(self, header: Header, out: Sink | None = None) -> None:
-        super().__init__(header, out)
+    def __init__(self) -> None:
         self.took_part: dict[MemberId, None] = {}
-        if out is None:
-            self.add = self._forget
 
-    def _forget(self, record: object) -> None:
-        """Nobody reads it."""
-
-    def sent(
-        self, t: float, m: MemberId, to: MemberId | None, message: Message
-    ) -> tuple[int, Message]:
+    def sent(self, world: World, member: SimContext, to: MemberId | None, message: Message) -> None:
         if message.role is not Role.ANSWER:
-            self.took_part[m] = None
-        return super().sent(t, m, to, message)
+            self.took_part[member.id] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +114,20 @@ def draw_group(
     size = fewest + stream.below(MOST - fewest + 1)
     ids = stream.sample(range(1, HIGHEST_ID + 1), size)
     candidates = [draw_candidate(stream, member) for member in ids]
-    attendance = Attendance(
-        Header(protocol=kind.about.name, members=sorted(ids), seed=seed, settings={"claim": claim}),
-        out,
+    header = Header(
+        protocol=kind.about.name, members=sorted(ids), seed=seed, settings={"claim": claim}
     )
+    tracer = None if out is None else Tracer(header, out)
+    attendance = Attendance()
     world = World(
         lambda: kind(kind.Settings(), choice),
         candidates,
         seed=seed,
         network=network(stream),
-        tracer=attendance,
+        tracer=tracer,
         debug=True,
     )
+    world.listen_in(attendance)
     world.start()
     return Group(world, choice, stream, attendance)
 

@@ -34,6 +34,8 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     if typed["settings"] and len(protocols) != 1:
         raise BadInput("--set goes with one protocol: settings differ between protocols")
     options = Options(**typed)
+    if options.scenario == "churn":
+        raise BadInput("scenario 'churn' has no end to compare: use hustings sim")
     kinds = [find(name) for name in protocols] or list(COMPARED)
     rows = run_comparison([build(kind, options) for kind in kinds])
     n = options.members

@@ -9,19 +9,24 @@ from typing import Any, TypeVar
 import click
 
 from hustings.cli import reading
+from hustings.cli.output import show
 from hustings.core.choice import MemberId, parse_choice
+from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
+from hustings.sim.churn import Rates
 from hustings.sim.experiment import Clocks, Experiment
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Loss, LossModel, Network, PerLink
-from hustings.sim.scenarios import SCENARIOS, Scenario
+from hustings.sim.scenarios import HORIZON, JOINING, SCENARIOS, Scenario
+from hustings.sim.world import MAX_EVENTS
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.heartbeat import HeartbeatConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
+ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
 
 FAULT_HELP = (
     "Something that happens to the group, again and again: crash:7@2.5 (at time 2.5), "
@@ -38,14 +43,14 @@ GROUP_OPTIONS = (
         type=int,
         default=8,
         show_default=True,
-        help="Members, with ids 1 to n; n counts the crashed leader.",
+        help="Members, with ids 1 to n; n counts the crashed leader, but not who joins.",
     ),
     click.option(
         "--scenario",
         type=str,
         default="start",
         show_default=True,
-        help=f"How the run begins: {', '.join(SCENARIOS)}.",
+        help=f"What happens to the group: {', '.join(SCENARIOS)}.",
     ),
     click.option(
         "--detector",
@@ -53,7 +58,7 @@ GROUP_OPTIONS = (
         multiple=True,
         metavar="ID",
         help="Who notices the leader's crash; several notice at once. "
-        "[default: the worst live member]",
+        "[default: the worst live member; nobody where members announce]",
     ),
     click.option(
         "--initiator",
@@ -102,7 +107,8 @@ WORLD_OPTIONS = (
         "--loss-model",
         type=str,
         default=None,
-        help="uncorrelated (a coin per receiver) or correlated (one for all).",
+        help="uncorrelated (a coin per receiver), correlated (one for all), or adjusted "
+        "(uncorrelated, and more with --collision).",
     ),
     click.option(
         "--collision",
@@ -145,7 +151,27 @@ WORLD_OPTIONS = (
         metavar="KEY=VALUE",
         help="perfect: latency. heartbeat: T, D, pattern. accrual: and more.",
     ),
-    click.option("--until", type=float, default=None, help="Time limit."),
+    click.option(
+        "--arrivals", type=float, metavar="MEAN", help="churn: mean time between two arrivals."
+    ),
+    click.option(
+        "--departures", type=float, metavar="MEAN", help="churn: mean time between two departures."
+    ),
+    click.option(
+        "--orderly", is_flag=True, help="churn: who goes leaves in good order, and does not crash."
+    ),
+    click.option(
+        "--linger",
+        type=float,
+        default=0.0,
+        help="How long who leaves stays up to say goodbye more than once.",
+    ),
+    click.option(
+        "--until",
+        type=float,
+        default=None,
+        help=f"Time limit; {HORIZON:g} where a scenario has no end of its own.",
+    ),
     click.option("--max-events", type=int, default=None, help="Event limit."),
     click.option("--debug", is_flag=True, help="Raise when a protocol keeps its context."),
 )
@@ -193,6 +219,10 @@ class Options:
     offset: float = 0.0
     detection: str = "scripted"
     detection_settings: tuple[str, ...] = ()
+    arrivals: float | None = None
+    departures: float | None = None
+    orderly: bool = False
+    linger: float = 0.0
     until: float | None = None
     max_events: int | None = None
     debug: bool = False
@@ -203,12 +233,9 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
     if typed.members < 1:
         raise BadInput(f"members must be at least 1, not {typed.members}")
     network = _network(typed)
-    given = reading.settings(typed.settings)
-    bound = network.delay.bound
-    # Timers default to multiples of the delay bound, so the protocol is told it.
-    config = kind.Settings.parse({"delta": bound, **given} if bound > 0 else given)
+    config = _config(kind, typed, network.delay.bound)
     detector, oracle = _detection(typed, config.delta)
-    most = typed.max_events
+    scenario = _scenario(typed)
     return Experiment(
         kind=kind,
         members=typed.members,
@@ -216,7 +243,7 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
         choice=parse_choice(typed.choice),
         attributes=reading.attributes(typed.attributes),
         network=network,
-        scenario=_scenario(typed),
+        scenario=scenario,
         seed=typed.seed,
         view_probability=typed.view,
         clocks=Clocks(typed.drift, typed.offset),
@@ -224,39 +251,71 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
         oracle=oracle,
         calm=None if detector is None else 2 * detector.timeout + 20 * config.delta,
         until=END_OF_TIME if typed.until is None else typed.until,
-        max_events=max(2_000_000, 8 * typed.members**2) if most is None else most,
+        max_events=_most_events(kind, scenario, typed),
         debug=typed.debug,
         digest=digest,
     )
 
 
-def remarks_on(experiment: Experiment) -> list[str]:
+def _config(kind: type[Election], typed: Options, bound: float) -> Config:
+    """Settings as typed, else as the scenario has them, else the defaults."""
+    # Timers default to multiples of the delay bound, so the protocol is told it.
+    given: dict[str, object] = {"delta": bound} if bound > 0 else {}
+    given |= reading.settings(typed.settings)
+    usual = kind.Settings.for_scenario(typed.scenario)
+    if usual.keys() - given.keys():
+        try:
+            return kind.Settings.parse({**usual, **given})
+        except BadInput:
+            pass  # what was typed does not go with it, or is wrong by itself
+    return kind.Settings.parse(given)
+
+
+def _most_events(kind: type[Election], scenario: Scenario, typed: Options) -> int:
+    if typed.max_events is not None:
+        return typed.max_events
+    if scenario.endless(announces=kind.assumptions.announces):
+        return MAX_EVENTS
+    return max(2_000_000, 8 * typed.members**2)
+
+
+def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
     """What works but has a consequence worth knowing."""
+    kind, name = experiment.kind, experiment.scenario.name
     remarks = experiment.config.warnings()
     if experiment.detector is not None:
         remarks += experiment.detector.warnings()
     loss = experiment.network.loss
-    if experiment.kind.assumptions.reliable and (loss.p or loss.collision):
+    if kind.assumptions.reliable and (loss.p or loss.collision):
         remarks.append(
-            f"{experiment.kind.about.name} assumes that messages arrive; with loss it may end "
+            f"{kind.about.name} assumes that messages arrive; with loss it may end "
             "without a leader, or with two"
         )
+    given = reading.settings(typed.settings)
+    for key, value in kind.Settings.for_scenario(name).items():
+        if key not in given and getattr(experiment.config, key) == value:
+            remarks.append(f"scenario {name} sets {key}={show(value)}: --set {key}=... changes it")
     return remarks
 
 
 def _network(typed: Options) -> Network:
     delay = reading.delay(typed.delay, typed.links)
-    if isinstance(delay, PerLink):
+    if isinstance(delay, PerLink) and typed.scenario != "churn":
+        members = typed.members + (typed.scenario in JOINING)
         for sender, receiver in delay.table:
-            if not 1 <= min(sender, receiver) <= max(sender, receiver) <= typed.members:
+            if not 1 <= min(sender, receiver) <= max(sender, receiver) <= members:
                 raise BadInput(
-                    f"--link {sender}>{receiver} names no member: ids are 1 to {typed.members}"
+                    f"--link {sender}>{receiver} names no member: ids are 1 to {members}"
                 )
     model = typed.loss_model
     if model is None:
         model = "uncorrelated" if typed.loss or typed.collision else "none"
+    if model == ADJUSTED:
+        if not typed.collision:
+            raise BadInput("loss model 'adjusted' needs --collision: how much each message adds")
+        model = "uncorrelated"
     if model not in [each.value for each in LossModel]:
-        raise UnknownName("loss model", model, [each.value for each in LossModel])
+        raise UnknownName("loss model", model, [*(each.value for each in LossModel), ADJUSTED])
     return Network(
         delay=delay,
         loss=Loss(LossModel(model), typed.loss, typed.collision),
@@ -274,6 +333,8 @@ def _scenario(typed: Options) -> Scenario:
         detectors=_ids(typed.detectors, "--detector"),
         initiators=_ids(typed.initiators, "--initiator"),
         extra=tuple(reading.fault(each) for each in typed.faults),
+        rates=Rates(typed.arrivals, typed.departures, typed.orderly),
+        linger=typed.linger,
     )
 
 

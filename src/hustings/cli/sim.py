@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
@@ -15,14 +16,38 @@ from hustings.protocols.catalogue import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.files import TraceFile
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report, run_all
+from hustings.sim.scenarios import SCENARIOS
+from hustings.sim.steady import warm_up
 from hustings.sim.trace import Tracer
 
 # A metric that no run has, as when members do not agree on a leader.
 NO_VALUE = dict.fromkeys(("mean", "stderr", "min", "p50", "p99", "max"))
 
 
-@click.command()
+def _told() -> str:
+    """The scenarios as a page of help tells them."""
+    lines = ["\b", "Scenarios:"]
+    for name, text in SCENARIOS.items():
+        lines += [f"  {name}", *wrap(text, 76, initial_indent="    ", subsequent_indent="    ")]
+    return "\n".join(lines)
+
+
+def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        show_table("Scenarios", ["scenario", "what happens"], [*SCENARIOS.items()])
+        context.exit()
+
+
+@click.command(epilog=_told())
 @click.argument("protocol")
+@click.option(
+    "--scenarios",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_scenarios,
+    help="List the scenarios and what happens in each.",
+)
 @group_options
 @world_options
 @click.option(
@@ -71,11 +96,13 @@ def sim(
     hustings sim bully -n 64 --scenario leader-crash --detector 1
     hustings sim ring -n 8 --initiator 3 --trace ring.jsonl
     hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
+    hustings sim --scenarios
     """
     if engine != "events":
         raise BadInput(f"engine {engine!r} is not there: the only engine is 'events'")
-    experiment = build(find(protocol), Options(**typed), digest=digest)
-    remarks = remarks_on(experiment)
+    options = Options(**typed)
+    experiment = build(find(protocol), options, digest=digest)
+    remarks = remarks_on(experiment, options)
     for sentence in remarks:
         warn(sentence)
     result = _run(experiment, number, runs, jobs, trace_to)
@@ -123,6 +150,7 @@ def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[
             "detectors": scenario.detectors,
             "initiators": scenario.initiators,
             "faults": len(scenario.extra),
+            **_particulars(experiment),
         },
         "params": {"choice": experiment.choice.name, **msgspec.to_builtins(experiment.config)},
         "metrics": {
@@ -138,6 +166,25 @@ def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[
     if result.digest is not None:
         shown["digest"] = result.digest
     return shown
+
+
+def _particulars(experiment: Experiment) -> dict[str, object]:
+    """What only some scenarios have."""
+    scenario, rates = experiment.scenario, experiment.scenario.rates
+    found: dict[str, object] = {}
+    if experiment.announces and scenario.name != "start":
+        found["warm_up_periods"] = warm_up(experiment.network.loss, experiment.members)
+    if scenario.name == "churn":
+        found |= {
+            "arrivals": rates.arrivals,
+            "departures": rates.departures,
+            "orderly": rates.orderly,
+        }
+    if scenario.linger:
+        found["linger"] = scenario.linger
+    if experiment.endless:
+        found["until"] = experiment.horizon
+    return found
 
 
 def show_report(experiment: Experiment, result: Report) -> None:

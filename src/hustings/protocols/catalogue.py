@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from hustings.core.election import Election
 from hustings.core.errors import UnknownName
+from hustings.protocols.announce.al import Al
+from hustings.protocols.announce.le_a import LeA
+from hustings.protocols.announce.le_m import LeM
+from hustings.protocols.announce.le_s import LeS
+from hustings.protocols.announce.printed import LeSPrinted
+from hustings.protocols.announce.sup import Sup
 from hustings.protocols.broadcast import Broadcast
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_assistant import BullyAssistant
@@ -26,7 +32,13 @@ COMPARED: tuple[type[Election], ...] = (
     BullyAssistant,
 )
 
-CATALOGUE: tuple[type[Election], ...] = (*COMPARED, BullyMapPrinted)
+# Elections by repetition over lossy multicast, and the two baselines they are measured against.
+ANNOUNCING: tuple[type[Election], ...] = (LeA, LeS, LeM, Sup, Al)
+
+# Programs as the papers print them, to be seen failing.
+PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted)
+
+CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *PRINTED)
 
 
 def names() -> list[str]:

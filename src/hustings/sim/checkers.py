@@ -3,6 +3,9 @@
 A verdict has three values. `VIOLATED` means that a counterexample was seen. `HOLDS` means that the
 run came to its end and none was. `UNDECIDED` means that the run was cut off, or that the property
 asks for something that did not come about.
+
+An election that announces never rests, so its run has an end only where somebody has seen enough:
+what does not hold at that moment may hold at the next, and is no counterexample.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ class Checker(ABC):
 
     name: str
     listens = False  # whether it wants to hear who declares itself, or only judges the end
+    restless = False  # whether the election goes on for ever, and a stop is not an end
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """A member declared something; most properties look only at the end."""
@@ -39,6 +43,12 @@ class Checker(ABC):
     @abstractmethod
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         """The verdict on a run and the reason in a sentence."""
+
+    def final(self, ended: Ended, reason: str) -> tuple[Verdict, str]:
+        """What stands at the end is a violation only if the run had come to its end."""
+        if ended is Ended.QUIESCENT or (ended is Ended.STOPPED and not self.restless):
+            return Verdict.VIOLATED, reason
+        return Verdict.UNDECIDED, reason
 
 
 def beliefs(world: World) -> dict[MemberId, MemberId | None]:
@@ -65,7 +75,7 @@ class Uniqueness(Checker):
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         leading = [member for member, leader in beliefs(world).items() if leader == member]
         if len(leading) > 1:
-            return _final(ended, f"members {_list(leading)} all lead in the end")
+            return self.final(ended, f"members {_list(leading)} all lead in the end")
         return Verdict.HOLDS, "at most one live member leads"
 
 
@@ -107,7 +117,7 @@ class Agreement(Checker):
         held = beliefs(world)
         leaders = sorted({leader for leader in held.values() if leader is not None})
         if len(leaders) > 1:
-            return _final(ended, f"leaders {_list(leaders)} are held at once")
+            return self.final(ended, f"leaders {_list(leaders)} are held at once")
         without = [member for member, leader in held.items() if leader is None]
         if without:
             return Verdict.UNDECIDED, f"members {_list(without)} hold no leader"
@@ -135,7 +145,7 @@ class Validity(Checker):
             alive = leader is not None and world.members[leader].up
             if leader is not None and leader != best and (self._displaces or not alive):
                 state = "not the best alive" if world.members[leader].up else "dead"
-                return _final(ended, f"member {member} holds {leader}, which is {state}")
+                return self.final(ended, f"member {member} holds {leader}, which is {state}")
         if not self._displaces:
             return Verdict.HOLDS, "nobody holds a dead leader"
         return Verdict.HOLDS, f"nobody holds any other than {best}, the best alive"
@@ -151,6 +161,8 @@ class Termination(Checker):
             return Verdict.UNDECIDED, f"the run was cut off by its limit ({ended.value})"
         live = world.live()
         hung = [member.id for member in live if member.outcome in (None, NoLeader(ELECTING))]
+        if hung and ended is Ended.STOPPED and self.restless:
+            return Verdict.UNDECIDED, f"members {_list(hung)} had not decided at the stop"
         if hung:
             return Verdict.VIOLATED, f"members {_list(hung)} never decided and nothing is left"
         without = [member for member in live if isinstance(member.outcome, GaveUp | NoLeader)]
@@ -168,16 +180,18 @@ def attach(checkers: list[Checker], world: World) -> None:
             world.claims.append(checker)
 
 
-def all_checkers(choice: Choice, *, displaces: bool = True) -> list[Checker]:
-    """One of each, fresh for one run."""
-    validity = Validity(choice, displaces=displaces)
-    return [Uniqueness(), Agreement(), validity, Termination(), Terms()]
+def all_checkers(
+    choice: Choice, *, displaces: bool = True, announces: bool = False
+) -> list[Checker]:
+    """One of each, fresh for one run.
 
-
-def _final(ended: Ended, reason: str) -> tuple[Verdict, str]:
-    """What stands at the end counts as a violation only if the run had come to its end."""
-    cut_off = ended in (Ended.UNTIL, Ended.MAX_EVENTS)
-    return (Verdict.UNDECIDED if cut_off else Verdict.VIOLATED), reason
+    Members that announce claim a term side by side until they hear the best of them: that is how
+    they elect, and who leads which term is not theirs to promise.
+    """
+    checkers = [Uniqueness(), Agreement(), Validity(choice, displaces=displaces), Termination()]
+    for checker in checkers:
+        checker.restless = announces
+    return checkers if announces else [*checkers, Terms()]
 
 
 def _list(members: list[MemberId]) -> str:

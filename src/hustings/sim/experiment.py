@@ -19,11 +19,22 @@ from hustings.core.messages import Role
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
 from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
+from hustings.sim.churn import Plan, draw
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext
 from hustings.sim.models import Network
 from hustings.sim.oracle import Oracle
-from hustings.sim.scenarios import Scenario, begin, cast
+from hustings.sim.scenarios import (
+    HORIZON,
+    JOINING,
+    Cast,
+    Scenario,
+    begin,
+    begin_announcing,
+    cast,
+    turnover,
+)
+from hustings.sim.studies import Churn, Study
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.views import partial_views
 from hustings.sim.world import Ended, World
@@ -69,15 +80,23 @@ class Experiment:
     max_events: int = 50_000_000
     debug: bool = False
     digest: bool = False  # digest every run, as a trace would
+    # What does not differ between runs, worked out once.
+    _group: tuple[Candidate, ...] | None = field(
+        default=None, init=False, compare=False, repr=False
+    )
+    _cast: Cast | None = field(default=None, init=False, compare=False, repr=False)
+    repeating: bool = field(default=False, init=False, compare=False)  # a lone member never rests
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything starts."""
         if not 1 <= self.members <= MAX_MEMBERS:
             raise BadInput(f"members must lie between 1 and {MAX_MEMBERS:,}, not {self.members:,}")
         for name, values in self.attributes:
-            if values is not None and len(values) != self.members:
+            if values is not None and self.scenario.name == "churn":
+                raise BadInput(f"churn draws who comes: attribute {name!r} must be random, too")
+            if values is not None and len(values) != self.population():
                 raise BadInput(
-                    f"attribute {name!r} has {len(values)} values for {self.members} members"
+                    f"attribute {name!r} has {len(values)} values for {self.population()} members"
                 )
         if not 0 < self.until <= END_OF_TIME:
             raise BadInput(f"until must lie between 0 and {END_OF_TIME:g}, not {self.until:g}")
@@ -85,10 +104,34 @@ class Experiment:
             raise BadInput(f"calm must be a time >= 0, not {self.calm:g}")
         if self.max_events < 1:
             raise BadInput(f"max-events must be >= 1, not {self.max_events}")
-        candidates = self.candidates(0)
+        if self.scenario.name == "churn":
+            self.scenario.rates.check(self.horizon)
+        plan = self.plan(0)
+        candidates = self.candidates(0, plan)
         for candidate in candidates:
             self.choice.key(candidate)
-        cast(self.scenario, candidates, self.choice, scripted=self.scripted)
+        if self.kind.assumptions.announces:
+            object.__setattr__(self, "repeating", _repeats(self, candidates[0]))
+        parts = self.cast(candidates, plan)
+        if plan is None and all(values is not None for _, values in self.attributes):
+            object.__setattr__(self, "_group", tuple(candidates))
+            object.__setattr__(self, "_cast", parts)
+
+    @property
+    def announces(self) -> bool:
+        """Whether members find out by themselves what happens; who speaks once begins so only."""
+        announces = self.kind.assumptions.announces
+        return announces and (self.repeating or self.scenario.name == "start")
+
+    @property
+    def endless(self) -> bool:
+        """Whether the scenario goes on until the time limit."""
+        return self.scenario.endless(announces=self.announces)
+
+    @property
+    def horizon(self) -> float:
+        """The time limit; a scenario without an end of its own has one by default."""
+        return HORIZON if self.endless and self.until == END_OF_TIME else self.until
 
     @property
     def scripted(self) -> bool:
@@ -97,10 +140,11 @@ class Experiment:
 
     def header(self, run: int) -> Header:
         """The first line of a trace of one run."""
+        seed = derive(self.seed, "run", run)
         return Header(
             protocol=self.kind.about.name,
-            members=list(range(1, self.members + 1)),
-            seed=derive(self.seed, "run", run),
+            members=list(range(1, self.population(self.plan(seed)) + 1)),
+            seed=seed,
             settings={
                 "experiment_seed": self.seed,
                 "run": run,
@@ -110,17 +154,44 @@ class Experiment:
             },
         )
 
-    def candidates(self, seed: int) -> list[Candidate]:
-        """The group's members; attributes without values are drawn from [0, 1)."""
+    def plan(self, seed: int) -> Plan | None:
+        """Who comes and goes when, if anybody does."""
+        if self.scenario.name != "churn":
+            return None
+        return draw(self.scenario.rates, self.members, self.horizon, seed)
+
+    def population(self, plan: Plan | None = None) -> int:
+        """How many are ever in the group."""
+        if plan is not None:
+            return plan.population
+        return self.members + (self.scenario.name in JOINING)
+
+    def candidates(self, seed: int, plan: Plan | None = None) -> list[Candidate]:
+        """All who are ever in the group; attributes without values are drawn from [0, 1)."""
+        if self._group is not None:
+            return list(self._group)
         streams = {name: Stream(derive(seed, "attribute", name)) for name, _ in self.attributes}
         group = []
-        for place in range(self.members):
+        for place in range(self.population(plan)):
             own = tuple(
                 (name, streams[name].random() if values is None else values[place])
                 for name, values in sorted(self.attributes)
             )
             group.append(Candidate(place + 1, own))
         return group
+
+    def cast(self, candidates: list[Candidate], plan: Plan | None) -> Cast:
+        """Who is who in one run."""
+        if self._cast is not None:
+            return self._cast
+        return cast(
+            self.scenario,
+            candidates,
+            self.choice,
+            scripted=self.scripted,
+            announces=self.announces,
+            plan=plan,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +209,13 @@ _COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
 
 def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
     """The world of run number `run`, set up and not yet begun."""
+    return _prepare(experiment, run, tracer)[0]
+
+
+def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> tuple[World, Study | None]:
     seed = derive(experiment.seed, "run", run)
-    candidates = experiment.candidates(seed)
+    plan = experiment.plan(seed)
+    candidates = experiment.candidates(seed, plan)
     world = World(
         partial(_make, experiment),
         candidates,
@@ -150,52 +226,76 @@ def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> W
         debug=experiment.debug,
     )
     _set_clocks(world, experiment.clocks, seed)
-    parts = cast(experiment.scenario, candidates, experiment.choice, scripted=experiment.scripted)
+    parts = experiment.cast(candidates, plan)
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
-    if experiment.calm is not None:
+    if experiment.calm is not None and not experiment.announces and plan is None:
         last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
         world.watch(Calm(experiment.calm, last))
-    live_view = experiment.kind.assumptions.live_view
-    begin(world, experiment.scenario, parts, live_view=live_view, tell=experiment.scripted)
-    return world
+    return world, _begin(experiment, world, parts, plan)
+
+
+def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
+    scenario, live_view = experiment.scenario, experiment.kind.assumptions.live_view
+    if experiment.announces:
+        return begin_announcing(
+            world,
+            scenario,
+            parts,
+            plan,
+            live_view=live_view,
+            monitored=experiment.detector is not None,
+            repeating=experiment.repeating,
+        )
+    begin(world, scenario, parts, live_view=live_view, tell=experiment.scripted)
+    if plan is None:
+        return None
+    return Churn(world, turnover(scenario, plan, call=True), None)
 
 
 def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunResult:
     """Play one run to its end and judge it."""
-    displaces = experiment.kind.assumptions.displaces
-    checkers = all_checkers(experiment.choice, displaces=displaces)
+    assumptions = experiment.kind.assumptions
+    checkers = all_checkers(
+        experiment.choice, displaces=assumptions.displaces, announces=assumptions.announces
+    )
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
-    world = prepare(experiment, run, tracer)
+    world, study = _prepare(experiment, run, tracer)
     attach(checkers, world)
-    ended = world.run(experiment.until, experiment.max_events)
+    ended = world.run(experiment.horizon, experiment.max_events)
     digest = None
     if tracer is not None:
         digest = tracer.close(world.now, ended.value)
+    detecting = experiment.calm is not None
     return RunResult(
-        metrics=measure(world, detecting=experiment.calm is not None),
+        metrics=measure(world, detecting=detecting, study=study),
         verdicts={checker.name: checker.judge(world, ended) for checker in checkers},
         ended=ended,
         digest=digest,
     )
 
 
-def measure(world: World, *, detecting: bool) -> dict[str, float | None]:
-    """Messages by role, time, leader.
+def measure(
+    world: World, *, detecting: bool, study: Study | None = None
+) -> dict[str, float | None]:
+    """Messages by role, time, leader, and what a study has found.
 
     `time` is the last arrival at a live member or the last declaration, whichever is later; where
-    heartbeats keep arriving, the last declaration.
+    heartbeats keep arriving, the last declaration; what a study takes it for, where there is one,
+    and then messages count from where it begins.
     """
     counts = dict.fromkeys(Role, 0)
     for kind, number in world.sent.items():
-        counts[kind.role] += number
-    metrics: dict[str, float | None] = {
-        f"{role.value}_messages": float(counts[role]) for role in _COUNTED
-    }
+        counts[kind.role] += number - (study.earlier.get(kind, 0) if study is not None else 0)
+    metrics: dict[str, float | None] = {} if study is None else study.metrics(world)
+    metrics.update({f"{role.value}_messages": float(counts[role]) for role in _COUNTED})
     metrics["messages"] = float(sum(counts[role] for role in _COUNTED))
     if detecting:
         metrics["detector_messages"] = float(counts[Role.DETECTOR])
+    if study is not None:
+        metrics["time"] = study.time(world)
+    elif detecting:
         metrics["time"] = world.last_declared
     else:
         metrics["time"] = max(world.last_arrival, world.last_declared)
@@ -235,6 +335,13 @@ def _make(experiment: Experiment) -> Election:
     if experiment.detector is None:
         return election
     return Monitored(election, Detector(experiment.detector))
+
+
+def _repeats(experiment: Experiment, candidate: Candidate) -> bool:
+    """Whether a member that is alone goes on for ever: found by trying, whatever election it is."""
+    world = World(lambda: experiment.kind(experiment.config, experiment.choice), [candidate])
+    world.start()
+    return world.run(max_events=20) is not Ended.QUIESCENT
 
 
 def _set_clocks(world: World, clocks: Clocks, seed: int) -> None:

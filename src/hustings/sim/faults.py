@@ -12,6 +12,7 @@ from functools import partial
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import BadInput
 from hustings.sim.cuts import Cuts
+from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import Status
 from hustings.sim.trace import Linked
 from hustings.sim.world import World
@@ -83,12 +84,30 @@ class Join(_ToMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave(_ToMember):
-    """A member departs in good order, and all views forget it."""
+    """A member departs in good order, and all views forget it.
+
+    With `linger` it stays up for so long to say goodbye, if it does so more than once.
+    """
+
+    linger: float = 0.0
+
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+        if not 0.0 <= self.linger <= END_OF_TIME:
+            raise BadInput(f"linger must be a time >= 0, not {self.linger:g}")
 
     def happen(self, world: World) -> None:
         ctx = world.member(self.member)
         if ctx.up:
             world.tell(ctx, "leave")
+            if self.linger and world.now + self.linger <= END_OF_TIME:
+                world.at(world.now + self.linger, partial(self._gone, world, ctx.incarnation))
+            else:
+                self._gone(world, ctx.incarnation)
+
+    def _gone(self, world: World, incarnation: int) -> None:
+        ctx = world.member(self.member)
+        if ctx.incarnation == incarnation and ctx.status in (Status.UP, Status.PAUSED):
             world.change(ctx, Status.LEFT)
             world.everybody_forgets(ctx)
 

@@ -161,7 +161,7 @@ class SimContext:
         # `eager` is given by name, as the seam has it; to demand so would slow every call down.
         world = self._world
         # All who hear one message arm the same timer at one instant: one sum serves them.
-        if delay is world.lapse and world.now is world.lapse_from:
+        if delay == world.lapse and world.now is world.lapse_from:
             at = world.lapse_to
         else:
             at = self._later(delay)

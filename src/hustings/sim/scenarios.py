@@ -1,16 +1,54 @@
-"""Scenarios: how a run begins. Each is a value that sets up a world and names what is wrong."""
+"""Scenarios: how a run begins. Each is a value that sets up a world and names what is wrong.
+
+Most elections wait to be told, so here a script tells them: who calls, who notices. Elections that
+announce find out by themselves; to them things happen at a random instant in the middle of a steady
+life (`steady.py`), and a study says what is measured and when it is over (`studies.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
-from hustings.sim.faults import Call, Happening, Suspect, schedule
-from hustings.sim.member import Status
+from hustings.sim.churn import Plan, Rates, Turnover
+from hustings.sim.faults import Call, Happening, Join, Leave, Suspect, schedule
+from hustings.sim.instants import END_OF_TIME
+from hustings.sim.member import SimContext, Status
+from hustings.sim.studies import Beginning, Churn, Departure, Joining, Study, Vigil
 from hustings.sim.world import World
+
+# What happens in each; what differs for elections that announce comes last.
+SCENARIOS = {
+    "start": (
+        "Nobody leads; the initiators call an election at 0. Who announces starts by itself, and "
+        "the run ends when everybody has heard the leader."
+    ),
+    "leader-crash": (
+        "The best member leads and is dead; the detectors notice at 0. Of those who announce it "
+        "crashes at a random phase of its period, and the run ends when all hold a successor."
+    ),
+    "leader-leave": (
+        "As leader-crash, but the leader leaves in good order and says goodbye if it knows how."
+    ),
+    "join-larger": (
+        "A group with a leader, and one more member, the best of all, joins and calls an election "
+        "(who announces joins at a random phase and needs no call); -n counts those before it."
+    ),
+    "join-smaller": "As join-larger, but the one more is the worst of all.",
+    "false-departure": (
+        "The leader lives, and the detectors suspect it at 0. Those who announce are left to lose "
+        "messages until the time limit."
+    ),
+    "churn": (
+        "Members come and go at random (--arrivals, --departures) until the time limit. Who does "
+        "not announce needs a --detection."
+    ),
+}
+JOINING = ("join-larger", "join-smaller")
+DEPARTING = ("leader-crash", "leader-leave", "false-departure")  # truly or not
+HORIZON = 1000.0  # the time limit of a scenario that has no end of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +63,71 @@ class Scenario:
     detectors: tuple[MemberId, ...] = ()
     initiators: tuple[MemberId, ...] = ()
     extra: tuple[Happening, ...] = field(default=())
+    rates: Rates = field(default_factory=Rates)  # of churn
+    linger: float = 0.0  # how long who leaves stays to say goodbye
+
+    def endless(self, *, announces: bool) -> bool:
+        """Whether it goes on until the time limit."""
+        return self.name == "churn" or (announces and self.name == "false-departure")
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
     """A scenario worked out for one group."""
 
-    leader: MemberId | None  # the old one, down from the beginning
+    leader: MemberId | None  # at the beginning; that of leader-crash is down, unless it announces
     down: tuple[MemberId, ...]  # all who are
     openers: tuple[MemberId, ...]  # who detects, or who calls
+    later: tuple[MemberId, ...] = ()  # who is not in the group yet
 
 
 def cast(
-    scenario: Scenario, candidates: list[Candidate], choice: Choice, *, scripted: bool = True
+    scenario: Scenario,
+    candidates: list[Candidate],
+    choice: Choice,
+    *,
+    scripted: bool = True,
+    announces: bool = False,
+    plan: Plan | None = None,
 ) -> Cast:
-    """Check a scenario against a group; the worst live member opens it if nobody is named."""
-    if scenario.name not in SCENARIOS:
-        raise UnknownName("scenario", scenario.name, SCENARIOS)
+    """Check a scenario against a group; the worst live member opens it if nobody is named.
+
+    `scripted`: no detector finds out by itself. `plan`: who comes and goes in churn.
+    """
+    _check(scenario, candidates, scripted=scripted, announces=announces)
+    order = sorted(candidates, key=choice.key)
+    later: tuple[MemberId, ...] = ()
+    if scenario.name in JOINING:
+        later = (order.pop(-1 if scenario.name == "join-larger" else 0).id,)
+    elif plan is not None:
+        later = tuple(member for _, member in plan.arrivals)
+        order = [candidate for candidate in order if candidate.id in plan.first]
+    # The dead leader of leader-crash may be among those named as crashed.
+    buried = scenario.name == "leader-crash" and not announces
+    able = order if buried else [one for one in order if one.id not in scenario.crashed]
+    leader = able[-1].id if able and scenario.name != "start" else None
+    down = tuple(sorted({*scenario.crashed, *([leader] if buried and leader is not None else [])}))
+    if len(down) >= len(order):
+        raise BadInput(f"{len(down)} of {len(order)} members are crashed: at least one must live")
+    if scenario.name in DEPARTING and not buried and len(able) < 2:
+        raise BadInput(f"scenario {scenario.name!r} needs a live member besides the leader")
+    openers = _openers(scenario, leader, down, buried=buried)
+    if not openers and not announces and scenario.name != "churn":
+        if later:
+            openers = later
+        elif scripted or scenario.name in ("start", "false-departure"):  # somebody has to begin
+            idle = (*down, leader)
+            openers = (next(each.id for each in order if each.id not in idle),)
+    return Cast(leader, down, openers, later)
+
+
+def _check(
+    scenario: Scenario, candidates: list[Candidate], *, scripted: bool, announces: bool
+) -> None:
+    """Whether the scenario makes sense at all."""
+    name = scenario.name
+    if name not in SCENARIOS:
+        raise UnknownName("scenario", name, list(SCENARIOS))
     ids = {candidate.id: candidate for candidate in candidates}
     for role, members in (
         ("crashed", scenario.crashed),
@@ -51,28 +137,39 @@ def cast(
         for member in members:
             if member not in ids:
                 raise BadInput(f"{role} {member} is not a member: ids are 1 to {len(ids)}")
-    order = sorted(candidates, key=choice.key)
-    leader = order[-1].id if scenario.name == "leader-crash" else None
-    down = tuple(sorted({*scenario.crashed, *([leader] if leader is not None else [])}))
-    if len(down) >= len(ids):
-        raise BadInput(f"{len(down)} of {len(ids)} members are crashed: at least one must live")
-    openers = _openers(scenario, leader)
+    if scenario.detectors and name not in DEPARTING:
+        raise BadInput(
+            f"scenario {name!r} has no dead leader to detect: name an --initiator, "
+            "or use --scenario leader-crash"
+        )
+    if not 0.0 <= scenario.linger <= END_OF_TIME:
+        raise BadInput(f"linger must be a time >= 0, not {scenario.linger:g}")
+    if scenario.linger and name != "leader-leave" and not scenario.rates.orderly:
+        raise BadInput("--linger goes with --scenario leader-leave, or churn with --orderly")
+    if name != "churn":
+        if scenario.rates != Rates():
+            raise BadInput("--arrivals, --departures and --orderly go with --scenario churn")
+        return
+    if scenario.initiators or scenario.crashed:
+        raise BadInput("scenario 'churn' draws who is there: drop --initiator and --crashed")
+    if scripted and not announces:
+        raise BadInput(
+            "scenario 'churn' needs a --detection (perfect, heartbeat, accrual): this election "
+            "does not find out by itself who is gone"
+        )
+
+
+def _openers(
+    scenario: Scenario, leader: MemberId | None, down: tuple[MemberId, ...], *, buried: bool
+) -> tuple[MemberId, ...]:
+    # In the order of ids: who is named first must not matter.
+    openers = tuple(sorted({*scenario.detectors, *scenario.initiators}))
     for member in openers:
         if member in down:
             raise BadInput(f"member {member} is crashed and can neither detect nor call")
-    if not openers and (scripted or leader is None):  # somebody has to begin
-        openers = (next(candidate.id for candidate in order if candidate.id not in down),)
-    return Cast(leader, down, openers)
-
-
-def _openers(scenario: Scenario, leader: MemberId | None) -> tuple[MemberId, ...]:
-    if leader is None and scenario.detectors:
-        raise BadInput(
-            "scenario 'start' has no dead leader to detect: name an --initiator, "
-            "or use --scenario leader-crash"
-        )
-    # In the order of ids: who is named first must not matter.
-    return tuple(sorted({*scenario.detectors, *scenario.initiators}))
+        if member == leader and scenario.name in DEPARTING and not buried:
+            raise BadInput(f"member {member} is the leader: others have to notice that it goes")
+    return openers
 
 
 def begin(world: World, scenario: Scenario, cast: Cast, *, live_view: bool, tell: bool) -> None:
@@ -81,34 +178,106 @@ def begin(world: World, scenario: Scenario, cast: Cast, *, live_view: bool, tell
     `live_view`: views hold the living only. `tell`: the openers are told at 0 (a scripted
     detector); otherwise whatever detector the members run must notice by itself.
     """
+    fresh = _enter(world, cast, live_view=live_view)
+    _start(world, fresh)
+    _establish(fresh, cast.leader)
+    schedule(world, _opening(scenario, cast, tell))
+    schedule(world, list(scenario.extra))
+
+
+def begin_announcing(
+    world: World,
+    scenario: Scenario,
+    cast: Cast,
+    plan: Plan | None,
+    *,
+    live_view: bool,
+    monitored: bool,
+    repeating: bool,
+) -> Study:
+    """Set a world up whose members find out by themselves; the study lets the rest happen.
+
+    An established group begins in the middle and is not started, unless it is `monitored` by
+    detectors that are. `repeating`: members announce again and again, not just once.
+    """
+    fresh = _enter(world, cast, live_view=live_view)
+    leader = cast.leader
+    if leader is None:
+        study: Study = Beginning(world, repeating=repeating)
+        calls = [Call(member=member) for member in cast.openers]
+    else:
+        study = _study_of(world, scenario, cast, leader, plan)
+        calls = []
+    if leader is None or monitored:
+        _start(world, fresh)
+    _establish(fresh, leader)
+    schedule(world, [*calls, *scenario.extra])
+    return study
+
+
+def _study_of(
+    world: World, scenario: Scenario, cast: Cast, leader: MemberId, plan: Plan | None
+) -> Study:
+    """What an established group is watched for."""
+    if plan is not None:
+        return Churn(world, turnover(scenario, plan, call=False), leader)
+    if scenario.name in JOINING:
+        return Joining(world, leader, cast.later[0], cast.openers)
+    if scenario.name == "false-departure":
+        return Vigil(world, leader, cast.openers)
+    goodbye = scenario.linger if scenario.name == "leader-leave" else None
+    return Departure(world, leader, cast.openers, goodbye)
+
+
+def turnover(scenario: Scenario, plan: Plan, *, call: bool) -> Turnover:
+    """The churn of one run."""
+    return Turnover(plan, scenario.linger if scenario.rates.orderly else None, call=call)
+
+
+def _enter(world: World, cast: Cast, *, live_view: bool) -> list[SimContext]:
+    """The dead are down, the later ones unknown, all others up: these, by id."""
     for member in cast.down:
         ctx = world.members[member]
         ctx.incarnation = 1  # it lived before this run, so if it comes back it returns
         world.change(ctx, Status.CRASHED)
         if live_view:
             world.everybody_forgets(ctx)
-    world.start()
-    if cast.leader is not None:
-        for ctx in world.live():
-            ctx.election.assume_leader(ctx, cast.leader, 1)
-            ctx.outcome = Elected(cast.leader, 1)
-    SCENARIOS[scenario.name](world, cast, tell)
-    schedule(world, list(scenario.extra))
+    for member in cast.later:
+        world.everybody_forgets(world.members[member])
+    absent = {*cast.down, *cast.later}
+    fresh = [ctx for ctx in world.members.values() if ctx.id not in absent]
+    for ctx in fresh:
+        world.revive(ctx)
+    return fresh
 
 
-def _start(world: World, cast: Cast, tell: bool) -> None:
-    """Nobody leads; the initiators call an election at 0."""
-    schedule(world, [Call(member=member) for member in cast.openers])
+def _start(world: World, fresh: list[SimContext]) -> None:
+    for ctx in fresh:
+        world.invoke(ctx, ctx.election.start)
 
 
-def _leader_crash(world: World, cast: Cast, tell: bool) -> None:
-    """The best member leads and is dead; the detectors notice at 0."""
-    if tell and cast.leader is not None:
-        leader = cast.leader
-        schedule(world, [Suspect(member=member, about=leader) for member in cast.openers])
+def _establish(fresh: list[SimContext], leader: MemberId | None) -> None:
+    """All hold the leader, if there is one."""
+    if leader is not None:
+        for ctx in fresh:
+            ctx.election.assume_leader(ctx, leader, 1)
+            ctx.outcome = Elected(leader, 1)
 
 
-SCENARIOS: dict[str, Callable[[World, Cast, bool], None]] = {
-    "start": _start,
-    "leader-crash": _leader_crash,
-}
+def _opening(scenario: Scenario, cast: Cast, tell: bool) -> list[Happening]:
+    """What is scheduled at 0."""
+    leader, linger = cast.leader, scenario.linger
+    if leader is None:
+        return [Call(member=member) for member in cast.openers]
+    suspicions: list[Happening] = [Suspect(member=one, about=leader) for one in cast.openers]
+    match scenario.name:
+        case "leader-crash":
+            return suspicions if tell else []
+        case "leader-leave":
+            return [Leave(member=leader, linger=linger), *(suspicions if tell else [])]
+        case "false-departure":
+            return suspicions  # a detector that errs is a script, whatever else there is
+        case "join-larger" | "join-smaller":
+            joins = [Join(member=member) for member in cast.later]
+            return [*joins, *(Call(member=member) for member in cast.openers)]
+    return []

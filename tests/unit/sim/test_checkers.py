@@ -218,3 +218,32 @@ def test_long_lists_of_members_are_cut() -> None:
     stage = Stage(12)
     _, reason = Termination().judge(stage, Ended.QUIESCENT)
     assert reason.startswith("members 1, 2, 3, 4, 5, 6, 7, 8 and 4 more never")
+
+
+# Elections that announce never rest
+
+
+@pytest.mark.parametrize("choice", [HighestId(), LowestId()])
+def test_a_stop_of_a_restless_election_is_no_end(choice: HighestId | LowestId) -> None:
+    """What does not hold at that moment may hold at the next."""
+    declared: list[tuple[MemberId, Outcome]] = [
+        (1, Elected(1, 1)),
+        (2, NoLeader(ELECTING)),
+        (3, Elected(3, 1)),
+    ]
+    for checker in all_checkers(choice, announces=True):
+        stopped = judged(checker, declared, ended=Ended.STOPPED)
+        assert stopped[0] is Verdict.UNDECIDED, checker.name
+        assert judged(checker, declared, ended=Ended.QUIESCENT)[0] is Verdict.VIOLATED
+    for checker in all_checkers(choice)[:4]:
+        assert judged(checker, declared, ended=Ended.STOPPED)[0] is Verdict.VIOLATED
+
+
+def test_a_restless_election_that_has_agreed_at_its_stop_holds_all() -> None:
+    for checker in all_checkers(HighestId(), announces=True):
+        assert judged(checker, all_hold(3), ended=Ended.STOPPED)[0] is Verdict.HOLDS
+
+
+def test_members_that_announce_promise_nothing_about_terms() -> None:
+    names = [checker.name for checker in all_checkers(HighestId(), announces=True)]
+    assert names == ["uniqueness", "agreement", "validity", "termination"]

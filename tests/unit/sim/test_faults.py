@@ -26,7 +26,7 @@ from hustings.sim.faults import (
 from hustings.sim.member import Status
 from hustings.sim.models import Network, Uniform
 from hustings.sim.world import Ended, World
-from tests.unit.sim.worlds import Ear, Script, Stage, arm, cry, people, ping
+from tests.unit.sim.worlds import Ear, Script, Stage, arm, cry, people, ping, together
 
 
 def bully() -> Bully:
@@ -297,3 +297,30 @@ def test_messages_to_oneself_travel_like_all_others() -> None:
     stage = Stage(2, script)
     ping(1, 1)(stage.members[1])
     assert stage.played() == [(1.0, 1, "PING 1 from 1"), (2.0, 1, "timer a")]
+
+
+def test_who_lingers_is_up_for_a_while_after_it_has_left() -> None:
+    stage = Stage(3, {"leave": together(cry(1), arm("bye", 2.0)), "timer bye": cry(2)})
+    stage.plan(Leave(member=2, linger=2.5, at=1.0))
+    assert [row for row in stage.played() if row[1] != 3] == [
+        (1.0, 2, "leave"),
+        (2.0, 1, "PING 1 from 2"),
+        (3.0, 2, "timer bye"),
+        (4.0, 1, "PING 2 from 2"),
+    ]
+    assert stage.members[2].status is Status.LEFT
+    assert stage.members[1].view.ids == [1, 3]
+
+
+def test_a_new_incarnation_does_not_inherit_the_departure_of_the_old_one() -> None:
+    stage = Stage(2)
+    stage.plan(Leave(member=2, linger=5.0), Crash(member=2, at=1.0), Restart(member=2, at=2.0))
+    stage.run()
+    assert stage.members[2].up
+    assert stage.members[2].incarnation == 2
+
+
+@pytest.mark.parametrize("linger", [-1.0, float("nan"), float("inf")])
+def test_lingering_is_a_time(linger: float) -> None:
+    with pytest.raises(BadInput, match="linger must be a time >= 0"):
+        Stage(2).plan(Leave(member=2, linger=linger))

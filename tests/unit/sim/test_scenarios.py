@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hustings.core.choice import HighestId, LowestId, candidate, parse_choice
@@ -10,11 +12,15 @@ from hustings.core.context import Context
 from hustings.core.election import Assumptions, Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
-from hustings.sim.experiment import Experiment, prepare
+from hustings.protocols.bully import Bully, BullyConfig
+from hustings.protocols.catalogue import COMPARED
+from hustings.sim.checkers import Verdict
+from hustings.sim.churn import Rates
+from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Crash, Restart
 from hustings.sim.member import Status
 from hustings.sim.scenarios import SCENARIOS, Cast, Scenario, begin, cast
-from hustings.sim.world import World
+from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Stage, people
 
 GROUP = people(5)
@@ -163,4 +169,133 @@ def test_a_protocol_may_prepare_for_a_beginning_in_the_middle() -> None:
 
 
 def test_the_catalogue_of_scenarios() -> None:
-    assert list(SCENARIOS) == ["start", "leader-crash"]
+    assert list(SCENARIOS) == [
+        "start",
+        "leader-crash",
+        "leader-leave",
+        "join-larger",
+        "join-smaller",
+        "false-departure",
+        "churn",
+    ]
+    assert all(about.endswith(".") for about in SCENARIOS.values())
+
+
+# Other scenarios than the classic two
+
+
+@pytest.mark.parametrize("name", ["leader-leave", "false-departure"])
+def test_a_leader_that_lives_at_first_is_the_best_of_the_living(name: str) -> None:
+    assert cast(Scenario(name), GROUP, HIGHEST) == Cast(5, (), (1,))
+    assert cast(Scenario(name, crashed=(5, 1)), GROUP, HIGHEST) == Cast(4, (1, 5), (2,))
+    assert cast(Scenario(name, detectors=(3, 2)), GROUP, LowestId()).openers == (2, 3)
+
+
+def test_who_joins_is_the_best_or_the_worst_of_all_and_calls() -> None:
+    assert cast(Scenario("join-larger"), GROUP, HIGHEST) == Cast(4, (), (5,), (5,))
+    assert cast(Scenario("join-smaller"), GROUP, HIGHEST) == Cast(5, (), (1,), (1,))
+    assert cast(Scenario("join-larger"), GROUP, LowestId()) == Cast(2, (), (1,), (1,))
+    assert cast(Scenario("join-larger", initiators=(2,)), GROUP, HIGHEST).openers == (2,)
+
+
+def test_who_announces_is_told_nothing_unless_somebody_is_named() -> None:
+    for name in SCENARIOS:
+        if name != "churn":
+            assert cast(Scenario(name), GROUP, HIGHEST, announces=True).openers == ()
+    named = Scenario("leader-crash", detectors=(2,))
+    assert cast(named, GROUP, HIGHEST, announces=True) == Cast(5, (), (2,))
+
+
+def test_a_detector_finds_a_departure_but_a_false_one_is_a_script() -> None:
+    assert cast(Scenario("leader-leave"), GROUP, HIGHEST, scripted=False).openers == ()
+    assert cast(Scenario("false-departure"), GROUP, HIGHEST, scripted=False).openers == (1,)
+    assert cast(Scenario("join-smaller"), GROUP, HIGHEST, scripted=False).openers == (1,)
+
+
+ALSO_WRONG: list[tuple[Scenario, str]] = [
+    (Scenario("leader-leave", detectors=(5,)), "member 5 is the leader"),
+    (Scenario("leader-leave", crashed=(1, 2, 3, 4)), "needs a live member besides the leader"),
+    (Scenario("false-departure", crashed=(1, 2, 3, 4)), "needs a live member besides the leader"),
+    (Scenario("join-larger", crashed=(1, 2, 3, 4)), "4 of 4 members are crashed"),
+    (Scenario("join-larger", detectors=(1,)), "scenario 'join-larger' has no dead leader"),
+    (Scenario("churn", detectors=(1,)), "scenario 'churn' has no dead leader"),
+    (Scenario("churn", initiators=(1,)), "drop --initiator and --crashed"),
+    (Scenario("churn", crashed=(1,)), "drop --initiator and --crashed"),
+    (Scenario("start", rates=Rates(1.0)), "go with --scenario churn"),
+    (Scenario("leader-leave", rates=Rates(orderly=True)), "go with --scenario churn"),
+    (Scenario("leader-leave", linger=-1.0), "linger must be a time >= 0, not -1"),
+    (Scenario("leader-leave", linger=float("nan")), "linger must be a time >= 0, not nan"),
+    (Scenario("leader-crash", linger=1.0), "--linger goes with"),
+]
+
+
+@pytest.mark.parametrize("scenario, complaint", ALSO_WRONG)
+def test_what_makes_no_sense_gets_a_sentence(scenario: Scenario, complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        cast(scenario, GROUP, HIGHEST)
+
+
+def test_leader_leave_begins_with_a_departure_of_which_somebody_is_told() -> None:
+    stage = began(Scenario("leader-leave", detectors=(1, 3)))
+    assert stage.members[5].up
+    assert all(member.outcome == Elected(5, 1) for member in stage.live())
+    assert stage.played() == [(0.0, 5, "leave"), (0.0, 1, "suspect 5"), (0.0, 3, "suspect 5")]
+    assert stage.members[5].status is Status.LEFT
+    assert stage.members[1].view.ids == [1, 2, 3, 4]
+    assert began(Scenario("leader-leave"), tell=False).played() == [(0.0, 5, "leave")]
+
+
+def test_a_leader_that_lingers_is_gone_later() -> None:
+    stage = began(Scenario("leader-leave", linger=3.0))
+    stage.run(2.9)
+    assert stage.members[5].up
+    stage.run(3.1)
+    assert stage.members[5].status is Status.LEFT
+
+
+def test_a_joiner_is_unknown_until_it_joins_and_calls() -> None:
+    stage = began(Scenario("join-smaller"))
+    assert [member.id for member in stage.live()] == [2, 3, 4, 5]
+    assert stage.members[2].view.ids == [2, 3, 4, 5]
+    assert stage.played() == [(0.0, 1, "call")]
+    assert stage.members[1].up
+    assert stage.members[2].view.ids == [1, 2, 3, 4, 5]
+    assert stage.members[1].outcome is None
+
+
+def test_a_false_departure_is_a_suspicion_of_one_who_lives() -> None:
+    for tell in (True, False):
+        stage = began(Scenario("false-departure"), tell=tell)
+        assert stage.played() == [(0.0, 1, "suspect 5")]
+        assert stage.members[5].up
+
+
+def test_n_counts_those_before_a_join() -> None:
+    experiment = Experiment(Bully, 4, BullyConfig(), scenario=Scenario("join-larger"))
+    assert len(prepare(experiment, 0).members) == 5
+    assert experiment.header(0).members == [1, 2, 3, 4, 5]
+    with pytest.raises(BadInput, match="attribute 'cpu' has 4 values for 5 members"):
+        replace(experiment, attributes=(("cpu", (1.0, 2.0, 3.0, 4.0)),))
+
+
+CLASSIC = [kind for kind in COMPARED if not kind.assumptions.announces]
+
+
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.about.name)
+@pytest.mark.parametrize("name", ["leader-leave", "join-larger", "join-smaller"])
+def test_every_classic_election_comes_to_one_living_leader(name: str, kind: type[Election]) -> None:
+    experiment = Experiment(kind, 6, kind.Settings(), scenario=Scenario(name))
+    result = play(experiment, 0)
+    assert result.ended is Ended.QUIESCENT
+    assert {verdict for verdict, _ in result.verdicts.values()} == {Verdict.HOLDS}
+    best = {"leader-leave": 5.0, "join-larger": 7.0, "join-smaller": 7.0}[name]
+    stays = not kind.assumptions.displaces and name == "join-larger"
+    assert result.metrics["leader"] == (6.0 if stays else best)
+
+
+@pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.about.name)
+def test_every_classic_election_ends_after_a_false_departure(kind: type[Election]) -> None:
+    experiment = Experiment(kind, 6, kind.Settings(), scenario=Scenario("false-departure"))
+    result = play(experiment, 0)
+    assert result.ended is Ended.QUIESCENT
+    assert result.verdicts["termination"][0] is Verdict.HOLDS

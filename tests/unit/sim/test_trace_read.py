@@ -106,7 +106,7 @@ def test_a_forged_file_with_a_right_seal_is_read() -> None:
 
 
 def test_what_befell_many_at_once_is_read_one_by_one() -> None:
-    sent = Sent(0.0, 1, 1, None, Note("all"))
+    sent: Record = Sent(0.0, 1, 1, None, Note("all"))
     data = written([sent, Heard(1.0, 1, [2]), Missed(1.0, 1, [3, 1], "loss")])
     trace = read(data)
     assert trace.events[1:] == [

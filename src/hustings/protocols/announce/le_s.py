@@ -1,0 +1,51 @@
+"""LE-S: suppression, then announcements; members that hear a better one in time never speak.
+
+Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
+Idea       Sleep a random time t in [0, T_S]; if nobody better has spoken by then, announce.
+Invariant  As `machine.py`.
+Cost       At a simultaneous start without loss N delta/T_S + H_N - delta/T_S messages on average;
+           the best one's sleep, T_S/2, and a delay.
+Guarantee  Advisory.
+Paper      Announce-listen thesis, chapter 5: Program 5.2, Figure 5.2.
+
+With wake=criterion the sleep is no longer random: the better a member's place in its view, the
+earlier it wakes, so that the best speaks first and nearly nobody else does. This is what the thesis
+recommends in general; `le-m` turns it round and lets the wake-up time be the criterion.
+"""
+
+from __future__ import annotations
+
+from hustings.core.context import Context
+from hustings.core.election import About
+from hustings.core.outcome import Guarantee
+from hustings.protocols.announce.extensions import Extended
+from hustings.protocols.announce.laws import instant, place
+from hustings.protocols.announce.settings import LeSConfig
+
+
+class LeS(Extended):
+    """Program 5.2."""
+
+    __slots__ = ()
+
+    about = About(
+        name="le-s",
+        family="announce",
+        paper="Announce-listen thesis, chapter 5, Program 5.2",
+        idea="sleep, and announce yourself unless a better one has; then listen, and begin anew",
+        model="lossy multicast, members come, go and crash; no detector, no view needed",
+        guarantee=Guarantee.ADVISORY,
+        cost="N delta/T_S + H_N messages to start, T_S/2 + delta; then 1 per T_A",
+        promises="in the end one leader, the best alive, however many messages are lost; "
+        "no exclusivity, and a dead leader is believed in for up to T_L",
+    )
+    Settings = LeSConfig
+    config: LeSConfig
+
+    def sleep(self, ctx: Context) -> float:
+        config = self.config
+        if not config.interval:
+            return 0.0
+        by_place = config.wake == "criterion"
+        u = place(ctx.view, self.choice, ctx.me.id) if by_place else ctx.rng.random()
+        return instant(config.law, config.lam, config.interval, u)

@@ -1,0 +1,341 @@
+"""The announce-listen state machine, which stands beside Programs 5.1 and 5.2 line by line.
+
+Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
+           Nobody need know the group: whoever claims to lead says who it is.
+Idea       Everybody takes itself for the leader, sleeps a while, and announces itself every T_A,
+           until it hears somebody better; then it listens, and begins anew after T_L of silence.
+Invariant  A member runs one timer for itself: it sleeps (T_S), announces (T_A), or is kept out of
+           the race by leaders that it has heard within T_L.
+Cost       One message per T_A and leader at rest; see the variants for the way there.
+Guarantee  Advisory. A lost announcement may give two leaders, and a dead one is believed in up
+           to T_L.
+Paper      Announce-listen thesis, chapter 5: Programs 5.1 and 5.2, Figures 5.1 and 5.2.
+
+Where the programs and the text disagree the text rules: an announcement of the present leader
+re-arms the listen timer (the printed line 6 forgets it), and the timer tests stand beside the
+reception, not inside it. At one instant sends go first, then arrivals, then listen timers.
+
+Decided here, for the thesis does not say:
+- `leader` is oneself while asleep, but nobody is declared before its first announcement.
+- Terms: a leadership takes the highest term heard of plus one. A leader that hears somebody worse
+  claim its term or a later one, after a false departure or a start at the same moment, takes a new
+  term with its next announcement, so that the last leader has the last term.
+- With k leaders (`leaders`) a member keeps out of the race once it has heard k better ones; the
+  best of them is `leader`, for everybody, the other k - 1 included.
+- A claim whose id is not its sender's, or that cannot be ranked, is not heard.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hustings.core.choice import Candidate, Choice, MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Assumptions, Election, upon
+from hustings.core.errors import BadInput
+from hustings.core.messages import Message
+from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.protocols.announce.following import Followed, Following, rankable
+from hustings.protocols.announce.messages import AnnounceMsg
+from hustings.protocols.announce.settings import AnnounceConfig
+
+SUPPRESS_TIMER = "T_S"
+ANNOUNCE_TIMER = "T_A"
+
+SUPPRESS = "suppress"
+ANNOUNCE = "announce"
+LISTEN = "listen"
+
+MAX_TERM = 2**62  # a forged term beyond it teaches nothing
+
+
+class Machine(Election):
+    """SUPPRESS, ANNOUNCE, LISTEN. A variant says how long to sleep and how members compare."""
+
+    __slots__ = (
+        "bar",
+        "config",
+        "contested",
+        "following",
+        "me",
+        "mine",
+        "number",
+        "order",
+        "phase",
+        "reign",
+        "saved",
+        "told",
+    )
+
+    assumptions = Assumptions(reliable=False, announces=True)
+    Settings = AnnounceConfig
+    messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg,)
+    config: AnnounceConfig
+
+    def __init__(self, config: AnnounceConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.order = self.criterion()
+        self.following = Following(self.order, config.leaders)
+        self.phase = SUPPRESS
+        self.me = Candidate(0)  # who I am; its attributes may change
+        self.mine = self.bar = self.me  # as what I stand, and whom a leader must beat
+        self.number = 0  # announcements of my present leadership
+        self.reign = 0  # its term
+        self.contested = False  # somebody worse has claimed that term, or a later one
+        self.told: Outcome | None = None
+        self.saved = 0  # the term that is stored
+
+    # What a variant decides
+
+    def criterion(self) -> Choice:
+        """By what candidates are compared."""
+        return self.choice
+
+    def sleep(self, ctx: Context) -> float:
+        """How long to be silent before the first announcement."""
+        return 0.0
+
+    def standing(self, ctx: Context, member: Candidate, slept: float | None) -> Candidate:
+        """As what a member stands that wakes so much later; None: it does not compete."""
+        return member
+
+    # Lines 1 to 3, and 12 to 14: I am the leader, as far as I know, and sleep
+
+    def start(self, ctx: Context) -> None:
+        self.recall(ctx)
+        self.saved = self.term
+        self.suppress(ctx)
+
+    def suppress(self, ctx: Context) -> None:
+        self.phase = SUPPRESS
+        self.me = ctx.me
+        t = self.sleep(ctx)
+        self.mine = self.standing(ctx, ctx.me, t)
+        self.take_stock(ctx)
+        ctx.set_timer(SUPPRESS_TIMER, t, eager=True)
+
+    # Lines 5 to 10: a message
+
+    @upon(AnnounceMsg)
+    def on_announce(self, ctx: Context, sender: MemberId, message: AnnounceMsg) -> None:
+        if message.term > 0:
+            self.hear(ctx, sender, message.candidate, message.term)
+
+    def hear(self, ctx: Context, sender: MemberId, candidate: Candidate, term: int) -> None:
+        """Somebody stands for leader; with a term it claims to be one."""
+        if ctx.me is not self.me:
+            self.reconsider(ctx)
+        leader = self.following.of(sender)
+        if leader is not None and candidate == leader.candidate:
+            self.refresh(ctx, leader, term)
+            return
+        if sender != candidate.id or sender == ctx.me.id:
+            return
+        try:
+            better = self.order.better(candidate, self.bar if leader is None else self.mine)
+            matters = better or leader is not None or term > self.term or not self.contested
+            if matters and not rankable(self.order.key(candidate)):
+                return
+        except BadInput:
+            return  # it lacks what we rank by
+        if leader is not None:
+            self.restand(ctx, leader, candidate, term, better=better)
+        elif better:
+            self.follow(ctx, candidate, term)
+        elif self.term <= term <= MAX_TERM:
+            self.term = term
+            self.contested = True
+
+    def follow(self, ctx: Context, candidate: Candidate, term: int) -> None:
+        """Somebody better: listen to it."""
+        leader = self.following.add(candidate)
+        leader.claimed = term > 0
+        if self.following.full and self.phase != LISTEN:
+            self.listen(ctx)
+        self.learn(term)
+        self.take_stock(ctx)
+        ctx.set_timer(leader.timer, self.config.patience)
+
+    def listen(self, ctx: Context) -> None:
+        """Keep out of the race."""
+        self.phase = LISTEN
+        self.me = ctx.me
+        self.mine = self.standing(ctx, ctx.me, None)
+        ctx.cancel_timer(SUPPRESS_TIMER)
+        ctx.cancel_timer(ANNOUNCE_TIMER)
+
+    def refresh(self, ctx: Context, leader: Followed, term: int) -> None:
+        """My leader repeats itself."""
+        news = self.learn(term) or leader.age or (term > 0 and not leader.claimed)
+        if news:
+            leader.age = 0
+            leader.claimed = leader.claimed or term > 0
+            self.take_stock(ctx)
+        ctx.set_timer(leader.timer, self.config.patience)
+
+    def restand(
+        self, ctx: Context, leader: Followed, candidate: Candidate, term: int, *, better: bool
+    ) -> None:
+        """My leader stands otherwise than before: it has slept again, or come back changed."""
+        if better:
+            leader.candidate = candidate
+            self.following.sort()
+            self.take_stock(ctx)
+            self.refresh(ctx, leader, term)
+        else:
+            self.lose(ctx, leader)
+
+    # Lines 11 to 18: timers
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == SUPPRESS_TIMER:
+            self.wake_up(ctx)
+        elif key == ANNOUNCE_TIMER:
+            self.announce(ctx)
+        elif (leader := self.following.timed_by(key)) is not None:
+            self.miss(ctx, leader)
+
+    def wake_up(self, ctx: Context) -> None:
+        """Nobody better has spoken."""
+        self.announce(ctx)
+
+    def announce(self, ctx: Context) -> None:
+        """I lead, for the first time or again."""
+        if ctx.me is not self.me:
+            self.reconsider(ctx)
+        if self.phase != ANNOUNCE:
+            self.phase = ANNOUNCE
+            self.number = 0
+            self.contested = True
+        if self.contested:
+            self.claim()
+        self.number += 1
+        self.take_stock(ctx)
+        ctx.multicast(AnnounceMsg(self.reign, self.number, self.mine))
+        ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
+
+    def miss(self, ctx: Context, leader: Followed) -> None:
+        """A leader has been silent for one more step of its life."""
+        leader.age += 1
+        if leader.age < self.config.aged:
+            ctx.set_timer(leader.timer, self.config.patience)
+            self.take_stock(ctx)
+        else:
+            self.lose(ctx, leader)
+
+    def lose(self, ctx: Context, leader: Followed) -> None:
+        """A leader is gone: without enough of them I am in the race."""
+        ctx.cancel_timer(leader.timer)
+        self.following.remove(leader)
+        if self.phase == LISTEN:
+            self.suppress(ctx)
+            return
+        if self.phase == ANNOUNCE and not self.following.leaders:
+            self.claim()  # of several leaders I am the first now
+        self.take_stock(ctx)
+
+    def reconsider(self, ctx: Context) -> None:
+        """My own attributes have changed: whom I follow may no longer be better than I."""
+        self.me = self.mine = ctx.me
+        for leader in list(self.following.leaders):
+            if not self.order.better(leader.candidate, self.mine):
+                self.lose(ctx, leader)
+        self.bar = self.following.bar(self.mine)
+
+    # What I believe
+
+    def claim(self) -> None:
+        """A term of my own, above all that I have heard of."""
+        self.contested = False
+        self.term = self.reign = min(self.term + 1, MAX_TERM)
+
+    def learn(self, term: int) -> bool:
+        """Terms only grow; whether this one did."""
+        if self.term < term <= MAX_TERM:
+            self.term = term
+            return True
+        return False
+
+    def take_stock(self, ctx: Context) -> None:
+        """Whom must a newcomer beat, whom do I hold for the leader? What is news is told."""
+        self.bar = self.following.bar(self.mine)
+        best = self.following.leaders[0] if self.following.leaders else None
+        outcome: Outcome = NoLeader(ELECTING)
+        if best is not None:
+            self.leader = best.id
+            if best.claimed:
+                outcome = Elected(best.id, self.term)
+        else:
+            self.leader = ctx.me.id
+            if self.phase == ANNOUNCE:
+                outcome = Elected(self.leader, self.reign)
+        if self.saved != self.term:
+            self.saved = self.term
+            self.remember(ctx)
+        if outcome != self.told:
+            self.told = outcome
+            ctx.declare(outcome)
+
+    @property
+    def leaders(self) -> tuple[MemberId, ...]:
+        """All leaders that this member knows, the best first; itself too, if it announces."""
+        known = tuple(leader.id for leader in self.following.leaders)
+        return (*known, self.mine.id) if self.phase == ANNOUNCE else known
+
+    # From outside
+
+    def call(self, ctx: Context) -> None:
+        if self.phase == LISTEN:
+            self.forget(ctx)
+            self.suppress(ctx)
+
+    def forget(self, ctx: Context) -> None:
+        """Follow nobody."""
+        for leader in list(self.following.leaders):
+            ctx.cancel_timer(leader.timer)
+            self.following.remove(leader)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        leader = self.following.of(member)
+        if leader is not None:
+            self.lose(ctx, leader)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """Steady state: `leader` has just announced itself, and everybody has heard it."""
+        self.leader = leader
+        self.term = self.saved = term
+        self.remember(ctx)
+        self.told = Elected(leader, term)
+        if leader == ctx.me.id:
+            self.phase = ANNOUNCE
+            self.reign = term
+            self.number = 1
+            self.me = ctx.me
+            self.mine = self.standing(ctx, ctx.me, 0.0)
+            ctx.cancel_timer(SUPPRESS_TIMER)
+            ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
+        else:
+            self.assume_other(ctx, leader)
+        self.bar = self.following.bar(self.mine)
+
+    def assume_other(self, ctx: Context, leader: MemberId) -> None:
+        """Somebody else leads; with several leaders the others are still to be found."""
+        known = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
+        candidate = self.standing(ctx, known, 0.0)
+        try:
+            self.order.key(candidate)
+        except BadInput:  # I do not know it well enough to compare it with anybody
+            self.suppress(ctx)
+            return
+        followed = self.following.add(candidate)
+        followed.claimed = True
+        ctx.set_timer(followed.timer, self.config.patience)
+        if self.following.full:
+            self.listen(ctx)
+        else:
+            self.suppress(ctx)
+
+    def state(self) -> str:
+        known = ",".join(map(str, self.leaders)) or "none"
+        several = f" of {known}" if self.config.leaders > 1 else ""
+        return f"leader={self.leader}{several} term={self.term} {self.phase}"

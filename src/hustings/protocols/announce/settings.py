@@ -1,0 +1,244 @@
+"""Settings of the announce-listen elections, under the names of the thesis."""
+
+from __future__ import annotations
+
+from math import inf, isinf
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from hustings.core.config import Config
+from hustings.protocols.announce.farewell import MAX_BYES, byes_for
+from hustings.protocols.announce.laws import Law
+
+# Scenarios in which only convergence is measured: nobody is to be missed meanwhile.
+CONVERGENCE = ("start", "join-larger", "join-smaller")
+
+
+Period = Annotated[float, Meta(gt=0, description="announcements are repeated every T_A")]
+Interval = Annotated[
+    float, Meta(ge=0, description="suppression interval, within which members wake up")
+]
+NamedLaw = Annotated[
+    Law, Meta(description="law of the wake-up time: uniform, or truncated exponential")
+]
+Lambda = Annotated[
+    float, Meta(gt=0, le=500, description="lambda of the exponential law: more wake late")
+]
+
+
+def endless(config: Config, *names: str) -> list[str]:
+    """Sentences about timers that would never expire."""
+    return [f"{name} must be finite" for name in names if getattr(config, name) == inf]
+
+
+def hasty(T_A: float, T_L: float) -> list[str]:
+    """A sentence about a listener that does not wait for the next announcement."""
+    if T_L >= T_A:
+        return []
+    return [
+        f"T_L = {T_L:g} must be at least T_A = {T_A:g}: listeners would give a leader up before "
+        "its next announcement"
+    ]
+
+
+class AnnounceConfig(Config, frozen=True, kw_only=True):
+    """Timers and extensions that all variants have."""
+
+    T_A: Period = 1.0
+    T_L: (
+        Annotated[
+            float,
+            Meta(gt=0, description="silence after which a leader is given up; default 3 T_A"),
+        ]
+        | None
+    ) = None
+    leaders: Annotated[
+        int, Meta(ge=1, le=100, description="how many leaders the group shall have (k)")
+    ] = 1
+    aged: Annotated[
+        int,
+        Meta(ge=1, le=1000, description="steps in which a silent leader expires; 1: all at once"),
+    ] = 1
+    bye: (
+        Annotated[
+            int,
+            Meta(ge=0, le=MAX_BYES, description="Byes of a departing leader; default none"),
+        ]
+        | None
+    ) = None
+    bye_loss: (
+        Annotated[
+            float,
+            Meta(ge=0, lt=1, description="loss for which the number of Byes is worked out"),
+        ]
+        | None
+    ) = None
+    bye_eps: Annotated[
+        float,
+        Meta(gt=0, lt=1, description="with bye_loss: chance that somebody hears none of them"),
+    ] = 0.01
+    bye_gap: Annotated[float, Meta(ge=0, description="time between two Byes")] = 0.0
+    query: Annotated[
+        Literal["none", "query", "suppress-query"],
+        Meta(description="ask for a leader before announcing: at once, or after suppression"),
+    ] = "none"
+    T_Q: (
+        Annotated[
+            float,
+            Meta(gt=0, description="wait for an answer to a query; default 2.5 delta (+ T_S)"),
+        ]
+        | None
+    ) = None
+
+    @classmethod
+    def for_scenario(cls, scenario: str) -> dict[str, object]:
+        return {"T_L": inf} if scenario in CONVERGENCE else {}
+
+    @property
+    def T_S(self) -> float:
+        """The suppression interval: none, unless a variant has one."""
+        return 0.0
+
+    @property
+    def interval(self) -> float:
+        """The suppression interval in use: a query that is sent at once comes without sleep."""
+        return 0.0 if self.query == "query" else self.T_S
+
+    @property
+    def listen(self) -> float:
+        """How long a listener waits for its leader in all."""
+        return 3 * self.T_A if self.T_L is None else self.T_L
+
+    @property
+    def patience(self) -> float:
+        """How long it waits before the leader ages by one step."""
+        return self.listen / self.aged
+
+    @property
+    def answers_within(self) -> float:
+        """How long the answer to a query may take: a round trip, and the responder's sleep."""
+        return 2 * self.delta + (self.T_S if self.query == "suppress-query" else 0.0)
+
+    @property
+    def wait(self) -> float:
+        """How long a query waits for an answer."""
+        return self.answers_within + self.delta / 2 if self.T_Q is None else self.T_Q
+
+    def byes(self, receivers: int) -> int:
+        """How many Byes a departing leader sends."""
+        if self.bye_loss is not None:
+            return byes_for(self.bye_loss, receivers, self.bye_eps)
+        return self.bye or 0
+
+    def broken_rules(self) -> list[str]:
+        broken = endless(self, "T_A", "T_S", "T_Q", "bye_gap")
+        broken += hasty(self.T_A, self.listen)
+        if self.aged > 1 and isinf(self.listen):
+            broken.append("aged needs a finite T_L: a leader that never expires does not age")
+        if self.query != "none" and self.wait < 2 * self.delta:
+            broken.append(
+                f"T_Q = {self.wait:g} must be at least a round trip, 2 delta = {2 * self.delta:g}"
+            )
+        if self.bye is not None and self.bye_loss is not None:
+            broken.append("bye and bye_loss both say how many Byes to send: give one of them")
+        return broken
+
+    def warnings(self) -> list[str]:
+        told = []
+        least = self.T_S + self.delta
+        if self.T_S and least > self.T_A:
+            told.append(
+                f"T_A = {self.T_A:g} is shorter than T_S + delta = {least:g}: a member may repeat "
+                "itself before it can hear who woke after it, which costs a few more messages; "
+                f"set T_A >= {least:g}, or a shorter T_S"
+            )
+        if self.aged > 1 and self.patience < self.T_A:
+            told.append(
+                f"with aged = {self.aged} a leader ages every {self.patience:g}, more often than "
+                f"it announces itself (T_A = {self.T_A:g}): a living leader is doubted; "
+                f"set aged <= {int(self.listen / self.T_A)}, or a longer T_L"
+            )
+        if self.query != "none" and self.wait < self.answers_within:
+            told.append(
+                f"T_Q = {self.wait:g} ends before a suppressed answer can arrive "
+                f"({self.answers_within:g}): members announce though a leader lives; "
+                "set T_Q >= 2 delta + T_S"
+            )
+        if self.bye_gap and (self.bye or self.bye_loss):
+            told.append(
+                f"Byes stand bye_gap = {self.bye_gap:g} apart: a leader that is gone at once sends "
+                "only the first; let it linger"
+            )
+        return told
+
+
+class LeAConfig(AnnounceConfig, frozen=True, kw_only=True):
+    """Announcing at once: nothing is suppressed."""
+
+    def broken_rules(self) -> list[str]:
+        broken = super().broken_rules()
+        if self.query == "suppress-query":
+            broken.append("query=suppress-query needs a suppression interval: use le-s")
+        return broken
+
+
+class SuppressConfig(AnnounceConfig, frozen=True, kw_only=True):
+    """What a suppression phase adds."""
+
+    T_S: Interval = 1.0
+    law: NamedLaw = "uniform"
+    lam: Lambda = 5.0
+
+
+class LeSConfig(SuppressConfig, frozen=True, kw_only=True):
+    """Suppression with any choice function."""
+
+    wake: Annotated[
+        Literal["random", "criterion"],
+        Meta(description="wake-up time: drawn, or by place in the view, better ones earlier"),
+    ] = "random"
+
+
+class LeMConfig(SuppressConfig, frozen=True, kw_only=True):
+    """Suppression whose wake-up time is the criterion."""
+
+    key: Annotated[
+        Literal["absolute", "relative"],
+        Meta(description="what is compared: the instant of waking up, or the time slept"),
+    ] = "absolute"
+
+    def broken_rules(self) -> list[str]:
+        broken = super().broken_rules()
+        if self.key == "relative" and self.leaders > 1:
+            broken.append(
+                "several leaders need key=absolute: who sleeps again would overtake its leaders"
+            )
+        return broken
+
+
+class SupConfig(Config, frozen=True, kw_only=True):
+    """Suppression alone."""
+
+    T_S: Interval = 1.0
+    law: NamedLaw = "uniform"
+    lam: Lambda = 5.0
+
+    def broken_rules(self) -> list[str]:
+        return endless(self, "T_S")
+
+
+class AlConfig(Config, frozen=True, kw_only=True):
+    """Announcements alone."""
+
+    T_A: Period = 1.0
+    T_L: Annotated[
+        float, Meta(gt=0, description="silence after which a state expires; inf: it never does")
+    ] = inf
+
+    @classmethod
+    def for_scenario(cls, scenario: str) -> dict[str, object]:
+        return {} if scenario in CONVERGENCE else {"T_L": 3.0}
+
+    def broken_rules(self) -> list[str]:
+        return [*endless(self, "T_A"), *hasty(self.T_A, self.T_L)]

@@ -1,0 +1,99 @@
+"""SUP: suppression alone, one message each at most. A baseline, and no election.
+
+Model      Multicast with loss and a delay of at most delta.
+Idea       Sleep a random time t in [0, T_S]; speak, unless anybody at all was heard before.
+Invariant  A member speaks at most once in a round.
+Cost       N delta/T_S + 1 messages without loss, on average; one round.
+Guarantee  None: everybody follows whom it heard first, and those that spoke follow themselves.
+Paper      Announce-listen thesis, chapters 2 and 3, as chapter 5 uses them (5.4).
+
+An election that is called, or a leader that is suspected, begins another round. Rounds have terms,
+so that a late message of an earlier round silences nobody.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import Message
+from hustings.core.outcome import ELECTING, Guarantee
+from hustings.protocols.announce.laws import instant
+from hustings.protocols.announce.machine import MAX_TERM, SUPPRESS, SUPPRESS_TIMER
+from hustings.protocols.announce.messages import AnnounceMsg
+from hustings.protocols.announce.settings import SupConfig
+
+DONE = "done"
+
+
+class Sup(Election):
+    """One round of suppression."""
+
+    __slots__ = ("config", "phase")
+
+    about = About(
+        name="sup",
+        family="announce",
+        paper="Announce-listen thesis, chapters 2, 3 and 5",
+        idea="baseline: sleep, and speak once unless anybody was heard",
+        model="lossy multicast",
+        guarantee=Guarantee.ADVISORY,
+        cost="N delta/T_S + 1 messages, one round",
+        promises="no agreement: members follow whom they hear first; a baseline for le-s",
+    )
+    assumptions = Assumptions(reliable=False, displaces=False, announces=True)
+    Settings = SupConfig
+    messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg,)
+    config: SupConfig
+
+    def __init__(self, config: SupConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.phase = DONE
+
+    def start(self, ctx: Context) -> None:
+        self.recall(ctx)
+        self.begin(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self.begin(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == self.leader:
+            self.begin(ctx)
+
+    def begin(self, ctx: Context) -> None:
+        """A round: sleep."""
+        if self.phase == SUPPRESS:
+            return
+        self.phase = SUPPRESS
+        self.disown(ctx, ELECTING)
+        config = self.config
+        u = ctx.rng.random()
+        ctx.set_timer(SUPPRESS_TIMER, instant(config.law, config.lam, config.T_S, u), eager=True)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        """Nobody has spoken: I do."""
+        self.decide(ctx, ctx.me.id, min(self.term + 1, MAX_TERM))
+        ctx.multicast(AnnounceMsg(self.term, 1, ctx.me))
+
+    @upon(AnnounceMsg)
+    def on_announce(self, ctx: Context, sender: MemberId, message: AnnounceMsg) -> None:
+        if self.term < message.term <= MAX_TERM and sender != ctx.me.id:
+            self.decide(ctx, sender, message.term)
+
+    def decide(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """The round is over for me."""
+        self.phase = DONE
+        ctx.cancel_timer(SUPPRESS_TIMER)
+        self.elect(ctx, leader, term)
+        self.remember(ctx)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.phase = DONE
+        ctx.cancel_timer(SUPPRESS_TIMER)
+
+    def state(self) -> str:
+        return f"leader={self.leader} term={self.term} {self.phase}"

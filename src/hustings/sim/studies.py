@@ -1,0 +1,240 @@
+"""Studies: what a run with a scenario of its own is watched for, and the numbers it yields.
+
+A study begins to count when the run has come to what it is about: `origin` is that instant, and
+`earlier` counts the messages sent before it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from hustings.core.choice import MemberId
+from hustings.core.messages import Message, Role
+from hustings.core.streams import Stream, derive
+from hustings.sim.announcing import Hearing, Speech
+from hustings.sim.churn import Turnover
+from hustings.sim.consistency import Accord, Lapses, Leaders, Metrics
+from hustings.sim.faults import Call, Crash, Join, Leave, Suspect
+from hustings.sim.instants import TICKS
+from hustings.sim.member import SimContext
+from hustings.sim.steady import Steady
+from hustings.sim.world import World
+
+
+class Study(ABC):
+    """What a run is for."""
+
+    def __init__(self) -> None:
+        self.origin = 0.0
+        self.earlier: Mapping[type[Message], int] = {}
+        self.leaders = Leaders()
+
+    def open(self, world: World) -> None:
+        """From now on things count."""
+        self.origin = world.now
+        self.earlier = dict(world.sent)
+        self.leaders.begin(world)
+
+    def time(self, world: World) -> float:
+        """From what the run is about to the last declaration."""
+        return max(0.0, world.last_declared - self.origin)
+
+    @abstractmethod
+    def metrics(self, world: World) -> Metrics:
+        """At the end of a run; what did not come about has no value."""
+
+
+class Beginning(Study):
+    """Everybody starts at once: until all have heard the leader, or all have spoken."""
+
+    def __init__(self, world: World, *, repeating: bool) -> None:
+        super().__init__()
+        self._observer = Hearing(world) if repeating else Speech()
+        world.listen_in(self._observer)
+        world.watch(self._observer)
+        self.open(world)
+
+    def metrics(self, world: World) -> Metrics:
+        return {**self._observer.metrics(world), **self.leaders.metrics(world)}
+
+
+class Tally:
+    """Counts messages as they are sent."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._at = -1.0
+        self._before = 0
+
+    def sent(self, world: World, member: SimContext, to: MemberId | None, message: Message) -> None:
+        """One more."""
+        if message.role is Role.DETECTOR:
+            return
+        if world.now != self._at:
+            self._at, self._before = world.now, self._number
+        self._number += 1
+
+    def before(self, now: float) -> int:
+        """How many were sent strictly before the present instant."""
+        return self._before if self._at == now else self._number
+
+
+class Disturbance(Study):
+    """Something happens to an established group: until all hold one living leader again.
+
+    It happens at a uniform phase between two announcements of the leader. Where the leader goes,
+    what it sent last may still win listeners over, so nothing counts before that has landed; a
+    group that held a successor all along has lost no time.
+    """
+
+    def __init__(self, world: World, leader: MemberId) -> None:
+        super().__init__()
+        self._tally = Tally()
+        self._counts = False  # whether an accord is what the run waits for
+        self._messages = 0
+        self._delay: float | None = None
+        self.accord = Accord()
+        self.steady = Steady(world, leader, self._plan)
+
+    @abstractmethod
+    def happen(self, world: World) -> float:
+        """Let it happen; until when nothing counts."""
+
+    def _plan(self, world: World) -> None:
+        phase = 1.0 - Stream(derive(world.seed, "phase")).random()  # in (0, 1]
+        instant = max(world.now, self.steady.after_next(phase))
+        world.at(instant, lambda: self._disturb(world))
+
+    def _disturb(self, world: World) -> None:
+        self.open(world)
+        world.listen_in(self._tally)
+        self.accord.begin(world)
+        self.accord.upon = self._agreed
+        until = self.happen(world)
+        if until > world.now:
+            world.at(until + 1.0 / TICKS, lambda: self._look(world))
+        else:
+            self._look(world)
+
+    def _agreed(self, world: World) -> None:
+        self._messages = self._tally.before(world.now)
+        if self._counts:
+            self._look(world)
+
+    def _look(self, world: World) -> None:
+        self._counts = True
+        if self.accord.leader is not None and self._delay is None:
+            self._delay = self.accord.since - self.origin
+            world.stop()
+
+    def metrics(self, world: World) -> Metrics:
+        return {
+            "reestablishment_delay": self._delay,
+            "num_msgs": None if self._delay is None else float(self._messages),
+            **self.leaders.metrics(world),
+        }
+
+
+class Departure(Disturbance):
+    """The leader crashes, or leaves in good order; `told` suspect it at once."""
+
+    def __init__(
+        self, world: World, leader: MemberId, told: tuple[MemberId, ...], goodbye: float | None
+    ) -> None:
+        """`goodbye`: how long it lingers when it leaves; None: it crashes."""
+        super().__init__(world, leader)
+        self._told = told
+        self._goodbye = goodbye
+
+    def happen(self, world: World) -> float:
+        leader = world.members[self.steady.leader]
+        last = self.steady.last_of(leader.id)
+        if self._goodbye is None:
+            Crash(member=leader.id).happen(world)
+        else:
+            self.accord.excuse(world, leader)
+            Leave(member=leader.id, linger=self._goodbye).happen(world)
+            last = world.now
+        for member in self._told:
+            Suspect(member=member, about=leader.id).happen(world)
+        return last + world.network.delay.bound
+
+
+class Joining(Disturbance):
+    """One more member joins; `told` call an election at once."""
+
+    def __init__(
+        self, world: World, leader: MemberId, joiner: MemberId, told: tuple[MemberId, ...]
+    ) -> None:
+        super().__init__(world, leader)
+        self._joiner = joiner
+        self._told = told
+
+    def happen(self, world: World) -> float:
+        Join(member=self._joiner).happen(world)
+        for member in self._told:
+            Call(member=member).happen(world)
+        return world.now
+
+
+class LongRun(Study):
+    """A group watched until the time limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._accord = Accord()
+
+    def begin(self, world: World) -> None:
+        """From now on it is watched."""
+        self.open(world)
+        self._accord.begin(world)
+
+    def time(self, world: World) -> float:
+        return world.now - self.origin
+
+    def metrics(self, world: World) -> Metrics:
+        return {**self._accord.metrics(world), **self.leaders.metrics(world)}
+
+
+class Vigil(LongRun):
+    """Nothing is done to an established group: who loses the leader although it lives.
+
+    Except that `told` suspect it wrongly, once.
+    """
+
+    def __init__(self, world: World, leader: MemberId, told: tuple[MemberId, ...]) -> None:
+        super().__init__()
+        self._told = told
+        self._lapses = Lapses()
+        self._steady = Steady(world, leader, self.begin)
+
+    def begin(self, world: World) -> None:
+        super().begin(world)
+        leader = self._steady.leader
+        self._lapses.begin(world, leader)
+        for member in self._told:
+            Suspect(member=member, about=leader).happen(world)
+
+    def metrics(self, world: World) -> Metrics:
+        return {**self._lapses.metrics(world), **super().metrics(world)}
+
+
+class Churn(LongRun):
+    """Members come and go."""
+
+    def __init__(self, world: World, turnover: Turnover, announcer: MemberId | None) -> None:
+        """With an `announcer`, once its group is steady; otherwise at once."""
+        super().__init__()
+        self._turnover = turnover
+        if announcer is None:
+            self.begin(world)
+        else:
+            Steady(world, announcer, self.begin)
+
+    def begin(self, world: World) -> None:
+        super().begin(world)
+        self._turnover.begin(world)
+
+    def metrics(self, world: World) -> Metrics:
+        return {**self._turnover.metrics(), **super().metrics(world)}
