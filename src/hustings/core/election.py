@@ -102,6 +102,16 @@ class Election(ABC):
         self.leader: MemberId | None = None
         self.term = 0
 
+    @property
+    def seats(self) -> int:
+        """How many leaders the group shall have."""
+        return 1
+
+    @property
+    def leaders(self) -> tuple[MemberId, ...]:
+        """All leaders that this member knows of, the best first."""
+        return () if self.leader is None else (self.leader,)
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         found: dict[type[Message], Handler] = {}

@@ -10,14 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from hustings.core.choice import MemberId
+from hustings.core.errors import BadInput
 from hustings.core.messages import Message, Role
 from hustings.core.streams import Stream, derive
-from hustings.sim.announcing import Hearing, Speech
+from hustings.sim.announcing import Hearing, Speech, one_delay
 from hustings.sim.churn import Turnover
 from hustings.sim.consistency import Accord, Lapses, Leaders, Metrics
 from hustings.sim.faults import Call, Crash, Join, Leave, Suspect
 from hustings.sim.instants import TICKS
 from hustings.sim.member import SimContext
+from hustings.sim.several import HearingAll
 from hustings.sim.steady import Steady
 from hustings.sim.world import World
 
@@ -50,13 +52,23 @@ class Beginning(Study):
 
     def __init__(self, world: World, *, repeating: bool) -> None:
         super().__init__()
-        self._observer = Hearing(world) if repeating else Speech()
+        self._observer = _observer(world) if repeating else Speech()
         world.listen_in(self._observer)
         world.watch(self._observer)
         self.open(world)
 
     def metrics(self, world: World) -> Metrics:
         return {**self._observer.metrics(world), **self.leaders.metrics(world)}
+
+
+def _observer(world: World) -> Hearing | HearingAll:
+    seats = max((member.election.seats for member in world.live()), default=1)
+    delay = one_delay(world.network)
+    if seats == 1:
+        return Hearing(world)
+    if delay is None:
+        raise BadInput("the start of a group with several leaders is measured with a fixed --delay")
+    return HearingAll(seats, delay)
 
 
 class Tally:

@@ -52,6 +52,16 @@ class Monitored(Election):
     def term(self, term: int) -> None:
         self.inner.term = term
 
+    @property
+    def seats(self) -> int:
+        """The inner election's."""
+        return self.inner.seats
+
+    @property
+    def leaders(self) -> tuple[MemberId, ...]:
+        """The inner election's."""
+        return self.inner.leaders
+
     # What a world calls
 
     def start(self, ctx: Context) -> None:

@@ -277,6 +277,10 @@ class Machine(Election):
             ctx.declare(outcome)
 
     @property
+    def seats(self) -> int:
+        return self.config.leaders
+
+    @property
     def leaders(self) -> tuple[MemberId, ...]:
         """All leaders that this member knows, the best first; itself too, if it announces."""
         known = tuple(leader.id for leader in self.following.leaders)

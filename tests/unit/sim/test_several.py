@@ -1,0 +1,73 @@
+"""The start of groups with several leaders, as the simulator measures it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hustings.core.errors import BadInput
+from hustings.protocols.catalogue import find
+from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.runs import run_all
+from hustings.sim.several import settled
+from hustings.sim.world import Ended
+from hustings.theory.catalogue import evaluate
+
+LE_S = find("le-s")
+NO_LOSS = Loss()
+LOSSY = Loss(LossModel.UNCORRELATED, 0.3)
+
+
+def start(members: int, k: int, delay: float = 0.1, loss: Loss = NO_LOSS) -> Experiment:
+    settings = {"leaders": k, "T_A": 2, "T_L": float("inf"), "delta": delay}
+    network = Network(Fixed(delay), loss)
+    return Experiment(LE_S, members, LE_S.Settings.parse(settings), network=network, seed=5)
+
+
+@pytest.mark.parametrize("loss", [NO_LOSS, LOSSY])
+def test_a_run_stops_when_all_hold_the_same_leaders(loss: Loss) -> None:
+    for run in range(20):
+        world = prepare(start(9, 3, loss=loss), run)
+        assert not settled(world, 3)
+        assert world.run() is Ended.STOPPED
+        assert settled(world, 3)
+        held = {ctx.id: ctx.election.leaders for ctx in world.live()}
+        assert held[1] == held[6] == (9, 8, 7)
+        assert (held[9], held[8], held[7]) == ((9,), (9, 8), (9, 8, 7))
+
+
+def test_what_it_took_is_counted_up_to_the_last_first_announcement() -> None:
+    result = play(start(9, 3), 0).metrics
+    world = prepare(start(9, 3), 0)
+    world.run()
+    tmax = result["tmax"]
+    assert tmax is not None
+    assert world.now == pytest.approx(tmax + 0.1, abs=2e-8)
+    assert result["leadership_delay"] == pytest.approx(tmax + 0.1)
+    assert 3 <= (result["first_round"] or 0) <= (result["num_msgs"] or 0)
+
+
+def test_a_group_may_be_smaller_than_its_number_of_leaders() -> None:
+    result = play(start(2, 5), 0)
+    assert result.ended is Ended.STOPPED
+    assert result.metrics["first_round"] == 2
+
+
+def test_random_delays_are_refused_in_a_sentence() -> None:
+    network = Network(Uniform(0.1, 0.2))
+    experiment = Experiment(LE_S, 5, LE_S.Settings.parse({"leaders": 2}), network=network)
+    with pytest.raises(BadInput, match="several leaders is measured with a fixed --delay"):
+        play(experiment, 0)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_runs_agree_with_the_closed_forms(k: int) -> None:
+    """Within 4 standard errors: four comparisons, one false alarm in 4,000 suites."""
+    params = {"N": "12", "k": str(k), "Delta": "0", "T_A": "2"}
+    exact = evaluate("le-s", params).corrected
+    found = run_all(start(12, k, delay=1e-6), 1500).metrics
+    for name in ("first_round", "tmax"):
+        summary = found[name]
+        assert summary is not None
+        assert summary.stderr is not None
+        assert abs(summary.mean - exact[name]) < 4 * summary.stderr + 1e-4, name
