@@ -13,7 +13,9 @@ import sys
 from hustings.core.choice import parse_choice
 from hustings.core.election import Election
 from hustings.protocols.bully import Bully, BullyConfig
+from hustings.protocols.catalogue import find
 from hustings.protocols.ring import Ring, RingConfig
+from hustings.sim.churn import Rates
 from hustings.sim.experiment import Clocks, Experiment, play
 from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
@@ -81,6 +83,33 @@ def experiments(seed: int) -> dict[str, Experiment]:
             detector=HeartbeatConfig(T=3.0, D=1.0),
             until=60.0,
         )
+    return made | announcing(seed)
+
+
+def announcing(seed: int) -> dict[str, Experiment]:
+    """Those who announce, in each of their scenarios."""
+    lossy = Network(delay=Fixed(0.1), loss=Loss(LossModel.UNCORRELATED, 0.3, 0.001))
+    settings: dict[str, dict[str, object]] = {
+        "le-a": {},
+        "le-s": {"law": "exponential", "query": "suppress-query", "bye": 2},
+        "le-m": {"aged": 2, "T_L": 4.0},
+    }
+    made: dict[str, Experiment] = {}
+    for name, own in settings.items():
+        kind = find(name)
+        config = kind.Settings.parse({"delta": 0.1, **own})
+        for scenario in (
+            Scenario("start"),
+            Scenario("leader-crash"),
+            Scenario("leader-leave"),
+            Scenario("join-larger"),
+            Scenario("join-smaller"),
+            Scenario("false-departure"),
+            Scenario("churn", rates=Rates(arrivals=4.0, departures=5.0)),
+        ):
+            made[f"random {scenario.name} {name}"] = Experiment(
+                kind, 7, config, network=lossy, scenario=scenario, seed=seed, until=60.0
+            )
     return made
 
 
