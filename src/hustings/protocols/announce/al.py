@@ -85,10 +85,10 @@ class Al(Election):
         candidate = message.candidate
         if sender != candidate.id or sender == ctx.me.id:
             return
-        if candidate == self.best:
+        held = sender == self.leader
+        if held and candidate == self.best:
             ctx.set_timer(LISTEN_TIMER, self.config.T_L)
-            return
-        held = sender == self.leader  # and stands otherwise than before
+            return  # else it has changed
         try:
             better = self.choice.better(candidate, ctx.me if held else self.best)
         except BadInput:
