@@ -17,7 +17,7 @@ from hustings.theory.catalogue import evaluate, markdown, names, parameters
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A parameter: n, d (detectors), m or crashed, timers.",
+    help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and kin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The reference page of all forms.")
@@ -31,6 +31,7 @@ def theory(
     \b
     hustings theory bully --set n=64 --set d=1
     hustings theory bully-map --set n=16 --set d=1,3 --set crashed=14,15
+    hustings theory le-s --set N=500 --set l=0.7 --set loss_model=uncorrelated
     """
     if as_markdown:
         if protocol is not None or settings or as_json:

@@ -1,6 +1,7 @@
 """The door for names and texts: `evaluate("bully", {"n": "64", "d": "1"})`.
 
 One entry per election: which parameters its forms take, what they count, how each formula reads.
+Announce-listen elections have parameters of their own and a catalogue of their own behind this one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from hustings.theory import (
     ring,
     stable,
 )
+from hustings.theory.announce import catalogue as announce
 from hustings.theory.tables import FormulaRow, Table1Row, formulas, overhead_forms, table_1
 from hustings.theory.terms import COUNTED, DECIDED, Counts, Form, Setting, plain
 
@@ -160,10 +162,10 @@ HEARTBEAT_KEYS = (
 def names() -> list[str]:
     """What has closed forms, as typed.
 
-    >>> names()[:3], names()[-1]
-    (['broadcast', 'ring', 'bully'], 'heartbeat')
+    >>> names()[:3], names()[-6:]
+    (['broadcast', 'ring', 'bully'], ['heartbeat', 'le-a', 'le-s', 'le-m', 'sup', 'al'])
     """
-    return [*ENTRIES, HEARTBEAT]
+    return [*ENTRIES, HEARTBEAT, *announce.NAMES]
 
 
 def parameters(protocol: str) -> list[reading.Parameter]:
@@ -175,6 +177,8 @@ def parameters(protocol: str) -> list[reading.Parameter]:
     name = _name(protocol)
     if name == HEARTBEAT:
         return list(HEARTBEAT_KEYS)
+    if name in announce.NAMES:
+        return announce.parameters(name)
     entry = ENTRIES[name]
     own: dict[str, str] = {
         key: "T1 + 2" if value is None else str(plain(value)) for key, value in entry.timers.items()
@@ -200,6 +204,8 @@ def evaluate(protocol: str, params: Mapping[str, str]) -> Result:
     name = _name(protocol)
     if name == HEARTBEAT:
         return _heartbeat(params)
+    if name in announce.NAMES:
+        return _announce(name, params)
     entry = ENTRIES[name]
     setting, used = reading.read_setting(params, entry.timers, entry.numbers, entry.flags)
     counts = entry.counts(setting)
@@ -219,7 +225,7 @@ def evaluate(protocol: str, params: Mapping[str, str]) -> Result:
 
 
 def markdown() -> str:
-    """A reference page of all forms, with an example value of each for n = 64, d = 1.
+    """A reference page of all forms with example values: n = 64, d = 1, and a second family.
 
     >>> markdown().splitlines()[0]
     '# Closed forms'
@@ -235,7 +241,7 @@ def markdown() -> str:
         "",
         *_parameter_table(list(reading.GROUP)),
     ]
-    for name in names():
+    for name in (*ENTRIES, HEARTBEAT):
         result = evaluate(name, {"n": "64"} if name == HEARTBEAT else {"n": "64", "d": "1"})
         own = [parameter for parameter in parameters(name) if parameter not in reading.GROUP]
         lines += ["", f"## {name}", ""]
@@ -251,7 +257,7 @@ def markdown() -> str:
             lines.append(
                 _row(f"`{form.name}`", kind, form.formula, value, form.source, form.verdict)
             )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *announce.page()]) + "\n"
 
 
 def _parameter_table(shown: list[reading.Parameter]) -> list[str]:
@@ -267,6 +273,12 @@ def _heartbeat(params: Mapping[str, str]) -> Result:
     found = heartbeat.forms(n, T, D)
     corrected = {form.name: plain(form.value) for form in found if not form.printed}
     return _result(HEARTBEAT, {"n": n, "T": plain(T), "D": plain(D)}, corrected, found, [])
+
+
+def _announce(name: str, params: Mapping[str, str]) -> Result:
+    found = announce.evaluate(name, params)
+    corrected = {form.name: plain(form.value) for form in found.forms if not form.printed}
+    return _result(name, found.params, corrected, found.forms, found.notes)
 
 
 def _result(

@@ -24,6 +24,36 @@ from hustings.theory import (
     tables,
     terms,
 )
+from hustings.theory.announce import catalogue as announce_catalogue
+from hustings.theory.announce import (
+    consistency,
+    delay,
+    departure,
+    extensions,
+    joiner,
+    laws,
+    messages,
+    numerics,
+    rounds,
+    setting,
+    suppression,
+    survival,
+    uncorrelated,
+)
+
+ANNOUNCE = (
+    consistency,
+    delay,
+    departure,
+    extensions,
+    joiner,
+    messages,
+    rounds,
+    suppression,
+    survival,
+    uncorrelated,
+)
+HELPERS = (catalogue, reading, tables, terms, announce_catalogue, laws, numerics, setting)
 
 RESULTS = (
     broadcast,
@@ -36,6 +66,7 @@ RESULTS = (
     overhead,
     ring,
     stable,
+    *ANNOUNCE,
 )
 
 
@@ -64,7 +95,7 @@ def test_a_result_is_a_small_paper(function: FunctionType) -> None:
     assert "Parameters:" in text or not inspect.signature(function).parameters
 
 
-@pytest.mark.parametrize("module", [*RESULTS, catalogue, reading, tables, terms])
+@pytest.mark.parametrize("module", [*RESULTS, *HELPERS])
 def test_the_examples_run(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert failed == 0
