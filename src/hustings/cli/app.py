@@ -16,6 +16,7 @@ from click.exceptions import NoArgsIsHelpError
 from hustings._version import __version__
 from hustings.cli.compare import compare
 from hustings.cli.demo import demo
+from hustings.cli.figure import figure
 from hustings.cli.protocols import protocols
 from hustings.cli.sim import sim
 from hustings.cli.theory import theory
@@ -62,7 +63,7 @@ def hustings() -> None:
     """
 
 
-for command in (demo, protocols, sim, compare, theory, trace):
+for command in (demo, protocols, sim, compare, theory, figure, trace):
     hustings.add_command(command)
 
 

@@ -41,8 +41,9 @@ def test_a_row_has_every_count_and_every_formula() -> None:
 
 
 def test_rows_come_in_order() -> None:
-    experiments = [Experiment(kind, 6, kind.Settings(), scenario=CRASH) for kind in CATALOGUE]
-    assert [one.protocol for one in compare(experiments)] == [kind.about.name for kind in CATALOGUE]
+    kinds = [kind for kind in CATALOGUE if not kind.assumptions.announces]
+    experiments = [Experiment(kind, 6, kind.Settings(), scenario=CRASH) for kind in kinds]
+    assert [one.protocol for one in compare(experiments)] == [kind.about.name for kind in kinds]
 
 
 def test_a_wrong_count_is_disagreement() -> None:

@@ -52,7 +52,10 @@ def _rounds(s: Setting, sheet: Sheet) -> None:
     needed = {"none": "1", "correlated": "1/(1-l)", "uncorrelated": "sum of 1 - (1-l^r)^(N-1)"}
     sheet.add("rounds", lambda: rounds.rounds(s.N - 1, s.loss, s.model), needed[s.model])
     if s.N == 1:
-        sheet.lack("avg_rounds", "one alone has nobody that hears it")
+        sheet.lack(
+            "avg_rounds",
+            "nobody hears one alone; the other forms are 0, while a run waits until it speaks",
+        )
     else:
         sheet.add("avg_rounds", lambda: rounds.average_rounds(s.loss), "1/(1-l)")
     if s.model != "uncorrelated" or s.loss == 0 or s.N == 1:
