@@ -1,0 +1,198 @@
+"""`hustings figure`: the papers' figures and tables, measured anew."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from hustings.cli.output import show_json, show_table, warn
+from hustings.sim.runs import MAX_JOBS, MAX_RUNS
+
+if TYPE_CHECKING:
+    from hustings.figures.exhibit import Made
+    from hustings.figures.measuring import Progress as Reached
+    from hustings.figures.measuring import Tell
+
+SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="What there is.")
+@click.option("--family", default=None, help="With all or --list: one family only.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, MAX_RUNS),
+    default=None,
+    help="Runs of every point. [default: until the standard error is below 1 % of the mean]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("figures"),
+    show_default=True,
+    help="The folder for the files; what was measured is kept in its folder cells.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same figures.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MAX_JOBS),
+    default=None,
+    help="On how many processes. [default: one per processor]",
+)
+@click.option("--check", is_flag=True, help="Exit 1 if runs and closed forms disagree.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def figure(
+    names: tuple[str, ...],
+    listing: bool,
+    family: str | None,
+    runs: int | None,
+    out: Path,
+    seed: int,
+    jobs: int | None,
+    check: bool,
+    as_json: bool,
+) -> int:
+    """Make the figures and tables NAMES, or all: CSV, PNG and SVG, and a page of words.
+
+    Points are simulated, lines are closed forms, dashed lines are formulas as printed; the page
+    says what the paper shows and whether the numbers say so too. A figure takes seconds to minutes;
+    Ctrl-C keeps what has been measured, and the next call goes on from there.
+
+    \b
+    hustings figure --list
+    hustings figure overhead-table-1 --out pictures
+    """
+    from hustings.figures.catalogue import choose
+
+    if listing:
+        _list(names, family, as_json)
+        return 0
+    chosen = choose(names, family)
+    if any(exhibit.pictured for exhibit in chosen):
+        from hustings.figures.drawing import need_matplotlib
+
+        need_matplotlib()
+    from hustings.figures.measuring import measure
+    from hustings.figures.precision import Adaptive, Fixed
+    from hustings.figures.store import Store
+    from hustings.figures.writing import write
+
+    cells = [cell for exhibit in chosen for cell in exhibit.cells()]
+    store = Store(out / "cells", seed, warn)
+    policy = Adaptive() if runs is None else Fixed(runs)
+    with _progress() as tell:
+        results = measure(cells, seed, policy, store, jobs=jobs or _processors(), tell=tell)
+    made = [exhibit.make(results, seed) for exhibit in chosen]
+    written = [write(each, out) for each in made]
+    if as_json:
+        show_json(
+            {
+                "seed": seed,
+                "runs": runs,
+                "figures": [
+                    _to_json(each, files) for each, files in zip(made, written, strict=True)
+                ],
+            }
+        )
+    else:
+        _show(made, written)
+    return 1 if check and not all(each.sound for each in made) else 0
+
+
+def _list(names: tuple[str, ...], family: str | None, as_json: bool) -> None:
+    from hustings.core.errors import BadInput
+    from hustings.figures.catalogue import of_family
+
+    if names:
+        raise BadInput("--list takes no names: it shows what there is")
+    rows = [
+        [each.name, each.family, "picture" if each.pictured else "table", each.title]
+        for each in of_family(family)
+    ]
+    if as_json:
+        keys = ("name", "family", "kind", "title")
+        show_json({"figures": [dict(zip(keys, row, strict=True)) for row in rows]})
+    else:
+        show_table("Figures", ["figure", "family", "kind", "title"], rows)
+
+
+def _to_json(made: Made, files: list[Path]) -> dict[str, object]:
+    return {
+        "name": made.name,
+        "family": made.family,
+        "title": made.title,
+        "source": made.source,
+        "shows": made.shows,
+        "verdict": made.verdict,
+        "findings": [finding.to_json() for finding in made.findings],
+        "notes": made.notes,
+        "rows": [dict(zip(made.columns, row, strict=True)) for row in made.rows],
+        "files": [str(path) for path in files],
+    }
+
+
+def _show(made: list[Made], written: list[list[Path]]) -> None:
+    rows = []
+    for each, files in zip(made, written, strict=True):
+        endings = ",".join(path.suffix.removeprefix(".") for path in files)
+        where = f"{files[0].with_suffix('')}.{{{endings}}}"
+        rows.append([each.name, each.verdict, "yes" if each.sound else "NO", where])
+    show_table("Figures", ["figure", "the paper's claims", "our checks hold", "files"], rows)
+    for each in made:
+        for finding in each.findings:
+            who = "" if finding.theirs else "(our check) "
+            click.echo(f"{each.name}: {who}{finding.claim}: {finding.verdict.value}")
+
+
+def _processors() -> int:
+    try:
+        return min(MAX_JOBS, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on every system
+        return min(MAX_JOBS, os.cpu_count() or 1)
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar on stderr; where nobody looks, a line now and then."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=1.0)
+
+        def tell(reached: Reached) -> None:
+            bar.update(task, completed=reached.share, description=_words(reached))
+
+        yield tell
+
+
+class _Lines:
+    """Plain lines for a log, few enough to read."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, reached: Reached) -> None:
+        if time.monotonic() - self._last >= SAY_EVERY:
+            self._last = time.monotonic()
+            warn(f"{100 * reached.share:.0f} % measured, {_words(reached)}")
+
+
+def _words(reached: Reached) -> str:
+    return f"{reached.done} of {reached.cells} cells, {reached.runs:,} runs"

@@ -1,0 +1,39 @@
+"""The table announce-claims: every claim with its verdict."""
+
+from __future__ import annotations
+
+from hustings.figures.announce.against_sup import AGREE, FAMILY
+from hustings.figures.announce.claims import COMPARISONS, Look
+from hustings.figures.announce.upsets import UPSETS
+from hustings.figures.judging import agrees
+from hustings.figures.measuring import Results
+from hustings.figures.table import Filled, Table
+
+CLAIMS = (*COMPARISONS, *UPSETS)
+
+
+def _fill(results: Results) -> Filled:
+    look = Look(results)
+    findings = [claim.judge(claim.says, look) for claim in CLAIMS]
+    unique = {(point.cell, point.mean): point for point in look.compared}
+    return Filled(
+        columns=["claim", "section", "verdict", "evidence"],
+        rows=[
+            [finding.claim, claim.section, finding.verdict.value, finding.evidence]
+            for claim, finding in zip(CLAIMS, findings, strict=True)
+        ],
+        findings=[*findings, agrees(AGREE, unique.values())],
+    )
+
+
+TABLE = Table(
+    name="announce-claims",
+    family=FAMILY,
+    title="The claims of the announce-listen thesis, and what the runs say",
+    source="Announce-listen thesis, chapter 5",
+    shows="What the chapter claims in words.",
+    needs=tuple(dict.fromkeys(cell for claim in CLAIMS for cell in claim.needs)),
+    fill=_fill,
+)
+
+EXHIBITS = (TABLE,)

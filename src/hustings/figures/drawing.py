@@ -1,0 +1,116 @@
+"""Pictures with matplotlib: the only module that needs it.
+
+Points with bars of two standard errors, closed forms as lines, formulas as printed in the paper as
+dashed lines. The same numbers give the same bytes under one version of matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import TYPE_CHECKING, Any
+
+from hustings.core.errors import BadInput
+from hustings.figures.exhibit import Drawn, DrawnPanel, Made
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.typing import RcKeyType
+
+WIDTH, HEIGHT = 6.4, 4.6  # inches of one panel
+DPI = 150
+TICKS = (2, 5, 10, 20, 50, 100, 200, 500)
+
+
+def need_matplotlib() -> None:
+    """Say which extra is missing, before anything has started."""
+    try:
+        import matplotlib  # noqa: F401, PLC0415  only asked for
+    except ModuleNotFoundError as missing:
+        if missing.name != "matplotlib":
+            raise
+        raise BadInput("figures need matplotlib: pip install 'hustings[figures]'") from None
+
+
+def draw(made: Made) -> dict[str, bytes]:
+    """The picture of an exhibit, by the ending of its file."""
+    need_matplotlib()
+    # Late, because it takes a second; and without its remarks about its own caches.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    import matplotlib  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    pictures = {}
+    with matplotlib.rc_context(_settings(made.name)):
+        figure = Figure(figsize=(WIDTH * len(made.panels), HEIGHT), dpi=DPI, layout="constrained")
+        figure.suptitle(made.title, fontsize=10)
+        for place, panel in enumerate(made.panels, 1):
+            _draw_panel(figure.add_subplot(1, len(made.panels), place), panel)
+        for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            out = io.BytesIO()
+            figure.savefig(out, format=form, metadata=metadata)
+            pictures[form] = out.getvalue()
+    return pictures
+
+
+def _settings(salt: str) -> dict[RcKeyType, Any]:
+    return {
+        "axes.grid": True,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "font.family": "DejaVu Sans",  # comes with matplotlib, so letters are the same everywhere
+        "font.size": 9.0,
+        "grid.alpha": 0.3,
+        "legend.fontsize": 8.0,
+        "svg.fonttype": "path",
+        "svg.hashsalt": salt,  # else the names of shapes are drawn by lot
+    }
+
+
+def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
+    for drawn in panel.curves:
+        _draw_curve(axes, drawn)
+    axes.set_xscale("log")
+    axes.set_xticks(TICKS, [str(tick) for tick in TICKS])
+    axes.minorticks_off()
+    axes.set_xlabel("members N")
+    axes.set_ylabel(panel.panel.measure)
+    if panel.panel.logarithmic:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    if panel.panel.title:
+        axes.set_title(panel.panel.title, fontsize=9)
+    for printed in sorted({line.printed for drawn in panel.curves for line in drawn.lines}):
+        label = "formula as printed" if printed else "closed form"
+        axes.plot([], [], _style(printed), color="0.4", linewidth=1.0, label=label)
+    axes.legend(framealpha=0.85)
+
+
+def _draw_curve(axes: Axes, drawn: Drawn) -> None:
+    curve = drawn.curve
+    axes.errorbar(
+        [point.members for point in drawn.points],
+        [point.mean for point in drawn.points],
+        yerr=[2 * point.stderr for point in drawn.points],
+        fmt=curve.mark,
+        color=curve.look,
+        markersize=4.5,
+        markerfacecolor="none",
+        capsize=2.5,
+        elinewidth=0.8,
+        label=curve.label,
+    )
+    for line in drawn.lines:
+        axes.plot(
+            line.places,
+            line.values,
+            _style(line.printed),
+            color=curve.look,
+            alpha=0.7,
+            linewidth=1.0,
+        )
+
+
+def _style(printed: bool) -> str:
+    return "--" if printed else "-"

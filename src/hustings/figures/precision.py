@@ -1,0 +1,79 @@
+"""How many runs a cell needs: a fixed number, or as many as its precision asks for.
+
+The next number of runs depends only on the runs so far, so a cell comes to the same number of runs
+in one go or after an interruption, on one process or on many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from hustings.figures.block import Block
+from hustings.figures.cell import Cell
+
+TARGET = 0.01  # of the mean, the standard error
+PILOT = 200  # runs before the first look
+CAP = 20_000  # runs of one cell
+GROWTH = 8  # a first look may be far off, so it is not followed further than this at once
+
+
+class Policy(Protocol):
+    """Decides how many runs are played."""
+
+    def first(self, cell: Cell) -> int:
+        """Runs to begin with."""
+
+    def guess(self, cell: Cell) -> int:
+        """Runs that it may come to, for a progress bar that does not run backwards too often."""
+
+    def next(self, cell: Cell, so_far: Block) -> int:
+        """Runs wanted in all, given the runs so far; as many as there are when enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """So many runs of every cell."""
+
+    runs: int
+
+    def first(self, cell: Cell) -> int:
+        return self.runs
+
+    def guess(self, cell: Cell) -> int:
+        return self.runs
+
+    def next(self, cell: Cell, so_far: Block) -> int:
+        return so_far.runs
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """Until the standard error of every metric aimed at is below a part of its mean."""
+
+    target: float = TARGET
+    pilot: int = PILOT
+    cap: int = CAP
+
+    def first(self, cell: Cell) -> int:
+        return self._whole_blocks(cell, min(self.pilot, self.cap))
+
+    def guess(self, cell: Cell) -> int:
+        return self._whole_blocks(cell, min(GROWTH * self.pilot, self.cap))
+
+    def next(self, cell: Cell, so_far: Block) -> int:
+        off = max(_relative(so_far, aim) for aim in cell.aims) / self.target
+        if off <= 1.0 or so_far.runs >= self.cap:
+            return so_far.runs
+        factor = min(off * off, GROWTH)
+        wanted = max(so_far.runs + 1, math.ceil(so_far.runs * factor))
+        return self._whole_blocks(cell, min(wanted, self.cap))
+
+    def _whole_blocks(self, cell: Cell, runs: int) -> int:
+        return math.ceil(runs / cell.block) * cell.block
+
+
+def _relative(so_far: Block, aim: str) -> float:
+    moments = so_far.metrics.get(aim)
+    return math.inf if moments is None else moments.relative

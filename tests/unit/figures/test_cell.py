@@ -1,0 +1,153 @@
+"""Cells: values with seeds of their own, and the command lines that give the same numbers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib.resources import files
+
+import msgspec
+import pytest
+
+from hustings.cli.app import run
+from hustings.figures import cell as module
+from hustings.figures.announce import cells
+from hustings.figures.announce.cells import CORRELATED, UNCORRELATED
+from hustings.figures.block import play_block
+from hustings.figures.cell import Cell, _sources, code_digest
+from tests.unit.figures.samples import bully
+
+FIELDS: dict[str, object] = {
+    "protocol": "ring",
+    "members": 9,
+    "scenario": "start",
+    "loss_model": "correlated",
+    "loss": 0.25,
+    "collision": 0.125,
+    "delay": 0.5,
+    "settings": (("T1", "4"),),
+    "until": 99.0,
+    "first_round": True,
+    "aims": ("time",),
+    "work": 50.0,
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_whatever_differs_makes_another_cell(name: str) -> None:
+    cell = bully(8)
+    assert set(FIELDS) == set(Cell.__struct_fields__), "every field is tried"
+    other = msgspec.structs.replace(cell, **{name: FIELDS[name]})
+    assert other != cell
+    assert other.digest(1) != cell.digest(1)
+    assert other.seed(1) != cell.seed(1)
+
+
+def test_the_seed_makes_other_runs() -> None:
+    cell = bully(8)
+    assert cell.seed(1) != cell.seed(2)
+    assert cell.digest(1) != cell.digest(2)
+    assert play_block(cell, 1, 0, 20) == play_block(cell, 1, 0, 20)
+    assert play_block(cell, 1, 0, 20) != play_block(cell, 2, 0, 20)
+
+
+ANNOUNCING = [
+    *(cells.start(name, 6, UNCORRELATED) for name in ("le-s", "le-m", "le-a", "sup", "al")),
+    cells.start("le-s", 6, CORRELATED, 0.7),
+    cells.start("le-s", 6, law="exponential", lam="5"),
+    cells.start("al", 6, UNCORRELATED, collision=0.01),
+    cells.start("le-s", 6, UNCORRELATED, delay=1e-6),
+    *(
+        cells.disturbed(scenario, "le-s", 6, UNCORRELATED, T_L="4")
+        for scenario in ("leader-crash", "join-larger", "join-smaller")
+    ),
+    cells.disturbed("join-smaller", "le-a", 6, CORRELATED, T_L="inf"),
+    cells.watched(6, UNCORRELATED, 0.4, 3, 50.0),
+]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        *ANNOUNCING,
+        bully(6),
+        bully(6, 0.0),
+        Cell(
+            protocol="bully",
+            members=5,
+            loss_model="correlated",
+            loss=0.3,
+            collision=0.01,
+            delay=0.25,
+            settings=(("T1", "0.75"),),
+            until=3.0,
+            aims=("messages",),
+        ),
+    ],
+    ids=lambda cell: cell.text[:60],
+)
+def test_the_command_line_gives_the_same_numbers(
+    cell: Cell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two ways to the same experiment: the figures' and what a reader types."""
+    whole = play_block(cell, 7, 0, 12)
+    name, *arguments = shlex.split(cell.command(7, 12))
+    assert name == "hustings"
+    assert run(arguments) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["endings"] == whole.endings
+    assert shown["runs"] == whole.runs
+    for metric, moments in whole.metrics.items():
+        told = shown["metrics"][metric]
+        if moments.count:
+            assert told["mean"] == pytest.approx(moments.mean, rel=1e-12)
+            assert told["stderr"] == pytest.approx(moments.stderr, rel=1e-9, abs=1e-12)
+        else:
+            assert told["mean"] is None
+
+
+def test_blocks_shrink_as_work_grows() -> None:
+    light, heavy = (msgspec.structs.replace(bully(8), work=work) for work in (1.0, 1e6))
+    assert light.block == 500
+    assert heavy.block == 2
+
+
+def test_the_digest_of_the_code_covers_what_runs_depend_on() -> None:
+    home = files("hustings")
+    named = [name for name, _ in _sources(home.joinpath("sim"), "sim")]
+    assert "sim/world.py" in named
+    assert named == sorted(named)
+    assert all(name.endswith(".py") for name in named)
+    assert len(code_digest()) == 32
+
+
+def test_another_line_of_code_is_another_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("package")
+    for name in ("core", "protocols", "sim", "substrate", "figures"):
+        (home / name).mkdir()
+    sources = ["core/a.py", "sim/b.py"]
+    sources += [f"figures/{name}.py" for name in ("cell", "block", "first_words")]
+    for name in (*sources, "sim/c.txt"):
+        (home / name).write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(module, "files", lambda _: home)
+    seen = set()
+
+    def digest() -> str:
+        code_digest.cache_clear()
+        return code_digest()
+
+    try:
+        seen.add(digest())
+        for name in sources:
+            (home / name).write_text("x = 2\n", encoding="utf-8")
+            seen.add(digest())
+        assert len(seen) == 6
+        (home / "sim/c.txt").write_text("no code", encoding="utf-8")
+        assert digest() in seen
+        (home / "core/a.py").rename(home / "core/z.py")
+        assert digest() not in seen
+    finally:
+        monkeypatch.undo()
+        code_digest.cache_clear()

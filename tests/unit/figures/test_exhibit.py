@@ -1,0 +1,142 @@
+"""A figure from its measured cells: points, lines, rows, a verdict, and the files they become."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hustings.core.errors import BadInput
+from hustings.figures.exhibit import Finding, Made, Verdict
+from hustings.figures.figure import COLUMNS
+from hustings.figures.measuring import Results, measure
+from hustings.figures.precision import Fixed
+from hustings.figures.store import Store
+from hustings.figures.writing import as_csv, as_page, write
+from tests.unit.figures.samples import FIGURE, SIZES, bully
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    store = Store(tmp_path_factory.mktemp("cells"), 1, print)
+    return measure(FIGURE.cells(), 1, Fixed(100), store)
+
+
+@pytest.fixture(scope="module")
+def made(results: Results) -> Made:
+    return FIGURE.make(results, 1)
+
+
+def test_points_are_the_measured_cells(made: Made, results: Results) -> None:
+    (panel,) = made.panels
+    exact, lossy = panel.curves
+    assert [point.members for point in exact.points] == list(SIZES)
+    for point in (*exact.points, *lossy.points):
+        assert point.mean == results[point.cell].metrics["messages"].mean
+        assert point.runs == 100
+    assert [point.z for point in exact.points] == [0.0, 0.0, 0.0]
+    assert [point.printed for point in exact.points] == [None, 25.0, 64.0]
+    assert all(point.z is None for point in lossy.points)
+
+
+def test_lines_pass_through_more_places_than_the_points(made: Made) -> None:
+    exact, lossy = made.panels[0].curves
+    closed, printed = exact.lines
+    assert closed.places == [3, 4, 5, 6, 7, 8]
+    assert closed.values == [5.0, 11.0, 19.0, 29.0, 41.0, 55.0]
+    assert (closed.printed, printed.printed) == (False, True)
+    assert printed.places == [4, 5, 6, 7, 8]  # where the formula has a value
+    assert lossy.lines == []
+
+
+def test_every_number_that_is_drawn_stands_in_the_csv(made: Made) -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(made))))
+    assert list(rows[0]) == list(COLUMNS)
+    points = {(row["series"], int(row["members"])): row for row in rows}
+    assert len(points) == len(rows)
+    for drawn in made.panels[0].curves:
+        for point in drawn.points:
+            row = points[drawn.curve.label, point.members]
+            assert float(row["mean"]) == point.mean
+            assert float(row["stderr"]) == point.stderr
+            assert row["command"].startswith("hustings sim bully ")
+        for line in drawn.lines:
+            column = "printed_formula" if line.printed else "closed_form"
+            for place, value in zip(line.places, line.values, strict=True):
+                assert float(points[drawn.curve.label, place][column]) == value
+
+
+def test_the_page_tells_what_was_found(made: Made) -> None:
+    page = as_page(made)
+    assert page.startswith("# Bullies\n")
+    assert "(sample-1.svg)" in page
+    assert "**Nowhere, Figure 1.** Bullies cost more in larger groups." in page
+    assert "**Here: reproduced.**" in page
+    assert "- larger groups cost more: **holds**." in page
+    assert "- (our check) runs and closed form agree: **holds**." in page
+    assert "6 points of 100 to 100 runs each" in page
+
+
+def test_a_wrong_closed_form_is_seen(results: Results) -> None:
+    panel = FIGURE.panels[0]
+    wrong = replace(panel.curves[0], exact=lambda cell: 1.0)
+    figure = replace(FIGURE, panels=(replace(panel, curves=(wrong, panel.curves[1])),))
+    made = figure.make(results, 1)
+    assert not made.sound
+    assert made.verdict == "reproduced"  # the paper made no claim about it
+
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    "verdicts, overall",
+    [
+        ([], "nothing claimed"),
+        ([HOLDS, HOLDS], "reproduced"),
+        ([FAILS], "not reproduced"),
+        ([HOLDS, FAILS], "reproduced in part"),
+        ([HOLDS, OPEN], "reproduced in part"),
+        ([OPEN, OPEN], "undecided"),
+        ([Verdict.PARTLY], "reproduced in part"),
+        ([FAILS, OPEN], "reproduced in part"),
+    ],
+)
+def test_the_overall_verdict(made: Made, verdicts: Sequence[Verdict], overall: str) -> None:
+    ours = Finding("ours", FAILS, "", theirs=False)
+    found = [Finding("theirs", verdict, "") for verdict in verdicts]
+    assert replace(made, findings=[*found, ours]).verdict == overall
+
+
+def test_runs_that_were_cut_off_are_mentioned(results: Results) -> None:
+    cell = bully(3)
+    cut = {**results, cell: msgspec.structs.replace(results[cell], endings={"max-events": 100})}
+    assert "100 runs were cut off by the event limit." in FIGURE.make(cut, 1).notes
+    assert FIGURE.make(results, 1).notes == []
+
+
+def test_files_are_the_same_bytes_each_time(made: Made, tmp_path: Path) -> None:
+    first, second = (write(made, tmp_path / name) for name in ("one", "two"))
+    assert [path.name for path in first] == [
+        f"sample-1.{end}" for end in ("csv", "md", "png", "svg")
+    ]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    png, svg = first[2].read_bytes(), first[3].read_text(encoding="utf-8")
+    assert png.startswith(b"\x89PNG")
+    assert b"tEXt" not in png
+    assert "<dc:date>" not in svg
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted(
+        path.name for path in first
+    )
+
+
+def test_a_folder_that_cannot_be_made_gets_a_sentence(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file", encoding="utf-8")
+    with pytest.raises(BadInput, match="cannot make the folder"):
+        write(made, tmp_path / "taken" / "figures")
