@@ -293,8 +293,17 @@ def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
         )
     given = reading.settings(typed.settings)
     for key, value in kind.Settings.for_scenario(name).items():
-        if key not in given and getattr(experiment.config, key) == value:
+        if key in given:
+            continue
+        if getattr(experiment.config, key) == value:
             remarks.append(f"scenario {name} sets {key}={show(value)}: --set {key}=... changes it")
+        else:
+            remarks.append(
+                f"scenario {name} would set {key}={show(value)}, which does not go with the other "
+                f"settings: {key} keeps its default"
+            )
+    if name in ("leader-crash", "leader-leave") and given.get("T_L") == "inf":
+        remarks.append("with T_L=inf nobody ever misses a leader that says no goodbye")
     return remarks
 
 

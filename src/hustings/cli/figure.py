@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -15,12 +16,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from hustings.cli.output import show_json, show_table, warn
+from hustings.core.errors import BadInput
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 
 if TYPE_CHECKING:
     from hustings.figures.exhibit import Made
     from hustings.figures.measuring import Progress as Reached
     from hustings.figures.measuring import Tell
+    from hustings.figures.writing import Draw
 
 SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
 
@@ -33,7 +36,8 @@ SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
     "--runs",
     type=click.IntRange(1, MAX_RUNS),
     default=None,
-    help="Runs of every point. [default: until the standard error is below 1 % of the mean]",
+    help="Runs of every point. [default: until the standard error is below 1 % of the mean, "
+    "20,000 at most]",
 )
 @click.option(
     "--out",
@@ -78,10 +82,7 @@ def figure(
         _list(names, family, as_json)
         return 0
     chosen = choose(names, family)
-    if any(exhibit.pictured for exhibit in chosen):
-        from hustings.figures.drawing import need_matplotlib
-
-        need_matplotlib()
+    draw = _drawing() if any(exhibit.pictured for exhibit in chosen) else _nothing
     from hustings.figures.measuring import measure
     from hustings.figures.precision import Adaptive, Fixed
     from hustings.figures.store import Store
@@ -93,7 +94,7 @@ def figure(
     with _progress() as tell:
         results = measure(cells, seed, policy, store, jobs=jobs or _processors(), tell=tell)
     made = [exhibit.make(results, seed) for exhibit in chosen]
-    written = [write(each, out) for each in made]
+    written = [write(each, out, draw) for each in made]
     if as_json:
         show_json(
             {
@@ -109,8 +110,23 @@ def figure(
     return 1 if check and not all(each.sound for each in made) else 0
 
 
+def _drawing() -> Draw:
+    """What draws, or which extra is missing, before anything has started."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
+    try:
+        from hustings.figures.drawing import draw
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] != "matplotlib":
+            raise
+        raise BadInput("figures need matplotlib: pip install 'hustings[figures]'") from None
+    return draw
+
+
+def _nothing(made: Made) -> dict[str, bytes]:
+    return {}
+
+
 def _list(names: tuple[str, ...], family: str | None, as_json: bool) -> None:
-    from hustings.core.errors import BadInput
     from hustings.figures.catalogue import of_family
 
     if names:
@@ -146,7 +162,7 @@ def _show(made: list[Made], written: list[list[Path]]) -> None:
     for each, files in zip(made, written, strict=True):
         endings = ",".join(path.suffix.removeprefix(".") for path in files)
         where = f"{files[0].with_suffix('')}.{{{endings}}}"
-        rows.append([each.name, each.verdict, "yes" if each.sound else "NO", where])
+        rows.append([each.name, each.verdict, each.checked, where])
     show_table("Figures", ["figure", "the paper's claims", "our checks hold", "files"], rows)
     for each in made:
         for finding in each.findings:

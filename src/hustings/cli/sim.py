@@ -106,6 +106,9 @@ def sim(
     for sentence in remarks:
         warn(sentence)
     result = _run(experiment, number, runs, jobs, trace_to)
+    for sentence in _shortfall(result):
+        warn(sentence)
+        remarks.append(sentence)
     if as_json:
         show_json(to_json(experiment, result, remarks))
     else:
@@ -133,6 +136,19 @@ def _run_all(experiment: Experiment, number: int, runs: int, jobs: int) -> Repor
         prepare(experiment, number)  # what is wrong with it is told before processes are started
     with progress(experiment.kind.about.name, runs) as tell:
         return run_all(experiment, runs, jobs, tell, first=number)
+
+
+def _shortfall(result: Report) -> list[str]:
+    """Why metrics have no value, where a limit is the reason."""
+    lacking = [name for name, summary in result.metrics.items() if summary is None]
+    limits = [name for name in ("until", "max-events") if name in result.endings]
+    if not limits or all(name == "leader" for name in lacking):
+        return []
+    raised = " or ".join(f"--{name}" for name in limits)
+    return [
+        f"{lacking[0]} has no value: every run ended before what it measures came about; "
+        f"raise {raised}"
+    ]
 
 
 def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[str, object]:

@@ -47,6 +47,7 @@ class Assumptions:
     live_view: bool = False  # the view holds the live members only (somebody repairs it)
     reliable: bool = True  # every message to a live member arrives within delta
     displaces: bool = True  # a better member that turns up takes over from a living leader
+    agrees: bool = True  # in the end all hold one leader; a baseline may not care
     announces: bool = False  # leads by repeating itself: needs no detector and never rests
 
 

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: the only module that needs it.
+"""Pictures with matplotlib: the only module that needs it, and imported only to draw.
 
 Points with bars of two standard errors, closed forms as lines, formulas as printed in the paper as
 dashed lines. The same numbers give the same bytes under one version of matplotlib.
@@ -7,10 +7,11 @@ dashed lines. The same numbers give the same bytes under one version of matplotl
 from __future__ import annotations
 
 import io
-import logging
 from typing import TYPE_CHECKING, Any
 
-from hustings.core.errors import BadInput
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
 from hustings.figures.exhibit import Drawn, DrawnPanel, Made
 
 if TYPE_CHECKING:
@@ -22,26 +23,10 @@ DPI = 150
 TICKS = (2, 5, 10, 20, 50, 100, 200, 500)
 
 
-def need_matplotlib() -> None:
-    """Say which extra is missing, before anything has started."""
-    try:
-        import matplotlib  # noqa: F401, PLC0415  only asked for
-    except ModuleNotFoundError as missing:
-        if missing.name != "matplotlib":
-            raise
-        raise BadInput("figures need matplotlib: pip install 'hustings[figures]'") from None
-
-
 def draw(made: Made) -> dict[str, bytes]:
     """The picture of an exhibit, by the ending of its file."""
-    need_matplotlib()
-    # Late, because it takes a second; and without its remarks about its own caches.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    import matplotlib  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     pictures = {}
-    with matplotlib.rc_context(_settings(made.name)):
+    with rc_context(_settings(made.name)):
         figure = Figure(figsize=(WIDTH * len(made.panels), HEIGHT), dpi=DPI, layout="constrained")
         figure.suptitle(made.title, fontsize=10)
         for place, panel in enumerate(made.panels, 1):

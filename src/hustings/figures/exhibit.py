@@ -160,6 +160,14 @@ class Made:
         return "reproduced in part"
 
     @property
+    def checked(self) -> str:
+        """What came of our own checks, in a word."""
+        if not self.sound:
+            return "NO"
+        ours = [finding.verdict for finding in self.findings if not finding.theirs]
+        return "undecided" if Verdict.UNDECIDED in ours else "yes"
+
+    @property
     def sound(self) -> bool:
         """Whether our own checks hold, above all that runs and closed forms agree."""
         return all(

@@ -158,4 +158,7 @@ def _about_runs(results: Sequence[Block]) -> list[str]:
     cut = sum(block.endings.get("max-events", 0) for block in results)
     if cut:
         notes.append(f"{cut} runs were cut off by the event limit.")
+    violated = sum(block.violated for block in results)
+    if violated:
+        notes.append(f"{violated} runs violated a property that their protocol promises.")
     return notes

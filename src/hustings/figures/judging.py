@@ -75,6 +75,8 @@ def _score(point: Point, value: float) -> float:
 def constant(claim: str, points: Sequence[Point], *, theirs: bool = True) -> Finding:
     """The points do not depend on their place."""
     weights = [1.0 / max(point.stderr, 1e-12) ** 2 for point in points]
+    if not any(weights):  # one run each: no point has an error
+        weights = [1.0] * len(points)
     mean = math.fsum(
         weight * point.mean for weight, point in zip(weights, points, strict=True)
     ) / math.fsum(weights)

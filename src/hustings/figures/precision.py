@@ -16,7 +16,8 @@ from hustings.figures.cell import Cell
 TARGET = 0.01  # of the mean, the standard error
 PILOT = 200  # runs before the first look
 CAP = 20_000  # runs of one cell
-GROWTH = 8  # a first look may be far off, so it is not followed further than this at once
+GROWTH = 8  # a first look may be far off, so it is not followed further than this at once,
+SHY = 0.92  # nor quite as far as it points: a second look costs nothing, needless runs do
 
 
 class Policy(Protocol):
@@ -67,6 +68,8 @@ class Adaptive:
         if off <= 1.0 or so_far.runs >= self.cap:
             return so_far.runs
         factor = min(off * off, GROWTH)
+        if factor * SHY > 1.1:
+            factor *= SHY
         wanted = max(so_far.runs + 1, math.ceil(so_far.runs * factor))
         return self._whole_blocks(cell, min(wanted, self.cap))
 

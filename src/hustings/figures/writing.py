@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hustings.core.errors import BadInput
 from hustings.figures.exhibit import Finding, Made, Point, Value
 from hustings.sim.files import reason, shown, write_atomically
 
+Draw = Callable[[Made], dict[str, bytes]]
 
-def write(made: Made, folder: Path) -> list[Path]:
+
+def write(made: Made, folder: Path, draw: Draw) -> list[Path]:
     """Write all files of an exhibit; each is there whole or not at all."""
     contents: dict[str, str | bytes] = {"csv": as_csv(made), "md": as_page(made)}
     if made.panels:
-        from hustings.figures.drawing import draw  # noqa: PLC0415  only pictures need matplotlib
-
         contents |= draw(made)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -181,14 +181,17 @@ def attach(checkers: list[Checker], world: World) -> None:
 
 
 def all_checkers(
-    choice: Choice, *, displaces: bool = True, announces: bool = False
+    choice: Choice, *, displaces: bool = True, announces: bool = False, agrees: bool = True
 ) -> list[Checker]:
-    """One of each, fresh for one run.
+    """One of each that is asked of this kind of election, fresh for one run.
 
     Members that announce claim a term side by side until they hear the best of them: that is how
-    they elect, and who leads which term is not theirs to promise.
+    they elect, and who leads which term is not theirs to promise. Some do not even mean to agree.
     """
-    checkers = [Uniqueness(), Agreement(), Validity(choice, displaces=displaces), Termination()]
+    checkers: list[Checker] = [Termination()]
+    if agrees:
+        judges = [Uniqueness(), Agreement(), Validity(choice, displaces=displaces)]
+        checkers = [*judges, *checkers]
     for checker in checkers:
         checker.restless = announces
     return checkers if announces else [*checkers, Terms()]

@@ -257,7 +257,10 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     """Play one run to its end and judge it."""
     assumptions = experiment.kind.assumptions
     checkers = all_checkers(
-        experiment.choice, displaces=assumptions.displaces, announces=assumptions.announces
+        experiment.choice,
+        displaces=assumptions.displaces,
+        announces=assumptions.announces,
+        agrees=assumptions.agrees,
     )
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))

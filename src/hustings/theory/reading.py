@@ -115,7 +115,7 @@ def read_number(key: str, text: str) -> Fraction:
     Fraction(5, 2)
     """
     text = text.strip()
-    if not re.fullmatch(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", text):
+    if not re.fullmatch(r"-?([0-9]{1,12}(\.[0-9]{1,12})?|\.[0-9]{1,12})", text):
         raise BadInput(f"{key} must be a number, not {_shown(text)}")
     value = Fraction(text)
     require(0 <= value <= LARGEST_TIMER, f"{key} must be between 0 and {LARGEST_TIMER}, not {text}")

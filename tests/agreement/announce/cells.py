@@ -129,7 +129,7 @@ def experiment(
     """One cell in the simulator, with settings of the election on top."""
     kind = find(cell.algorithm)
     usual: dict[str, object] = {"delta": cell.delta} if cell.delta else {}
-    if cell.algorithm not in ("sup", "al"):
+    if cell.algorithm != "sup":
         usual["T_L"] = inf
     return Experiment(
         kind,

@@ -71,13 +71,11 @@ def starts(
         yield found
 
 
-def departures(
-    n: int, k: int, model: str, loss: float, runs: int, *, asleep: bool = False
-) -> Iterator[float]:
+def departures(n: int, k: int, model: str, loss: float, runs: int) -> Iterator[float]:
     """le-s with T_L = k T_A: how long until all survivors hold the successor of a dead leader.
 
     The leader's last message may still be under way and bring listeners back to it, so agreement
-    counts only after that. `asleep`: see `turns`.
+    counts only after that.
     """
     delta = TICKS // 10
     for seed in range(runs):
@@ -87,7 +85,7 @@ def departures(
         case = Case("le-s", n, TICKS, k * TICKS, delta, steady=n, crashes={n: gone})
         run = play(case, sleeps(rng), losses(rng, model, loss), gone + 40 * TICKS)
         landed = max(gone, last + delta)
-        agreed = agreed_at(run, list(range(1, n)), n - 1, landed, asleep=asleep)
+        agreed = agreed_at(run, list(range(1, n)), n - 1, landed)
         assert agreed is not None
         yield max(0, agreed - gone) / TICKS  # who agreed before has lost no time
 

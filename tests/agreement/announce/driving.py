@@ -75,8 +75,8 @@ class Story:
         found: dict[str, object] = {"delta": self.delta} if self.delta else {}
         if self.algorithm != "sup":
             found["T_A"] = self.T_A
-        if self.algorithm not in ("sup", "al"):
-            found["T_L"] = self.T_L
+        if self.algorithm != "sup":
+            found["T_L"] = inf if self.algorithm == "al" else self.T_L
         if self.algorithm not in ("le-a", "al"):
             found["T_S"] = self.T_S
         if self.algorithm == "le-m":

@@ -171,11 +171,22 @@ def departures(draw: st.DrawFn) -> Story:
     return replace(story, members=members, T_L=T_L, loss=loss, until=400.0)
 
 
+def check_departure(story: Story) -> None:
+    by_protocol, by_transcription = crashed(story)
+    assert by_protocol == pytest.approx(by_transcription, abs=1e-9)
+
+
 @settings(max_examples=60)
 @given(departures())
 def test_the_time_without_a_leader_is_the_same(story: Story) -> None:
-    by_protocol, by_transcription = crashed(story)
-    assert by_protocol == pytest.approx(by_transcription, abs=1e-9)
+    check_departure(story)
+
+
+@pytest.mark.soak
+@settings(max_examples=5_000)
+@given(departures())
+def test_the_time_without_a_leader_is_the_same_in_very_many_groups(story: Story) -> None:
+    check_departure(story)
 
 
 # Would these tests notice? Faults in one of the two must show

@@ -293,17 +293,13 @@ def beliefs(run: Run) -> dict[int, int]:
     }
 
 
-def turns(run: Run, *, asleep: bool = False) -> list[tuple[int, int, int]]:
-    """Every change of a belief: when, whose, to whom.
-
-    A member that times out takes itself for the leader at once. `asleep`: not before it says so,
-    until when it counts as following whom it followed.
-    """
+def turns(run: Run) -> list[tuple[int, int, int]]:
+    """Every change of a belief: when, whose, to whom; who times out believes in itself at once."""
     found = []
     for at, me, what in run.events:
         if what.startswith("adopt"):
             found.append((at, me, int(what.removeprefix("adopt "))))
-        elif what == ("send 1" if asleep else "timeout"):
+        elif what == "timeout":
             found.append((at, me, me))
     return found
 
@@ -325,17 +321,21 @@ def disagreement(run: Run, leader: int, start: int, end: int) -> Fraction:
     return Fraction(total, end - start)
 
 
-def agreed_at(
-    run: Run, members: list[int], leader: int, after: int, *, asleep: bool = False
-) -> int | None:
-    """Since when all `members` hold `leader`, at the first time that they do so after `after`.
+def agreed_at(run: Run, members: list[int], leader: int, after: int) -> int | None:
+    """Since when all `members` hold `leader`, at the first time that they do so past `after`.
 
-    What happens at one instant is over before anybody looks.
+    Be it for a moment: with T_L = k T_A an announcement may bring the last one back just when
+    others, who have lost it, time out; arrivals go first, so there is agreement between the two.
     """
     holds = beliefs(run)
     since = 0  # the last change so far
-    for at, me, held in [*turns(run, asleep=asleep), (NEVER, leader, leader)]:
-        if at > max(since, after) and all(holds[j] == leader for j in members):
-            return since
+    waiting = True
+    for at, me, held in [*turns(run), (NEVER, leader, leader)]:
+        if waiting and at > after:
+            waiting = False
+            if all(holds[j] == leader for j in members):
+                return since
         holds[me], since = held, at
+        if not waiting and at < NEVER and all(holds[j] == leader for j in members):
+            return at
     return None

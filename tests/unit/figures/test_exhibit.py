@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.figures.drawing import draw
 from hustings.figures.exhibit import Finding, Made, Verdict
 from hustings.figures.figure import COLUMNS
 from hustings.figures.measuring import Results, measure
@@ -113,15 +114,20 @@ def test_the_overall_verdict(made: Made, verdicts: Sequence[Verdict], overall: s
     assert replace(made, findings=[*found, ours]).verdict == overall
 
 
-def test_runs_that_were_cut_off_are_mentioned(results: Results) -> None:
-    cell = bully(3)
-    cut = {**results, cell: msgspec.structs.replace(results[cell], endings={"max-events": 100})}
-    assert "100 runs were cut off by the event limit." in FIGURE.make(cut, 1).notes
-    assert FIGURE.make(results, 1).notes == []
+def test_runs_that_did_not_end_well_are_mentioned(results: Results) -> None:
+    cell = bully(3, 0.0)
+    cut = msgspec.structs.replace(results[cell], endings={"max-events": 100})
+    notes = FIGURE.make({**results, cell: cut}, 1).notes
+    assert "100 runs were cut off by the event limit." in notes
+    bad = sum(block.violated for block in results.values())
+    assert bad > 0  # a bully that loses messages may elect two leaders
+    assert f"{bad} runs violated a property that their protocol promises." in notes
+    calm = {cell: msgspec.structs.replace(block, violated=0) for cell, block in results.items()}
+    assert FIGURE.make(calm, 1).notes == []
 
 
 def test_files_are_the_same_bytes_each_time(made: Made, tmp_path: Path) -> None:
-    first, second = (write(made, tmp_path / name) for name in ("one", "two"))
+    first, second = (write(made, tmp_path / name, draw) for name in ("one", "two"))
     assert [path.name for path in first] == [
         f"sample-1.{end}" for end in ("csv", "md", "png", "svg")
     ]
@@ -139,4 +145,4 @@ def test_files_are_the_same_bytes_each_time(made: Made, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_gets_a_sentence(made: Made, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file", encoding="utf-8")
     with pytest.raises(BadInput, match="cannot make the folder"):
-        write(made, tmp_path / "taken" / "figures")
+        write(made, tmp_path / "taken" / "figures", draw)

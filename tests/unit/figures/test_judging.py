@@ -156,6 +156,11 @@ def test_a_single_run_has_no_error_to_show() -> None:
     assert shown(Point(bully(4), 1, 2.5, math.inf)) == "2.5"
 
 
+def test_points_without_an_error_decide_nothing_about_constancy() -> None:
+    single = points([0.4, 0.6], math.inf)
+    assert constant("flat", single).verdict is Verdict.UNDECIDED
+
+
 def test_few_runs_decide_nothing() -> None:
     few = [Point(bully(3), 99, 2.0, 0.01, 1.0)]
     enough = [Point(bully(3), 100, 2.0, 0.01, 1.0)]

@@ -28,9 +28,9 @@ from hustings.protocols.catalogue import ANNOUNCING
         ),
         ({"T_S": -1}, "T_S must be a number >= 0, not -1"),
         ({"T_S": "inf"}, "T_S must be finite"),
-        ({"T_A": 0}, "T_A must be a number > 0, not 0"),
+        ({"T_A": 0}, "T_A must be a number >= 1e-06, not 0"),
         ({"T_A": "inf"}, "T_A must be finite"),
-        ({"T_A": "nan"}, "T_A must be a number > 0, not 'nan'"),
+        ({"T_A": "nan"}, "T_A must be a number >= 1e-06, not 'nan'"),
         ({"T_L": 0}, "T_L must be a number > 0, not 0"),
         ({"leaders": 0}, "leaders must be a whole number >= 1 <= 100, not 0"),
         ({"aged": 0}, "aged must be a whole number >= 1 <= 1000, not 0"),
@@ -118,7 +118,7 @@ def test_byes_apart_need_time() -> None:
     quiet: dict[str, object] = {"T_A": 2, "delta": 0.1, "bye_gap": 0.5}
     assert LeSConfig.parse(quiet).warnings() == []
     (remark,) = LeSConfig.parse({**quiet, "bye": 3}).warnings()
-    assert "let it linger" in remark
+    assert "the time to linger" in remark
 
 
 def test_defaults_follow_the_other_timers() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.streams import Stream, derive
+from hustings.protocols.catalogue import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play, prepare
 from hustings.sim.faults import Crash, Heal, OneWay
@@ -258,3 +259,23 @@ def test_runs_are_the_same_whoever_plays_them() -> None:
     experiment = beacons(0.3, 0.2, 0.4, scenario="leader-crash", L=2.5, network=lossy(0.4))
     assert play(experiment, 5) == play(experiment, 5)
     assert delay(play(experiment, 5)) != delay(play(experiment, 6))
+
+
+def test_with_the_relative_key_a_joiner_takes_over_as_often_as_anybody() -> None:
+    """1 in N + 1, within 4 standard errors."""
+    kind = find("le-m")
+    config = kind.Settings.parse({"delta": 0.1, "key": "relative", "T_L": "inf"})
+    experiment = Experiment(
+        kind, 4, config, network=Network(Fixed(0.1)), scenario=Scenario("join-larger"), seed=2
+    )
+    runs = 400
+    taken = sum(play(experiment, run).metrics["leader"] == 5 for run in range(runs))
+    assert abs(taken / runs - 0.2) < 4 * (0.2 * 0.8 / runs) ** 0.5
+
+
+def test_a_baseline_that_does_not_mean_to_agree_is_not_asked_to() -> None:
+    kind = find("sup")
+    experiment = Experiment(
+        kind, 10, kind.Settings.parse({"delta": 0.1}), network=Network(Fixed(0.1))
+    )
+    assert list(play(experiment, 0).verdicts) == ["termination"]

@@ -232,7 +232,7 @@ def test_defaults() -> None:
         ("le-s", {"N": "1000001"}, "N must be between 1 and 1000000"),
         ("le-s", {"N": "2.5"}, "N must be a whole number"),
         ("le-s", {"l": "1"}, r"l must lie in \[0, 1\), not 1"),
-        ("le-s", {"l": "-0.1"}, "l must be between 0 and"),
+        ("le-s", {"l": "-0.1"}, r"l must lie in \[0, 1\), not -0\.1"),
         ("le-s", {"l": "nan"}, "l must be a number, not 'nan'"),
         ("le-s", {"l": "0.4", "loss_model": "none"}, "l must be 0 where loss_model is none"),
         ("le-s", {"loss_model": "corelated"}, "did you mean 'correlated'"),

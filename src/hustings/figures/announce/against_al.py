@@ -15,7 +15,7 @@ from hustings.figures.judging import agrees, apart, gap, limit, paired, shown, t
 CROSSING = 200  # where the thesis sees LE-S overtake AL
 # A round of AL costs N^2 receptions, so AL is taken just as far as it takes to tell the curves
 # apart beyond the crossing; LE-S is taken further.
-SIZES = (2, 5, 10, 20, 50, 70, 100, 250)
+SIZES = (2, 5, 10, 20, 50, 70, 100, 225)
 ADJUSTED_SIZES = (2, 5, 10, 20, 50, 70, 100, 200, 350)
 FURTHEST = 500
 PLAIN, ADJUSTED = "", ", adjusted loss"

@@ -11,7 +11,7 @@ from hustings.figures.exhibit import Curve, Finding, Panel, Point
 from hustings.figures.figure import Figure
 from hustings.figures.judging import agrees, constant
 
-FEWER = (2, 10, 100)
+FEWER = (2, 10, 50)
 LOSSES = {0.7: FEWER, 0.4: CORRELATED_SIZES, 0.1: FEWER, 0.0: SIZES}  # and for which groups
 MARKS = ("v", "D", "^", "o")
 

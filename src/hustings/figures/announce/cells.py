@@ -41,9 +41,11 @@ def start(
     **more: str,
 ) -> Cell:
     """A simultaneous start."""
-    settings = {"sup": {"T_S": "1"}, "al": {"T_A": "1"}, "le-a": {"T_A": "1", "T_L": "inf"}}.get(
-        protocol, {"T_A": "1", "T_S": "1", "T_L": "inf"}
-    )
+    settings = {
+        "sup": {"T_S": "1"},
+        "al": {"T_A": "1", "T_L": "inf"},
+        "le-a": {"T_A": "1", "T_L": "inf"},
+    }.get(protocol, {"T_A": "1", "T_S": "1", "T_L": "inf"})
     lost = 0.0 if loss_model == NONE else loss
     messages = members if protocol in _LOUD else 10 + members * DELAY
     rounds = 1.0 + (7.0 * lost / LOSS if protocol == "al" else 0.0)

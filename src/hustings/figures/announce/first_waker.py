@@ -8,7 +8,7 @@ import msgspec
 
 from hustings.figures.announce import forms
 from hustings.figures.announce.against_sup import AGREE, FAMILY
-from hustings.figures.announce.cells import LOSS, UNCORRELATED, starts
+from hustings.figures.announce.cells import LOSS, SIZES, UNCORRELATED, starts
 from hustings.figures.cell import Cell
 from hustings.figures.exhibit import Curve, Finding, Panel, Point
 from hustings.figures.figure import Figure
@@ -53,7 +53,11 @@ FIGURE_5_12 = Figure(
             f"uncorrelated loss, l = {LOSS}",
             "E[last first announcement]",
             (
-                Curve("LE-S", "first_round_time", first_rounds(starts("le-s", UNCORRELATED))),
+                Curve(
+                    "LE-S",
+                    "first_round_time",
+                    first_rounds(starts("le-s", UNCORRELATED, sizes=SIZES[:-1])),
+                ),
                 Curve(
                     "LE-M",
                     "first_round_time",

@@ -87,7 +87,7 @@ class Al(Election):
             return
         held = sender == self.leader
         if held and candidate == self.best:
-            ctx.set_timer(LISTEN_TIMER, self.config.T_L)
+            ctx.set_timer(LISTEN_TIMER, self.config.listen)
             return  # else it has changed
         try:
             better = self.choice.better(candidate, ctx.me if held else self.best)
@@ -95,7 +95,7 @@ class Al(Election):
             return  # it lacks what we rank by
         if better and rankable(self.choice.key(candidate)):
             self.hold(ctx, candidate, max(self.term, min(message.term, MAX_TERM)))
-            ctx.set_timer(LISTEN_TIMER, self.config.T_L)
+            ctx.set_timer(LISTEN_TIMER, self.config.listen)
         elif held:
             self.hold(ctx, ctx.me, self.term)
 
@@ -109,5 +109,5 @@ class Al(Election):
         self.reign = term
         self.best = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
         if leader != ctx.me.id:
-            ctx.set_timer(LISTEN_TIMER, self.config.T_L)
+            ctx.set_timer(LISTEN_TIMER, self.config.listen)
         ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)

@@ -37,8 +37,8 @@ def instant(law: Law, lam: float, T_S: float, u: float) -> float:
 def place(view: View, choice: Choice, member: MemberId) -> float:
     """The part of a view that is better than `member`: 0 for the best.
 
-    A member asks nobody for it. Where views differ two may wake at once, which costs a message
-    and nothing else.
+    A member asks nobody for it. Where views differ several may wake at once, which costs messages
+    and nothing else; who knows nobody but itself takes itself for the best and does not sleep.
     """
     ranking = view.ranking(choice)
     return ranking.position.get(member, 0) / max(1, len(ranking.ids))

@@ -73,8 +73,18 @@ class LeM(Extended):
         if slept is None:
             key = inf
         else:
-            key = slept if self.config.key == "relative" else ctx.now() + slept
+            # Rounded, so that one instant is one key whichever way it was added up.
+            key = slept if self.config.key == "relative" else round(ctx.now() + slept, 8)
         return Candidate(member.id, (("wake", key),))
+
+    def incumbent(self, ctx: Context, member: Candidate) -> Candidate:
+        # The earliest of as many sleepers as I know; all must work out the same, so none is drawn.
+        config = self.config
+        slept = 0.0
+        if config.key == "relative" and config.interval:
+            earliest = 1 / (len(ctx.view) + 1)
+            slept = instant(config.law, config.lam, config.interval, earliest)
+        return self.standing(ctx, member, slept)
 
     def reconsider(self, ctx: Context) -> None:
         self.me = ctx.me  # attributes do not matter here

@@ -99,6 +99,10 @@ class Machine(Election):
         """As what a member stands that wakes so much later; None: it does not compete."""
         return member
 
+    def incumbent(self, ctx: Context, member: Candidate) -> Candidate:
+        """As what a member stands that has led all along."""
+        return self.standing(ctx, member, 0.0)
+
     # Lines 1 to 3, and 12 to 14: I am the leader, as far as I know, and sleep
 
     def start(self, ctx: Context) -> None:
@@ -315,7 +319,7 @@ class Machine(Election):
             self.reign = term
             self.number = 1
             self.me = ctx.me
-            self.mine = self.standing(ctx, ctx.me, 0.0)
+            self.mine = self.incumbent(ctx, ctx.me)
             ctx.cancel_timer(SUPPRESS_TIMER)
             ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
         else:
@@ -325,7 +329,7 @@ class Machine(Election):
     def assume_other(self, ctx: Context, leader: MemberId) -> None:
         """Somebody else leads; with several leaders the others are still to be found."""
         known = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
-        candidate = self.standing(ctx, known, 0.0)
+        candidate = self.incumbent(ctx, known)
         try:
             self.order.key(candidate)
         except BadInput:  # I do not know it well enough to compare it with anybody

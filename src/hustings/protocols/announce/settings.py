@@ -15,7 +15,7 @@ from hustings.protocols.announce.laws import Law
 CONVERGENCE = ("start", "join-larger", "join-smaller")
 
 
-Period = Annotated[float, Meta(gt=0, description="announcements are repeated every T_A")]
+Period = Annotated[float, Meta(ge=1e-6, description="announcements are repeated every T_A")]
 Interval = Annotated[
     float, Meta(ge=0, description="suppression interval, within which members wake up")
 ]
@@ -168,7 +168,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
         if self.bye_gap and (self.bye or self.bye_loss):
             told.append(
                 f"Byes stand bye_gap = {self.bye_gap:g} apart: a leader that is gone at once sends "
-                "only the first; let it linger"
+                "only the first, unless it is given the time to linger"
             )
         return told
 
@@ -232,13 +232,21 @@ class AlConfig(Config, frozen=True, kw_only=True):
     """Announcements alone."""
 
     T_A: Period = 1.0
-    T_L: Annotated[
-        float, Meta(gt=0, description="silence after which a state expires; inf: it never does")
-    ] = inf
+    T_L: (
+        Annotated[
+            float, Meta(gt=0, description="silence after which a state expires; default 3 T_A")
+        ]
+        | None
+    ) = None
 
     @classmethod
     def for_scenario(cls, scenario: str) -> dict[str, object]:
-        return {} if scenario in CONVERGENCE else {"T_L": 3.0}
+        return {"T_L": inf} if scenario in CONVERGENCE else {}
+
+    @property
+    def listen(self) -> float:
+        """How long a state is held without being heard again."""
+        return 3 * self.T_A if self.T_L is None else self.T_L
 
     def broken_rules(self) -> list[str]:
-        return [*endless(self, "T_A"), *hasty(self.T_A, self.T_L)]
+        return [*endless(self, "T_A"), *hasty(self.T_A, self.listen)]

@@ -85,8 +85,8 @@ def read(name: str, texts: Mapping[str, str]) -> tuple[Setting, dict[str, object
     reading.refuse_unknown(texts, keys)
     given = {key: texts.get(key, ALL[key].default) for key in ALL}
     N = reading.read_int("N", given["N"], 1, LARGEST_GROUP)
-    loss = reading.read_number("l", given["l"])
-    require(loss < 1, f"l must lie in [0, 1), not {given['l'].strip()}")
+    loss = reading.read_number("l", given["l"].strip().lstrip("-"))
+    require(loss < 1 and "-" not in given["l"], f"l must lie in [0, 1), not {given['l'].strip()}")
     T_A = reading.read_number("T_A", given["T_A"])
     require(T_A > 0, "T_A must be above 0, not 0")
     T_L = 3 * T_A if "T_L" not in texts else _patient("T_L", given["T_L"])
