@@ -110,6 +110,8 @@ class Story:
             delta=ticks(self.delta),
             relative=self.relative,
             steady=self.steady,
+            # The earliest of so many sleepers, on average: decided in le_m.py.
+            steady_key=ticks(self.T_S / (self.members + 1)) if self.relative else 0,
             crashes={member: ticks(at) for member, at in self.crashes.items()},
             joins={member: ticks(at) for member, at in self.joins.items()},
             refresh=not self.algorithm.endswith("-printed"),

@@ -48,6 +48,7 @@ class Case:
     delta: int
     relative: bool = False  # the key of le-m: the draw, not the instant of waking
     steady: int | None = None
+    steady_key: int = 0  # as what it stands, in le-m
     crashes: Mapping[int, int] = field(default_factory=dict)  # who, when
     joins: Mapping[int, int] = field(default_factory=dict)
     refresh: bool = True
@@ -147,7 +148,7 @@ class Loop:
         if leader is None or p.me in self.case.joins:
             self._suppress(p)  # lines 1 to 3
             return
-        p.leader = leader
+        p.leader, p.key = leader, self.case.steady_key
         if p.me == leader:
             p.number = p.sent = 1
             self._set_timer(p, "announce", self.case.T_A)
