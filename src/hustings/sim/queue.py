@@ -116,25 +116,26 @@ class EventQueue:
             self._timers_at = NEVER
         heap = self.heap
         due: list[Timer] = []
-        moved_at, move = -1.0, due.append  # timers armed together move on together
+        moved: dict[float, list[Timer]] = {}  # by where to: timers armed together move together
+        last_at, last = -1.0, due
         while heap and heap[0][0] == at and heap[0][1] == order:
             item = heappop(heap)[3]
             for timer in [item] if item.__class__ is Timer else item:
                 if timer.entry != at:
                     continue  # it has an entry for an earlier instant, or had its turn
-                deadline = timer.deadline
-                if deadline == moved_at:
-                    timer.entry = deadline
-                    move(timer)
+                timer.entry = deadline = timer.deadline
+                if deadline == last_at:
+                    last.append(timer)
                 elif deadline == at:
                     timer.entry = NEVER
                     due.append(timer)
                 elif deadline < NEVER:
-                    self._enter(timer, deadline)
-                    if self._timers is not None:
-                        moved_at, move = deadline, self._timers.append
-                else:
-                    timer.entry = NEVER
+                    if deadline not in moved:
+                        moved[deadline] = []
+                    last_at, last = deadline, moved[deadline]
+                    last.append(timer)
+        for deadline, timers in moved.items():
+            self._push(deadline, order, timers)
         if len(due) > 1:
             due.sort(key=_rank)
         return due
