@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,6 +14,7 @@ from typing import Protocol
 from hustings.core.errors import BadInput
 from hustings.figures.block import Block, play_block
 from hustings.figures.cell import Cell
+from hustings.sim.runs import end_workers, no_interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,7 @@ def workers(jobs: int) -> Iterator[Workers]:
             yield _Shared(pool, jobs)
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
-            for worker in active_children():  # nobody waits for the blocks under way
-                if worker.pid not in others:
-                    worker.terminate()
-                    worker.join()
+            end_workers(others)  # nobody waits for the blocks under way
             if isinstance(error, BrokenProcessPool):
                 raise BadInput(
                     "a worker process was ended from outside, perhaps for want of memory: what was "
@@ -97,20 +94,10 @@ class _Shared:
         return len(self._waiting) < self._jobs + 1
 
     def submit(self, task: Task) -> None:
-        with _no_interrupts():  # a worker that is started here inherits it
+        with no_interrupts():  # a worker that is started here inherits it
             future = self._pool.submit(play_block, task.cell, task.seed, task.first, task.last)
         self._waiting[future] = task
 
     def collect(self) -> list[tuple[Task, Block]]:
         finished, _ = wait(self._waiting, return_when=FIRST_COMPLETED)
         return [(self._waiting.pop(future), future.result()) for future in finished]
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C is for the parent alone: workers would answer it with tracebacks."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

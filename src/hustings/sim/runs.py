@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -119,7 +119,7 @@ def _shared(
             while delivered < len(blocks):
                 while submitted < len(blocks) and submitted - delivered < jobs * 3:
                     first, last = blocks[submitted]
-                    with _no_interrupts():  # a worker that is started here inherits it
+                    with no_interrupts():  # a worker that is started here inherits it
                         future = pool.submit(play_block, experiment, first, last)
                     waiting[future] = submitted
                     submitted += 1
@@ -131,15 +131,25 @@ def _shared(
                     delivered += 1
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for worker in active_children():  # nobody waits for the blocks under way
-                if worker.pid not in others:
-                    worker.terminate()
-                    worker.join()
+            end_workers(others)  # nobody waits for the blocks under way
             raise
 
 
+def end_workers(others: Collection[int | None]) -> None:
+    """End all processes of this one except `others`, within a few seconds."""
+    # Again and again: the pool's own thread waits for them too, and who of the two comes second
+    # is not told that a process has ended.
+    for _ in range(500):
+        left = [worker for worker in active_children() if worker.pid not in others]
+        if not left:
+            return
+        for worker in left:
+            worker.terminate()
+            worker.join(0.01)
+
+
 @contextmanager
-def _no_interrupts() -> Iterator[None]:
+def no_interrupts() -> Iterator[None]:
     """Ctrl-C is for the parent alone: workers would answer it with tracebacks."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
