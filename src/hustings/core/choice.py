@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import inf
 
 import msgspec
 
@@ -61,6 +62,17 @@ class Choice(ABC):
         """Whether `one` is strictly better than `other`."""
         return self.key(one) > self.key(other)
 
+    def can_rank(self, candidate: Candidate) -> bool:
+        """Whether a candidate that somebody told of has all that it is ranked by, and finite.
+
+        >>> parse_choice("highest:cpu").can_rank(Candidate(3)), HighestId().can_rank(Candidate(3))
+        (False, True)
+        """
+        try:
+            return all(-inf < value < inf for value in self.key(candidate))
+        except BadInput:
+            return False
+
 
 @dataclass(frozen=True, slots=True)
 class HighestId(Choice):
@@ -76,6 +88,9 @@ class HighestId(Choice):
     def better(self, one: Candidate, other: Candidate) -> bool:
         return one.id > other.id
 
+    def can_rank(self, candidate: Candidate) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class LowestId(Choice):
@@ -90,6 +105,9 @@ class LowestId(Choice):
 
     def better(self, one: Candidate, other: Candidate) -> bool:
         return one.id < other.id
+
+    def can_rank(self, candidate: Candidate) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Self, get_args, get_origin
 
 import msgspec
@@ -11,6 +12,16 @@ import msgspec
 from hustings.core.errors import BadInput, UnknownName
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a configuration takes the world to be like; None where it has nothing to say."""
+
+    p_ucastl: float | None = None  # loss of a message to one member
+    p_mcastl: float | None = None  # loss of a multicast, at each receiver
+    p_fail: float | None = None  # a member's crash in the course of one round
+    view_prob: float | None = None  # that a member knows another one
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +48,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def for_scenario(cls, scenario: str) -> dict[str, object]:
         """Settings that a scenario of the simulator takes unless the user gives others."""
         return {}
+
+    @classmethod
+    def for_group(cls, members: int, around: Surroundings) -> dict[str, object]:
+        """Settings that a simulator knows, for a group of its making, unless the user gives them.
+
+        >>> Config.for_group(8, Surroundings())
+        {}
+        """
+        return {}
+
+    def surroundings(self) -> Surroundings:
+        """The world that these settings are meant for: a simulator arranges it."""
+        return Surroundings()
 
     @classmethod
     def parse(cls, settings: Mapping[str, object]) -> Self:

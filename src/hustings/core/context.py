@@ -66,3 +66,13 @@ class Context(Protocol):
 
     def declare(self, outcome: Outcome) -> None:
         """Tell this member's owner what the election came to."""
+
+    def propose(self, ttl: float, request: int) -> None:
+        """Ask the guard to confirm this member as leader for `ttl`, or to go on doing so.
+
+        The answer, if one comes, is `on_verdict`; `request` comes back with it and grows from one
+        request to the next. A world without a guard raises `ProtocolBug`.
+        """
+
+    def relinquish(self, request: int) -> None:
+        """Tell the guard that this member leads no more; there is no answer."""

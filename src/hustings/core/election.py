@@ -16,6 +16,7 @@ from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.errors import ProtocolBug
+from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader
 
@@ -146,8 +147,27 @@ class Election(ABC):
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         """The failure detector takes a suspicion back."""
 
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        """The guard answers a proposal of this member, perhaps late or twice."""
+
     def leave(self, ctx: Context) -> None:
         """The member departs in good order."""
+
+    def opens(self, message: Message) -> tuple[int, ...] | None:
+        """The round that sending this message opens, if the election has rounds.
+
+        A key that grows from round to round and ends with the round's number; several messages may
+        open the same round.
+        """
+        return None
+
+    def lasts(self, number: int, members: int) -> float:
+        """How long round `number` takes in a group of so many, from its opening to its end."""
+        return 0.0
+
+    def tallies(self) -> Mapping[str, int]:
+        """Numbers about this member's part which a study adds up over the group."""
+        return {}
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Begin in the middle: `leader` was elected before this run began."""
@@ -156,13 +176,13 @@ class Election(ABC):
 
     # What a protocol calls.
 
-    def elect(self, ctx: Context, leader: MemberId, term: int) -> None:
+    def elect(self, ctx: Context, leader: MemberId, term: int, risk: float | None = None) -> None:
         """Take `leader` for the leader and declare it."""
         self.leader = leader
         self.term = term
         said = _SAID[0]
-        if said.leader != leader or said.term != term:
-            _SAID[0] = said = Elected(leader, term)
+        if said.leader != leader or said.term != term or said.risk != risk:
+            _SAID[0] = said = Elected(leader, term, risk)
         ctx.declare(said)
 
     def outranks(self, ctx: Context, one: MemberId | None, other: MemberId | None) -> bool:

@@ -1,4 +1,7 @@
-"""Debug mode: a context that can be used only while its handler runs."""
+"""Debug mode: a context that can be used only while its handler runs.
+
+Not to be confused with a guard, which confirms leaders: see guard.py.
+"""
 
 from __future__ import annotations
 
@@ -71,3 +74,9 @@ class GuardedContext:
 
     def declare(self, outcome: Outcome) -> None:
         self._open.declare(outcome)
+
+    def propose(self, ttl: float, request: int) -> None:
+        self._open.propose(ttl, request)
+
+    def relinquish(self, request: int) -> None:
+        self._open.relinquish(request)

@@ -9,11 +9,18 @@ import msgspec
 from hustings.core.choice import MemberId
 
 
-class Elected(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """This member takes `leader` for the leader of `term`."""
+class Elected(
+    msgspec.Struct, frozen=True, tag=True, gc=False, omit_defaults=True, repr_omit_defaults=True
+):
+    """This member takes `leader` for the leader of `term`.
+
+    `risk`, where a protocol can tell, bounds the probability that some other member leads too: at
+    the settings in force, if losses are independent. Under a partition it says nothing.
+    """
 
     leader: MemberId
     term: int
+    risk: float | None = None
 
 
 ELECTING = "electing"  # the reason while a run is under way; a run that ends so has hung

@@ -8,7 +8,7 @@ what it computed from a view and know when to compute it again.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from hustings.core.choice import Candidate, Choice, MemberId
 
@@ -34,12 +34,13 @@ class Ranking:
 class View:
     """A sorted list of known members over a directory of candidates."""
 
-    __slots__ = ("_directory", "_ranked_by", "_ranking", "ids", "version")
+    __slots__ = ("_directory", "_ranked_by", "_ranking", "estimate", "ids", "version")
 
     def __init__(self, directory: Mapping[MemberId, Candidate], ids: list[MemberId]) -> None:
         self._directory = directory
         self.ids = ids
         self.version = 0
+        self.estimate: float | None = None  # of the group's size, where somebody keeps one
         self._ranking: Ranking | None = None
         self._ranked_by: Choice | None = None
 
@@ -68,6 +69,18 @@ class View:
             self._ranking = ranking = Ranking(tuple(ids))
             self._ranked_by = choice
         return ranking
+
+    @property
+    def roster(self) -> Sequence[MemberId]:
+        """A list that all members of this view are on, shared by many views where it can be.
+
+        Others may be on it too: whoever walks it asks `in` for each.
+        """
+        return self.ids
+
+    def best(self, choice: Choice, but: Container[MemberId] = ()) -> MemberId | None:
+        """The best member of this view that is not in `but`."""
+        return next((each for each in self.ranking(choice).ids if each not in but), None)
 
     def successor(self, member: MemberId, skip: Container[MemberId] = ()) -> MemberId | None:
         """The next id clockwise (increasing, then wrapping) that is not in `skip`.

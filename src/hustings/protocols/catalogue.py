@@ -17,6 +17,7 @@ from hustings.protocols.bully_grant import BullyGrant
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map import BullyMap
 from hustings.protocols.bully_map_printed import BullyMapPrinted
+from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 
@@ -35,10 +36,13 @@ COMPARED: tuple[type[Election], ...] = (
 # Elections by repetition over lossy multicast, and the two baselines they are measured against.
 ANNOUNCING: tuple[type[Election], ...] = (LeA, LeS, LeM, Sup, Al)
 
+# Elections for groups so large that nobody knows all of it.
+LARGE: tuple[type[Election], ...] = (Probabilistic,)
+
 # Programs as the papers print them, to be seen failing.
 PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted)
 
-CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *PRINTED)
+CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *PRINTED)
 
 
 def names() -> list[str]:

@@ -1,0 +1,212 @@
+"""Settings of the probabilistic election, under the names of the paper."""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from hustings.core.config import Config, Surroundings
+from hustings.core.errors import BadInput
+from hustings.protocols.probabilistic.strategy import (
+    MAX_ROUNDS,
+    Strategy,
+    strategy,
+)
+
+MOST = 10**15  # members
+
+
+class ProbabilisticConfig(Config, frozen=True, kw_only=True):
+    """The strategy, the filter, the timers, and what the network is taken to be like."""
+
+    K: (
+        Annotated[
+            float,
+            Meta(gt=0, le=1e12, description="relay members aimed at in the first round; default 7"),
+        ]
+        | None
+    ) = None
+    strategy: Annotated[
+        str,
+        Meta(
+            max_length=400,
+            description="K of each round: paper (doubling, the last one N), doubling, or 7,14,28,N",
+        ),
+    ] = "paper"
+    max_rounds: (
+        Annotated[int, Meta(ge=1, le=MAX_ROUNDS, description="rounds before giving up; default 5")]
+        | None
+    ) = None
+    K_max: (
+        Annotated[float, Meta(gt=0, le=1e12, description="cap on K in every round; default none")]
+        | None
+    ) = None
+    N: (
+        Annotated[int, Meta(ge=1, le=MOST, description="size of the group, where it is known")]
+        | None
+    ) = None
+    estimate: (
+        Annotated[
+            Literal["exact", "gossip", "view"],
+            Meta(
+                description="N_i: the given N, the gossiped estimate, or the size of the own "
+                "view; default exact if N is given, else gossip"
+            ),
+        ]
+        | None
+    ) = None
+    thinning: Annotated[
+        Literal["delay", "hash", "all"],
+        Meta(
+            description="who asks for the next round: who waits shortest, who has a small hash "
+            "(the paper's Figure 3), or all"
+        ),
+    ] = "delay"
+    W: (
+        Annotated[
+            float,
+            Meta(gt=0, description="window of the delay before asking again; default 20 T_3"),
+        ]
+        | None
+    ) = None
+    join_on_contact: Annotated[
+        bool, Meta(description="who missed the beginning joins when a relay member contacts it")
+    ] = False
+    p_ucastl: Annotated[float, Meta(ge=0, le=1, description="loss of a unicast")] | None = None
+    p_mcastl: (
+        Annotated[float, Meta(ge=0, le=1, description="loss of a multicast, at each receiver")]
+        | None
+    ) = None
+    p_fail: Annotated[float, Meta(ge=0, le=1, description="a member's crash in one round")] = 0.0
+    view_prob: (
+        Annotated[
+            float, Meta(gt=0, le=1, description="probability that a member knows another one")
+        ]
+        | None
+    ) = None
+    T_1: (
+        Annotated[
+            float,
+            Meta(gt=0, description="others wait so long for the finals; default T_2 + 2 T_3"),
+        ]
+        | None
+    ) = None
+    T_2: (
+        Annotated[float, Meta(gt=0, description="length of the relay phase; default 3/2 K delta")]
+        | None
+    ) = None
+    T_3: (
+        Annotated[
+            float, Meta(gt=0, description="time within which a multicast is there; default delta")
+        ]
+        | None
+    ) = None
+    group: Annotated[
+        str, Meta(max_length=400, description="name of the group, which keys the hash")
+    ] = ""
+
+    @property
+    def plan(self) -> Strategy:
+        """The strategy as an object."""
+        return strategy(self.strategy, self.K, self.max_rounds, self.K_max)
+
+    @property
+    def counts(self) -> Literal["exact", "gossip", "view"]:
+        """Where N_i comes from."""
+        if self.estimate is not None:
+            return self.estimate
+        return "gossip" if self.N is None else "exact"
+
+    @property
+    def delivery(self) -> float:
+        """Time_Out_3."""
+        return self.delta if self.T_3 is None else self.T_3
+
+    def relaying(self, K: float) -> float:
+        """Time_Out_2 of a round: 3K/2 relay members at most in a row, each a unicast away."""
+        return 1.5 * K * self.delta if self.T_2 is None else self.T_2
+
+    def waiting(self, K: float) -> float:
+        """Time_Out_1: members hear of a round up to T_3 apart, and so do they of its end."""
+        return self.relaying(K) + 2 * self.delivery if self.T_1 is None else self.T_1
+
+    @property
+    def window(self) -> float:
+        """How long a detector waits at most before it asks for the next round."""
+        return 20 * self.delivery if self.W is None else self.W
+
+    @classmethod
+    def for_group(cls, members: int, around: Surroundings) -> dict[str, object]:
+        known: dict[str, object] = {
+            "N": members,
+            "p_ucastl": around.p_ucastl,
+            "p_mcastl": around.p_mcastl,
+            "view_prob": around.view_prob,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+    def surroundings(self) -> Surroundings:
+        return Surroundings(
+            p_ucastl=self.p_ucastl,
+            p_mcastl=self.p_mcastl,
+            p_fail=self.p_fail,
+            view_prob=self.view_prob,
+        )
+
+    def broken_rules(self) -> list[str]:
+        broken = []
+        try:
+            _ = self.plan
+        except BadInput as error:
+            broken.append(str(error))
+        if self.estimate == "exact" and self.N is None:
+            broken.append("estimate=exact needs N, the size of the group")
+        broken += [
+            f"{name} must be finite"
+            for name in ("W", "T_1", "T_2", "T_3")
+            if getattr(self, name) == inf
+        ]
+        if not broken and self.waiting(max(self.finite)) == inf:
+            broken.append("delta and T_3 are so long that a round would never end")
+        try:
+            self.group.encode()
+        except UnicodeEncodeError:
+            broken.append("group must be a text that can be written as UTF-8")
+        return broken
+
+    @property
+    def finite(self) -> list[float]:
+        """K of every round, as far as known."""
+        sizes = [size for size in self.plan.sizes if size < inf]
+        return sizes or [float(self.N or 1)]
+
+    def warnings(self) -> list[str]:
+        remarks = []
+        first, last = self.finite[0], max(self.finite)
+        if self.T_2 is not None and 1.5 * last * self.delta > self.T_2:
+            remarks.append(
+                f"T_2 = {self.T_2:g} is shorter than {1.5 * last:g} delays, the longest way "
+                f"through the relay members at K = {last:g}: they may name different leaders"
+            )
+        if self.T_1 is not None and self.relaying(last) + 2 * self.delivery > self.T_1:
+            remarks.append(
+                f"T_1 is shorter than T_2 + 2 T_3 at K = {last:g}: members look for finals before "
+                "the last is there"
+            )
+        if self.thinning == "hash":
+            remarks.append(
+                "thinning=hash: one who alone has noticed that a round failed asks for the next "
+                "with probability K/N only; thinning=delay finds nearly all of these"
+            )
+        elif self.W is not None and 2 * self.delivery > self.W:
+            remarks.append("W is not much longer than T_3: many will ask again at once")
+        if self.view_prob is not None and self.counts != "view":
+            degree = first * self.view_prob * (2 - self.view_prob)
+            if first > 1 and degree < log(first):
+                remarks.append(
+                    f"of {first:g} relay members each knows {degree:.2g} others on average: too "
+                    "few to be connected; raise K, or let N_i be the view's size (estimate=view)"
+                )
+        return remarks
