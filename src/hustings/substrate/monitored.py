@@ -98,6 +98,15 @@ class Monitored(Election):
         self.inner.assume_leader(ctx, leader, term)
         self._settle(ctx)
 
+    def opens(self, message: Message) -> tuple[int, ...] | None:
+        return self.inner.opens(message)
+
+    def lasts(self, number: int, members: int) -> float:
+        return self.inner.lasts(number, members)
+
+    def tallies(self) -> Mapping[str, int]:
+        return self.inner.tallies()
+
     def state(self) -> str:
         return f"{self.inner.state()} suspects={sorted(self.detector.suspects)}"
 

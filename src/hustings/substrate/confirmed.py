@@ -1,0 +1,374 @@
+"""An election with a guard behind it, as one election: worlds need not know.
+
+Idea       The inner election only nominates. Whom it elects asks the guard; who is granted a token
+           leads, says so to the group, and renews. Everybody else believes only what was confirmed,
+           and of that only what has the highest token they have seen.
+Invariant  A member holds itself for the leader only inside the window of a grant: from its answer
+           until the time granted, counted on the local clock from before the question was sent and
+           shortened by what two clocks may differ, is over. At its end the member steps down by
+           itself, and after a pause it looks at the clock before it does anything else.
+Cost       One question and one answer per renewal, one multicast with each; the inner election's
+           cost is unchanged. What the guard sees does not grow with the group.
+Guarantee  Whatever is lost, late, doubled, cut off or crashed: one holder per token, tokens grow.
+           While clock rates stay within 1 +- drift: never two members in their windows at once.
+           Nothing is promised about when: that is the inner election's and the network's.
+
+The inner election may be any, also one with a detector. It keeps its own leader and term, which
+outside are hints; `leader` and `term` here are the confirmed leader and the highest token seen.
+Own timers begin with "guard-", which no inner election may use, and "token" is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from hustings.core.choice import MemberId
+from hustings.core.config import Config, Positive
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, Handler
+from hustings.core.errors import BadInput, ProtocolBug
+from hustings.core.guard import Granted, Held, Verdict
+from hustings.core.messages import Message, Role, kind_of
+from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.substrate.nominating import NominatingContext
+
+AWAITING = "awaiting confirmation"
+LAPSED = "the confirmation ran out"
+GIVEN_BACK = "the lead was given back"
+
+ASK = "guard-ask"
+END = "guard-end"
+
+
+class GuardConfig(Config, frozen=True, kw_only=True):
+    """For how long a leader is confirmed, and what is known of clocks."""
+
+    ttl: Annotated[
+        Positive | None,
+        msgspec.Meta(description="for how long a leader is confirmed at a time [30 delta]"),
+    ] = None
+    drift: Annotated[
+        float,
+        msgspec.Meta(ge=0, lt=1, description="every clock's rate lies within 1 +- drift"),
+    ] = 0.001
+    retry: Annotated[
+        Positive | None,
+        msgspec.Meta(description="wait for an answer before asking again [3 delta]"),
+    ] = None
+
+    @property
+    def asked(self) -> float:
+        """The time asked for."""
+        return 30.0 * self.delta if self.ttl is None else self.ttl
+
+    @property
+    def patience(self) -> float:
+        """How long an answer may take before the question is repeated."""
+        return 3.0 * self.delta if self.retry is None else self.retry
+
+    @property
+    def shortest(self) -> float:
+        """The shortest pause between an answer and the next question: a guard is not flooded."""
+        return self.patience / 10.0
+
+    @property
+    def renewal(self) -> float:
+        """How long after one question was sent, and granted, the next one is."""
+        return self.asked / 3.0
+
+    @property
+    def slack(self) -> float:
+        """By which factor one clock may run faster than another."""
+        return (1.0 + self.drift) / (1.0 - self.drift)
+
+    def window(self, ttl: float) -> float:
+        """For how long, by one's own clock, a grant of `ttl` by the guard's clock surely lasts.
+
+        >>> GuardConfig(drift=0.0).window(30.0)
+        30.0
+        >>> round(GuardConfig(drift=0.2).window(30.0), 6)
+        20.0
+        """
+        return ttl / self.slack
+
+    def broken_rules(self) -> list[str]:
+        broken = []
+        if not math.isfinite(self.asked):
+            broken.append("ttl must be finite: a leader that crashed would be confirmed for ever")
+        if self.asked < 6.0 * self.delta:
+            broken.append(
+                f"ttl must be at least three round trips (6 delta = {6.0 * self.delta:g}), "
+                f"not {self.asked:g}"
+            )
+        elif self.window(self.asked) <= self.renewal + 2.0 * self.delta * (1.0 + self.drift):
+            broken.append(
+                f"drift={self.drift:g} leaves a window of {self.window(self.asked):g} of "
+                f"ttl={self.asked:g}: too short to renew in"
+            )
+        return broken
+
+
+class ConfirmedMsg(Message, frozen=True, tag="CONFIRMED"):
+    """The guard has granted `token` to `leader`."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    leader: MemberId
+    token: int
+
+
+class Confirmed(Election):
+    """`inner` nominates, a guard confirms.
+
+    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
+    the class's.
+    """
+
+    def __init__(self, inner: Election, lease: GuardConfig) -> None:
+        if inner.seats > 1:
+            raise BadInput(f"a guard confirms one leader, and {inner.seats} are to be elected")
+        super().__init__(inner.config, inner.choice)
+        self.inner = inner
+        self.lease = lease
+        self.handlers = _table(tuple(inner.handlers))
+        self.nominated = False  # whether the inner election holds this member for the leader
+        self.request = 0  # the number of the last question
+        self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
+        self.token = 0  # granted to this incarnation last
+        self.until: float | None = None  # end of the window, while this member leads
+        self.pause = lease.patience  # before the next question, while it is refused
+        self.told: Outcome | None = None
+
+    # What a world calls. Everything looks at the clock first.
+
+    def start(self, ctx: Context) -> None:
+        stored = ctx.stored.get("token")
+        if isinstance(stored, int):
+            self.term = stored
+        self._within(ctx, self.inner.start)
+
+    def call(self, ctx: Context) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.call)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == END:
+            self._step_down(ctx)
+            return
+        self._look(ctx)
+        if key != ASK:
+            self._within(ctx, self.inner.on_timer, key)
+        elif self.nominated:
+            self.pause = min(2.0 * self.pause, self.lease.asked)
+            self._ask(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.on_suspect, member)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.on_alive, member)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        self._look(ctx)
+        sent = self.pending.pop(verdict.request, None)
+        if sent is None:
+            return  # answered already, withdrawn, or so old that it cannot matter
+        if isinstance(verdict, Granted):
+            self._granted(ctx, sent, verdict)
+        else:
+            self._refused(ctx, verdict)
+
+    def leave(self, ctx: Context) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.leave)
+        self._withdraw(ctx, None if self.until is None else NoLeader(GIVEN_BACK))
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """The inner election begins in the middle; nobody is confirmed without a grant."""
+        self.inner.assume_leader(NominatingContext(ctx), leader, term)
+        if leader == ctx.me.id:
+            self._nominate(ctx)
+        else:
+            self.leader = leader
+
+    def opens(self, message: Message) -> tuple[int, ...] | None:
+        return self.inner.opens(message)
+
+    def lasts(self, number: int, members: int) -> float:
+        return self.inner.lasts(number, members)
+
+    def tallies(self) -> Mapping[str, int]:
+        return self.inner.tallies()
+
+    def state(self) -> str:
+        held = "" if self.until is None else f" until={self.until:g}"
+        return f"confirmed={self.leader} token={self.term}{held} | {self.inner.state()}"
+
+    # What the inner election says
+
+    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        self._look(ctx)
+        within = NominatingContext(ctx)
+        self.inner.handlers[type(message)](self.inner, within, sender, message)
+        if within.said is not None:
+            self._heed(ctx, within.said)
+
+    def _within(
+        self, ctx: Context, handler: Callable[..., None], *about: MemberId | TimerKey
+    ) -> None:
+        """Let the inner election handle something; what it came to is heard when it is done."""
+        within = NominatingContext(ctx)
+        handler(within, *about)
+        if within.said is not None:
+            self._heed(ctx, within.said)
+
+    def _heed(self, ctx: Context, said: Outcome) -> None:
+        """An opinion: it decides who asks, never who leads."""
+        if isinstance(said, Elected):
+            if said.leader == ctx.me.id:
+                self._nominate(ctx)
+            else:
+                self._withdraw(ctx, None if said.leader == self.leader else NoLeader(AWAITING))
+        elif said == NoLeader(ELECTING):
+            # Whoever leads goes on until the election has come to another: it may come back.
+            if self.until is None:
+                self._hold_nobody(ctx, said)
+        else:
+            self._withdraw(ctx, said)
+
+    def _nominate(self, ctx: Context) -> None:
+        if self.until is not None:
+            return  # it leads already, and renews by itself
+        self.nominated = True
+        self.pause = self.lease.patience
+        self._hold_nobody(ctx, NoLeader(AWAITING))
+        self._ask(ctx)
+
+    def _withdraw(self, ctx: Context, outcome: Outcome | None) -> None:
+        """Lead no more and want it no more; hold nobody, unless whom it holds is right.
+
+        The owner hears of it before the guard does: who comes next may be confirmed at once.
+        """
+        wanted, self.nominated = self.nominated, False
+        if wanted:
+            self.pending.clear()
+            self.until = None
+            ctx.cancel_timer(END)
+            ctx.cancel_timer(ASK)
+        if outcome is not None:
+            self._hold_nobody(ctx, outcome)
+        if wanted:
+            self._give_back(ctx)
+
+    # The guard
+
+    def _ask(self, ctx: Context) -> None:
+        """The window of whatever is granted begins now, before the question leaves."""
+        now = ctx.now()
+        lasting = self.lease.window(self.lease.asked)
+        self.pending = {
+            number: sent for number, sent in self.pending.items() if now < sent + lasting
+        }
+        self.request += 1
+        self.pending[self.request] = now
+        ctx.propose(self.lease.asked, self.request)
+        ctx.set_timer(ASK, self.lease.patience if self.until is not None else self.pause)
+
+    def _give_back(self, ctx: Context) -> None:
+        self.request += 1
+        ctx.relinquish(self.request)
+
+    def _granted(self, ctx: Context, sent: float, verdict: Granted) -> None:
+        renewed = verdict.token == self.token == self.term
+        now = ctx.now()
+        until = sent + self.lease.window(verdict.ttl)
+        if until <= now:
+            return  # the answer took longer than what it grants
+        if verdict.token <= self.term and not renewed:
+            # A guard that has forgotten its tokens: nobody would believe in this one.
+            if self.until is None:
+                self._give_back(ctx)
+            return
+        if self.until is not None and renewed:
+            until = max(until, self.until)  # answers may overtake each other
+        self.until = until
+        self.pause = self.lease.patience
+        if not renewed:
+            self.token = self.term = verdict.token
+            ctx.persist(token=verdict.token)
+        ctx.set_timer(END, until - now, eager=True)
+        ctx.set_timer(ASK, max(sent + self.lease.renewal - now, self.lease.shortest))
+        ctx.multicast(ConfirmedMsg(ctx.me.id, verdict.token))
+        self._hold(ctx, ctx.me.id, verdict.token)
+
+    def _refused(self, ctx: Context, verdict: Held) -> None:
+        # A former incarnation of this member is another holder: there is nobody to believe in.
+        if verdict.holder != ctx.me.id:
+            self._accept(ctx, verdict.holder, verdict.token)
+        if self.until is None:
+            free = verdict.remaining * self.lease.slack
+            ctx.set_timer(ASK, max(min(self.pause, free), self.lease.shortest))
+
+    def _look(self, ctx: Context) -> None:
+        """Is it over? Asked before anything else, because this member may have been paused."""
+        if self.until is not None and ctx.now() >= self.until:
+            self._step_down(ctx)
+
+    def _step_down(self, ctx: Context) -> None:
+        if self.until is not None:
+            self.until = None
+            ctx.cancel_timer(END)
+            self._hold_nobody(ctx, NoLeader(LAPSED))
+
+    # What is confirmed
+
+    def _on_confirmed(self, ctx: Context, sender: MemberId, message: ConfirmedMsg) -> None:
+        self._look(ctx)
+        if message.leader != ctx.me.id:  # about itself a member asks only the guard
+            self._accept(ctx, message.leader, message.token)
+
+    def _accept(self, ctx: Context, leader: MemberId, token: int) -> None:
+        """Believe in what was confirmed last."""
+        if token < self.term or token == self.token:
+            return
+        if token > self.term:
+            self.term = token
+            ctx.persist(token=token)
+        elif self.leader is not None:
+            return
+        if self.until is not None:  # the guard has let somebody else in
+            self.until = None
+            ctx.cancel_timer(END)
+        self._hold(ctx, leader, token)
+
+    def _hold(self, ctx: Context, leader: MemberId, token: int) -> None:
+        self.leader = leader
+        self._tell(ctx, Elected(leader, token))
+
+    def _hold_nobody(self, ctx: Context, outcome: Outcome) -> None:
+        self.leader = None
+        self._tell(ctx, outcome)
+
+    def _tell(self, ctx: Context, outcome: Outcome) -> None:
+        if outcome != self.told:
+            self.told = outcome
+            ctx.declare(outcome)
+
+
+@lru_cache(maxsize=256)
+def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
+    """Who handles what beside an election of these kinds; members of one kind share one table."""
+    if ConfirmedMsg in kinds:
+        raise ProtocolBug(f"an election that handles {kind_of(ConfirmedMsg)} has a guard already")
+    return {**dict.fromkeys(kinds, Confirmed._on_inner), ConfirmedMsg: Confirmed._on_confirmed}
+
+
+def confirmed(elect: Callable[[], Election], lease: GuardConfig) -> Callable[[], Confirmed]:
+    """What makes elections, each behind a guard, from what makes them without."""
+    return lambda: Confirmed(elect(), lease)

@@ -1,0 +1,266 @@
+"""Gossip membership: who is alive, learnt from rumours.
+
+    p   3 --- 4 --- 5 --- 6 --x            p's counter grows until p crashes
+         \\_ q says: p 4     \\_ r says: p 6
+    q   .....|------------------|---- T_fail ----! suspects p ---- ... ----! forgets p
+                                                   (T_cleanup after the last news)
+
+Model      Members crash and come back; messages are lost, late or doubled. Nobody lies.
+Idea       Every T_gossip a member raises its own counter and tells some random members what
+           counters it has heard of. A counter that has not grown for T_fail makes its member a
+           suspect: no longer in view, no longer spoken of. After T_cleanup it is forgotten.
+Views      Partial where the group is larger than `view_size`: each member keeps those whose ids a
+           hash with a salt of its own puts first. That is a sample without bias, however often
+           some are spoken of; views differ, and are in step only by and by. A member's leader is
+           kept in any case, so that its crash is noticed.
+Join       A new member asks some seeds, or by multicast the whole group, and gets a state transfer
+           from those who answer: all seeds, and some three of the group. Who was not answered asks
+           again, by multicast, at most `joins` times. Once in an epoch some one member tells all
+           that it is there: sides of a partition that has healed find each other so.
+Leave      By a multicast; who misses it finds out by T_fail.
+Size       Estimated by `sizing`, with codes in every message.
+Bounds     A message: `entries`. State: `view_size` members, as many who were forgotten (they must
+           show a newer counter to be believed in again).
+Cost       `fanout` messages a member and T_gossip.
+Promise    A wrong suspicion has a probability of about p_mistake, if losses are independent and no
+           more than `loss`. T_fail then grows like N log N / (fanout x entries): the price of
+           messages of bounded size, known in the paper.
+Paper      van Renesse, Minsky, Hayden, "A Gossip-Style Failure Detection Service", 1998.
+
+Decisions beside the paper:
+- Suspects are not gossiped about.
+- Who has not been heard of for T_fail / 2 is asked directly, and again a few times before it is
+  suspected; one such question in a period. Rumours of bounded size reach nearly all in time, but
+  with partial views some pairs of members have hardly anybody in common to carry them.
+- New incarnations supersede whatever counter an old one had. Who hears a newer counter of its own
+  than it has (its storage was lost) goes on above it.
+- Anything that a suspect sends itself takes the suspicion back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.errors import BadInput
+from hustings.core.streams import Stream
+from hustings.core.view import View
+from hustings.substrate.detector import Report
+from hustings.substrate.gossip_circle import Circle
+from hustings.substrate.gossip_messages import (
+    MAX_ATTRIBUTES,
+    MAX_NAME,
+    Entry,
+    GossipMsg,
+    JoinMsg,
+    LeaveMsg,
+    News,
+    WelcomeMsg,
+    presentable,
+    sound,
+)
+from hustings.substrate.sizing import Sizing
+from hustings.substrate.stack_config import StackConfig
+
+GOSSIP = "gossip"
+
+_TICK: TimerKey = (GOSSIP, 0)
+_JOIN: TimerKey = (GOSSIP, 1)
+
+_ANSWERS = 3  # expected answers to a join that went to all
+_WELCOMES = 16  # state transfers in one period
+
+_LARGE = 64  # contacts that are drawn from without being listed
+_DRAWS = 32  # for each seed: enough where a member knows a tenth of the group
+
+_NOTHING: Sequence[Report] = ()
+
+
+def _anybody(candidate: Candidate) -> bool:
+    return True
+
+
+def _seeds(view: View, me: MemberId, rng: Stream, count: int) -> list[MemberId]:
+    """So many random contacts, without listing a large view."""
+    roster, chosen = view.roster, dict[MemberId, None]()
+    if len(roster) > _LARGE:
+        for _ in range(_DRAWS * count):
+            drawn = rng.choice(roster)
+            if drawn != me and drawn in view:
+                chosen[drawn] = None
+            if len(chosen) >= count:
+                return list(chosen)
+    contacts = [member for member in roster if member != me and member in view]
+    return rng.sample(contacts, min(count, len(contacts)))
+
+
+class Membership:
+    """One member's part in the gossip; `view` is what it knows: the live members, itself too."""
+
+    __slots__ = (
+        "_greeted",
+        "_joins",
+        "_times",
+        "_times_of",
+        "_welcomes",
+        "circle",
+        "config",
+        "joined",
+        "sizing",
+    )
+
+    def __init__(
+        self, config: StackConfig, accepts: Callable[[Candidate], bool] = _anybody
+    ) -> None:
+        """`accepts` tells candidates that an election can deal with from others."""
+        self.config = config
+        self.circle = Circle(config, accepts)
+        self.sizing = Sizing(config.minima, config.epoch_time)
+        self.joined = False  # whether somebody has answered
+        self._joins = 0
+        self._welcomes = 0
+        self._greeted = 1  # the epoch in which it last thought of telling all that it is there
+        self._times = (0.0, 0.0)  # T_fail and T_cleanup ...
+        self._times_of = 0.0  # ... in a group of this size
+
+    @staticmethod
+    def owns(key: TimerKey) -> bool:
+        """Whether a timer is the gossip's."""
+        return isinstance(key, tuple) and key[0] == GOSSIP
+
+    @property
+    def view(self) -> View:
+        """The live members, with the estimate of the group's size."""
+        return self.circle.view
+
+    @property
+    def size(self) -> float:
+        """The group's size, for time-outs: rather too large than too small."""
+        return max(self.sizing.estimate, float(self.circle.known))
+
+    def targets(self, rng: Stream, count: int) -> list[MemberId]:
+        """So many random members of the view, or all if there are not so many."""
+        return self.circle.targets(rng, count)
+
+    # What its member calls
+
+    def start(self, ctx: Context) -> None:
+        """Join: with some of the contacts that the context's view lists, or by multicast."""
+        config, rng, me = self.config, ctx.rng, ctx.me
+        if not presentable(me):
+            raise BadInput(
+                f"member {me.id} cannot be gossiped about: at most {MAX_ATTRIBUTES} attributes, "
+                f"with names of at most {MAX_NAME} characters"
+            )
+        own = Entry(me, ctx.incarnation, 0)
+        self.circle.begin(own, rng.bits())
+        self.sizing.begin(ctx.now(), rng)
+        self.view.estimate = self.sizing.estimate
+        seeds = _seeds(ctx.view, me.id, rng, config.seeds)
+        ask = JoinMsg(own, to_all=not seeds, asks=True)
+        for seed in seeds:
+            ctx.send(seed, ask)
+        if not seeds:
+            ctx.multicast(ask)
+        self._joins = 1
+        ctx.set_timer(_JOIN, config.join_wait)
+        # Not all at once, though all may have started at once.
+        ctx.set_timer(_TICK, config.period * rng.random())
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
+        """A period has passed, or nobody has answered."""
+        if key == _TICK:
+            return self._tick(ctx)
+        if key == _JOIN:
+            self._ask_again(ctx)
+        return _NOTHING
+
+    def on_news(self, ctx: Context, sender: MemberId, message: News) -> Sequence[Report]:
+        """Rumours, or a part of a state transfer."""
+        if isinstance(message, WelcomeMsg):
+            self.joined = True
+            ctx.cancel_timer(_JOIN)
+        elif message.asks and sender != ctx.me.id:
+            ctx.send(sender, GossipMsg(self.circle.some(), *self._sizes()))
+        now = ctx.now()
+        self.sizing.hear(now, ctx.rng, message.epoch, message.minima, message.size)
+        return self.circle.hear(message.entries[: self.config.entries], now)
+
+    def on_join(self, ctx: Context, sender: MemberId, message: JoinMsg) -> Sequence[Report]:
+        """A new member, one that is back, or one that was out of reach."""
+        entry = message.entry
+        if entry.who.id != sender or sender == ctx.me.id or not sound(entry):
+            return _NOTHING
+        new = not self.circle.lives(sender)
+        reports = self.circle.hear((entry,), ctx.now())
+        if not (message.asks or new) or self._welcomes >= _WELCOMES:
+            return reports
+        if message.to_all and ctx.rng.random() * self.size >= _ANSWERS:
+            return reports  # others will
+        self._welcomes += 1
+        parts = -(-len(self.view) // (self.config.entries - 1))
+        for _ in range(min(self.config.transfer, parts)):
+            ctx.send(sender, WelcomeMsg(self.circle.some(), *self._sizes()))
+        return reports
+
+    def on_leave(self, sender: MemberId, message: LeaveMsg) -> Sequence[Report]:
+        """A member departs; to its election that is as good as a crash."""
+        report = self.circle.bid_farewell(sender, message.incarnation)
+        return _NOTHING if report is None else (report,)
+
+    def sign_of_life(self, ctx: Context, member: MemberId) -> Sequence[Report]:
+        """Something came from `member` itself, or somebody vouches for it."""
+        report = self.circle.revive(member, ctx.now())
+        return _NOTHING if report is None else (report,)
+
+    def believe(self, member: MemberId) -> None:
+        """Somebody else suspects `member`, and this one goes along until it hears of it."""
+        self.circle.suspect(member)
+
+    def leave(self, ctx: Context) -> None:
+        """Depart: say so, and fall silent."""
+        ctx.cancel_timer(_TICK)
+        ctx.cancel_timer(_JOIN)
+        ctx.multicast(LeaveMsg(self.circle.own.incarnation))
+
+    # How it works
+
+    def _tick(self, ctx: Context) -> Sequence[Report]:
+        now, config, circle = ctx.now(), self.config, self.circle
+        self._welcomes = 0
+        self.sizing.tick(now, ctx.rng)
+        self.view.estimate = self.sizing.estimate
+        size = self.size
+        if size != self._times_of:
+            self._times_of = size
+            self._times = config.fail_time(size), config.cleanup_time(size)
+        fail, cleanup = self._times
+        reports = circle.look_round(now, fail, cleanup)
+        circle.renew_own(ctx.me if presentable(ctx.me) else circle.own.who)
+        for target in circle.targets(ctx.rng, config.fanout):
+            ctx.send(target, GossipMsg(circle.some(), *self._sizes()))
+        silent = circle.longest_silent(now, fail)
+        if silent is not None:
+            ctx.send(silent, GossipMsg(circle.some(), *self._sizes(), asks=True))
+        self._greet(ctx)
+        ctx.set_timer(_TICK, config.period)
+        return reports
+
+    def _sizes(self) -> tuple[int, tuple[int, ...], float | None]:
+        sizing = self.sizing
+        return sizing.epoch, sizing.codes, sizing.found
+
+    def _ask_again(self, ctx: Context) -> None:
+        if self.joined or self._joins >= self.config.joins:
+            return
+        self._joins += 1
+        ctx.multicast(JoinMsg(self.circle.own, to_all=True, asks=True))
+        ctx.set_timer(_JOIN, self.config.join_wait)
+
+    def _greet(self, ctx: Context) -> None:
+        """Once in an epoch, about one member of the group tells all that it is there."""
+        if self._greeted != self.sizing.epoch:
+            self._greeted = self.sizing.epoch
+            if ctx.rng.random() * self.size < 1.0:
+                ctx.multicast(JoinMsg(self.circle.own, to_all=True, asks=False))

@@ -1,0 +1,326 @@
+"""Whom one member knows: entries, when each was last heard of, suspects, and who was forgotten.
+
+The pure part of gossip membership, with time as an argument and nothing sent; `gossip` runs it.
+
+The circle holds at most `view_size` others. When more are heard of, it keeps those whose ids a hash
+with a private salt puts first: a uniform sample of the group, however often some are spoken of, and
+a steady one, since a member's place in that order never changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.streams import Stream
+from hustings.core.view import View
+from hustings.substrate.detector import Report
+from hustings.substrate.gossip_messages import MAX_NUMBER, Entry, sound
+from hustings.substrate.stack_config import StackConfig
+
+_ASKED = 4  # times that a silent member is asked in the second half of T_fail
+_REFUSED = 1 << 14  # ids that are remembered as not ranking high enough: saves time only
+
+_NOTHING: Sequence[Report] = ()
+
+
+class Known(Mapping[MemberId, Candidate]):
+    """The candidates of a view, looked up in the entries: no second table."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: dict[MemberId, Entry]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, member: MemberId) -> Candidate:
+        return self._entries[member].who
+
+    def __iter__(self) -> Iterator[MemberId]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Circle:
+    """One member's acquaintances; `view` lists the live ones and the member itself."""
+
+    __slots__ = (
+        "_accepts",
+        "_asked",
+        "_config",
+        "_cursor",
+        "_entries",
+        "_forgotten",
+        "_heard",
+        "_keep",
+        "_me",
+        "_order",
+        "_ranked",
+        "_refused",
+        "_salt",
+        "_suspects",
+        "view",
+    )
+
+    def __init__(self, config: StackConfig, accepts: Callable[[Candidate], bool]) -> None:
+        self._config = config
+        self._accepts = accepts
+        self._me: MemberId = 0
+        self._entries: dict[MemberId, Entry] = {}  # of all who are known, this member included
+        self._heard: dict[MemberId, float] = {}  # of the live, when last; the longest ago first
+        self._suspects: dict[MemberId, float] = {}  # when last heard of
+        # Who was forgotten or left, and what must be exceeded to be believed in again.
+        self._forgotten: dict[MemberId, tuple[int, int]] = {}
+        self._order: list[MemberId] = []  # the live others, to be spoken of in turn
+        self._cursor = 0
+        self._keep: tuple[MemberId, ...] = ()  # who stays, whatever its rank
+        self._salt = 0
+        self._ranked: list[
+            tuple[int, MemberId]
+        ] = []  # all others by rank, while the circle is full
+        self._refused: set[MemberId] = set()  # who ranks behind them; only asked, never walked
+        self._asked: dict[MemberId, float] = {}  # the silent, and when they were asked last
+        self.view = View(Known(self._entries), [])
+
+    def begin(self, own: Entry, salt: int) -> None:
+        """The member itself comes first."""
+        self._me = own.who.id
+        self._salt = salt
+        self._entries[self._me] = own
+        self.view.add(self._me)
+
+    # What one may ask
+
+    @property
+    def own(self) -> Entry:
+        """The member's own entry."""
+        return self._entries[self._me]
+
+    @property
+    def known(self) -> int:
+        """How many are kept in mind: the live, the member itself too, and the suspects."""
+        return len(self._entries)
+
+    @property
+    def suspects(self) -> list[MemberId]:
+        """Who is suspected now."""
+        return sorted(self._suspects)
+
+    @property
+    def keep(self) -> tuple[MemberId, ...]:
+        """Who stays, once heard of, however small the view is."""
+        return self._keep
+
+    @keep.setter
+    def keep(self, members: tuple[MemberId, ...]) -> None:
+        self._keep = members
+        self._reconsider()
+
+    @property
+    def load(self) -> int:
+        """The sum of all tables' sizes: bounded, whatever is heard."""
+        known = len(self._entries) + len(self._heard) + len(self._suspects) + len(self._asked)
+        return known + len(self._forgotten) + len(self._order) + len(self.view)
+
+    def lives(self, member: MemberId) -> bool:
+        """Whether somebody else is known and not suspected."""
+        return member in self._heard
+
+    def targets(self, rng: Stream, count: int) -> list[MemberId]:
+        """So many random members of the view, or all if there are not so many."""
+        ids = self.view.ids
+        others = len(ids) - 1
+        if others <= 0:
+            return []
+        mine = bisect_left(ids, self._me)
+        places = rng.sample(range(others), min(count, others))
+        return [ids[place + (place >= mine)] for place in places]
+
+    def some(self) -> tuple[Entry, ...]:
+        """The member's own entry and as many others as fit into a message, in turn."""
+        order, entries = self._order, self._entries
+        room = self._config.entries - 1
+        if len(order) <= room:
+            chosen = order
+        else:
+            start = self._cursor % len(order)
+            self._cursor = start + room
+            chosen = order[start : start + room]
+            if len(chosen) < room:
+                chosen = chosen + order[: room - len(chosen)]
+        return (entries[self._me], *[entries[member] for member in chosen])
+
+    # Hearing
+
+    def renew_own(self, me: Candidate) -> None:
+        """A period of the member's life has passed."""
+        own = self._entries[self._me]
+        if me != own.who:
+            self.view.add(self._me)  # its attributes are new
+        counter = min(own.counter + 1, MAX_NUMBER)
+        self._entries[self._me] = Entry(me, own.incarnation, counter)
+
+    def hear(self, entries: Sequence[Entry], now: float) -> Sequence[Report]:
+        """Take in what is newer than what is known."""
+        known, heard, refused = self._entries, self._heard, self._refused
+        reports: list[Report] | None = None
+        for entry in entries:
+            who = entry.who.id
+            old = known.get(who)
+            if old is None:
+                if who in refused:
+                    continue
+                report = self._meet(entry, now)
+                refused = self._refused
+            elif entry is old or entry.incarnation < old.incarnation:
+                continue
+            elif entry.incarnation == old.incarnation and entry.counter <= old.counter:
+                continue
+            elif entry.counter > MAX_NUMBER or entry.incarnation > MAX_NUMBER:
+                continue
+            elif entry.who is old.who and who in heard:  # by far the most
+                known[who] = entry
+                del heard[who]  # so that it goes to the end: the longest silent stay in front
+                heard[who] = now
+                continue
+            else:
+                report = self._renew(entry, old, now)
+            if report is not None:
+                reports = [] if reports is None else reports
+                reports.append(report)
+        return _NOTHING if reports is None else reports
+
+    def _meet(self, entry: Entry, now: float) -> Report | None:
+        """Somebody unknown: take it in, if it is news and there is room or it ranks high enough."""
+        who = entry.who.id
+        full = len(self._entries) > self._config.view_size
+        rank = (self._rank(who), who) if full else (0, who)
+        if full and self._by_rank()[-1] < rank:
+            if len(self._refused) < _REFUSED:
+                self._refused.add(who)
+            return None
+        if not sound(entry) or not self._accepts(entry.who):
+            return None
+        gone = self._forgotten.get(who)
+        if gone is not None and (entry.incarnation, entry.counter) <= gone:
+            return None
+        if full:
+            ranked = self._by_rank()
+            self._drop(ranked.pop()[1])  # whoever was refused still ranks behind the others
+            insort(ranked, rank)
+        self._forgotten.pop(who, None)
+        self._entries[who] = entry
+        self._heard[who] = now
+        self._order.insert(self._cursor % (len(self._order) + 1), who)  # to be spoken of next
+        self.view.add(who)
+        return None if gone is None else Report(who, False)
+
+    def _renew(self, entry: Entry, old: Entry, now: float) -> Report | None:
+        """News of somebody known who is suspected, may have new attributes, or is the member."""
+        who = entry.who.id
+        if who == self._me:  # it seems to have lived before: go on above that
+            if entry.incarnation == old.incarnation:
+                self._entries[who] = Entry(old.who, old.incarnation, entry.counter)
+            elif entry.incarnation < MAX_NUMBER:
+                self._entries[who] = Entry(old.who, entry.incarnation + 1, old.counter)
+            return None
+        if entry.who != old.who:
+            if not sound(entry) or not self._accepts(entry.who):
+                return None
+            if who in self._heard:
+                self.view.add(who)
+        self._entries[who] = entry
+        if who in self._suspects:
+            return self.revive(who, now)
+        del self._heard[who]
+        self._heard[who] = now
+        return None
+
+    # Losing
+
+    def look_round(self, now: float, fail: float, cleanup: float) -> Sequence[Report]:
+        """Suspect the silent and forget those who have been silent for long."""
+        silent = []
+        for member, at in self._heard.items():
+            if now - at <= fail:
+                break
+            silent.append(member)
+        for member in silent:
+            self.suspect(member)
+        for member in [who for who, at in self._suspects.items() if now - at > cleanup]:
+            entry = self._entries[member]
+            self.forget(member, (entry.incarnation, entry.counter))
+        return [Report(member, True) for member in silent]
+
+    def longest_silent(self, now: float, fail: float) -> MemberId | None:
+        """Whom to ask whether it is still there."""
+        recent = now - fail / 2 / _ASKED
+        if self._asked:
+            self._asked = {who: at for who, at in self._asked.items() if at > recent}
+        for member, at in self._heard.items():
+            if now - at <= fail / 2:
+                return None
+            if member not in self._asked:
+                self._asked[member] = now
+                return member
+        return None
+
+    def suspect(self, member: MemberId) -> None:
+        """Take it for dead, for now."""
+        if member in self._heard:
+            self._suspects[member] = self._heard.pop(member)
+            self._order.remove(member)
+            self.view.remove(member)
+
+    def revive(self, member: MemberId, now: float) -> Report | None:
+        """A suspect has shown that it lives."""
+        if self._suspects.pop(member, None) is None:
+            return None
+        self._heard[member] = now
+        self._order.append(member)
+        self.view.add(member)
+        return Report(member, False)
+
+    def bid_farewell(self, member: MemberId, incarnation: int) -> Report | None:
+        """A member departs: nothing that is said of this incarnation is news any more."""
+        entry = self._entries.get(member)
+        if member == self._me or entry is None or incarnation < entry.incarnation:
+            return None
+        suspected = member in self._suspects
+        self.forget(member, (min(incarnation, MAX_NUMBER), MAX_NUMBER))
+        return None if suspected else Report(member, True)
+
+    def forget(self, member: MemberId, gone: tuple[int, int]) -> None:
+        """Drop it, and believe only in what is newer than `gone`."""
+        self._drop(member)
+        self._reconsider()
+        self._forgotten.pop(member, None)
+        self._forgotten[member] = gone
+        if len(self._forgotten) > self._config.view_size:
+            del self._forgotten[next(iter(self._forgotten))]
+
+    def _drop(self, member: MemberId) -> None:
+        if self._heard.pop(member, None) is not None:
+            self._order.remove(member)
+            self.view.remove(member)
+        self._suspects.pop(member, None)
+        del self._entries[member]
+
+    # Choosing
+
+    def _rank(self, member: MemberId) -> int:
+        """Where a member stands in this one's private order; the lower, the longer it stays."""
+        return -1 if member in self._keep else Stream(self._salt ^ member).bits()
+
+    def _by_rank(self) -> list[tuple[int, MemberId]]:
+        if not self._ranked:
+            others = (other for other in self._entries if other != self._me)
+            self._ranked = sorted((self._rank(other), other) for other in others)
+        return self._ranked
+
+    def _reconsider(self) -> None:
+        """Somebody is gone or stays for another reason: there may be room for those refused."""
+        self._ranked = []
+        self._refused = set()

@@ -1,0 +1,110 @@
+"""What gossiping members send each other, and how long it can get.
+
+Every message is bounded whatever the size of the group: so many entries and so many codes, never a
+whole view.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from hustings.core.choice import Candidate
+from hustings.core.messages import Message, Role
+from hustings.substrate.sizing import Codes
+from hustings.substrate.stack_config import StackConfig
+
+MAX_NUMBER = 1 << 53  # of incarnations and counters
+MAX_ID = 1 << 63
+MAX_ATTRIBUTES = 16
+MAX_NAME = 64  # characters of an attribute's name
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A member as gossip speaks of it.
+
+    The counter grows with every period of the member's life, the incarnation with every life; of
+    two entries the later one, in this order, is the newer.
+    """
+
+    who: Candidate
+    incarnation: int
+    counter: int
+
+
+class GossipMsg(Message, frozen=True, tag="GOSSIP"):
+    """Some of the members that the sender takes for alive, itself first, and the size's minima."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    entries: tuple[Entry, ...]
+    epoch: int
+    minima: Codes
+    size: float | None  # what the last epoch found
+    asks: bool = False  # for the receiver's news in return: it has not been heard of for long
+
+
+class WelcomeMsg(Message, frozen=True, tag="WELCOME"):
+    """A part of the state transfer to a member that asked to join."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    entries: tuple[Entry, ...]
+    epoch: int
+    minima: Codes
+    size: float | None
+
+
+class JoinMsg(Message, frozen=True, tag="JOIN"):
+    """Here I am. To one member, or to all; asking for a state transfer, or only to be known."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    entry: Entry
+    to_all: bool
+    asks: bool
+
+
+class LeaveMsg(Message, frozen=True, tag="LEAVE"):
+    """I depart: this incarnation is over."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    incarnation: int
+
+
+News = GossipMsg | WelcomeMsg
+
+
+def sound(entry: Entry) -> bool:
+    """Whether an entry keeps within bounds, whoever sent it."""
+    who = entry.who
+    return (
+        -MAX_ID <= who.id < MAX_ID
+        and 1 <= entry.incarnation <= MAX_NUMBER
+        and 0 <= entry.counter <= MAX_NUMBER
+        and presentable(who)
+    )
+
+
+def presentable(who: Candidate) -> bool:
+    """Whether a member's attributes fit into an entry: few, with short names, and numbers."""
+    return len(who.attributes) <= MAX_ATTRIBUTES and all(
+        len(name) <= MAX_NAME and value == value for name, value in who.attributes
+    )
+
+
+# msgpack takes at most 9 bytes for a number and 5 for the head of an array, a text or bytes.
+_NUMBER = 9
+_HEAD = 5
+_TAG = _HEAD + 16
+_CODE = 3
+
+
+def longest_gossip(config: StackConfig, attributes: int = 0) -> int:
+    """The most bytes of a gossip message, where no member's attributes take more than so many.
+
+    >>> longest_gossip(StackConfig(entries=2, minima=3))
+    143
+    """
+    entry = 3 * _HEAD + 3 * _NUMBER + attributes
+    minima = _HEAD + config.minima * _CODE
+    news = _HEAD + config.entries * entry + _NUMBER + minima + _NUMBER + 1
+    return _TAG + news
