@@ -7,6 +7,7 @@ from math import inf
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Election, upon
+from hustings.core.guard import Verdict
 from hustings.core.messages import Message
 from hustings.core.outcome import Guarantee
 
@@ -40,6 +41,7 @@ class Restless(Election):
         promises="nothing",
     )
     messages = (NoiseMsg, WhisperMsg)
+    asked = 0  # the guard, so often
 
     def act(self, ctx: Context) -> None:
         for _ in range(ctx.rng.below(4)):
@@ -48,7 +50,7 @@ class Restless(Election):
     def act_once(self, ctx: Context) -> None:
         rng = ctx.rng
         key = rng.choice(KEYS)
-        match rng.below(8):
+        match rng.below(10):
             case 0:
                 ctx.send(rng.choice(ctx.view.ids), WhisperMsg(rng.below(100), ctx.now()))
             case 1:
@@ -63,6 +65,12 @@ class Restless(Election):
                 known = sorted(ctx.stored.items())
                 ctx.persist(**{f"field{rng.below(3)}": f"{len(known)} {known}"[:60]}, at=ctx.now())
             case 6:
+                self.asked += 1
+                ctx.propose(rng.choice([1.0, 5.0]), self.asked)
+            case 7:
+                self.asked += 1
+                ctx.relinquish(self.asked)
+            case 8:
                 best = ctx.view.ranking(self.choice).ids[0]
                 self.elect(ctx, best, self.term + 1)
             case _:
@@ -92,6 +100,10 @@ class Restless(Election):
         self.act(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.act(ctx)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        ctx.multicast(NoiseMsg(verdict.token + verdict.request))
         self.act(ctx)
 
     def leave(self, ctx: Context) -> None:

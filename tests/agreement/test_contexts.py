@@ -39,6 +39,7 @@ from hustings.sim.faults import (
     Suspect,
     schedule,
 )
+from hustings.sim.guarding import MemoryGuard
 from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
 from hustings.sim.trace import Header, Tracer
@@ -48,7 +49,9 @@ from hustings.testing import (
     Declare,
     Effect,
     Multicast,
+    Propose,
     RecordedMember,
+    Relinquish,
     Send,
     SetTimer,
     persist,
@@ -56,7 +59,16 @@ from hustings.testing import (
 )
 from tests.agreement.restless import Restless
 
-HOOKS = ("start", "call", "on_timer", "on_suspect", "on_alive", "leave", "assume_leader")
+HOOKS = (
+    "start",
+    "call",
+    "on_timer",
+    "on_suspect",
+    "on_alive",
+    "on_verdict",
+    "leave",
+    "assume_leader",
+)
 UNTIL = 60.0
 MAX_EVENTS = 1_500
 
@@ -136,6 +148,14 @@ def watched_context(log: Log) -> type[SimContext]:
             log.note(Declare(outcome))
             super().declare(outcome)
 
+        def propose(self, ttl: float, request: int) -> None:
+            log.note(Propose(ttl, request))
+            super().propose(ttl, request)
+
+        def relinquish(self, request: int) -> None:
+            log.note(Relinquish(request))
+            super().relinquish(request)
+
     return Watched
 
 
@@ -167,6 +187,7 @@ def simulate(
             debug=debug,
             tracer=tracer,
         )
+    MemoryGuard(world)
     for member, rate in zip(world.members.values(), story.rates, strict=True):
         member.keep_time(rate, rate - 1.0)
     world.start()
@@ -209,6 +230,7 @@ def feed(member: RecordedMember, given_input: Input) -> list[Effect]:
         "on_timer": member.fire,
         "on_suspect": member.suspect,
         "on_alive": member.alive,
+        "on_verdict": member.answer,
         "leave": member.leave,
         "assume_leader": member.assume_leader,
     }
@@ -353,3 +375,20 @@ def test_the_stories_reach_the_protocol(kind: type[Election]) -> None:
     log = simulate(kind, story)
     assert {"start", "call", "deliver"} <= {one.what for one in log.inputs}
     assert any(isinstance(effect, Declare) for one in log.inputs for effect in one.effects)
+
+
+def test_the_guard_is_reached() -> None:
+    """The same for questions to the guard and its answers, which only the restless ask for."""
+    story = Story(
+        candidates=[candidate(i, load=0) for i in range(1, 5)],
+        choice="highest-id",
+        leader_assumed=False,
+        happenings=[Call(member=1)],
+        network=Network(),
+        rates=[1.0] * 4,
+        seed=1,
+    )
+    log = simulate(Restless, story)
+    assert "on_verdict" in {one.what for one in log.inputs}
+    made = [type(effect) for one in log.inputs for effect in one.effects]
+    assert {Propose, Relinquish} <= set(made)

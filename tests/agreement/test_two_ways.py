@@ -70,7 +70,12 @@ def networks() -> st.SearchStrategy[Network]:
         st.builds(Loss, st.just(LossModel.CORRELATED), probabilities),
         st.builds(Loss, st.just(LossModel.UNCORRELATED), probabilities),
     )
-    return st.builds(lambda delay, loss: Network(delay=Fixed(delay), loss=loss), delays, losses)
+    return st.builds(
+        lambda delay, loss, other: Network(delay=Fixed(delay), loss=loss, multicast_loss=other),
+        delays,
+        losses,
+        st.none() | losses,
+    )
 
 
 @st.composite

@@ -83,7 +83,7 @@ def experiments(seed: int) -> dict[str, Experiment]:
             detector=HeartbeatConfig(T=3.0, D=1.0),
             until=60.0,
         )
-    return made | announcing(seed)
+    return made | announcing(seed) | large(seed)
 
 
 def announcing(seed: int) -> dict[str, Experiment]:
@@ -109,6 +109,30 @@ def announcing(seed: int) -> dict[str, Experiment]:
         ):
             made[f"random {scenario.name} {name}"] = Experiment(
                 kind, 7, config, network=lossy, scenario=scenario, seed=seed, until=60.0
+            )
+    return made
+
+
+def large(seed: int) -> dict[str, Experiment]:
+    """The probabilistic election: its calls are drawn, so each of its runs depends on the seed."""
+    kind = find("probabilistic")
+    settings: dict[str, dict[str, object]] = {
+        "delay": {"N": 9, "K": 3},
+        "hash": {"N": 9, "K": 3, "thinning": "hash", "join_on_contact": True},
+        "view": {"estimate": "view", "K": 2, "thinning": "all"},
+    }
+    made: dict[str, Experiment] = {}
+    for name, own in settings.items():
+        for label, scenario in (("crash", FAULTS), ("start", Scenario("start", initiators=(2, 7)))):
+            made[f"random {label} probabilistic {name}"] = Experiment(
+                kind,
+                9,
+                kind.Settings.parse(own),
+                network=MESSY,
+                scenario=scenario,
+                seed=seed,
+                view_probability=0.7,
+                until=300.0,
             )
     return made
 

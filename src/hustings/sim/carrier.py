@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hustings.core.messages import Message
 from hustings.sim.instants import on_grid
 from hustings.sim.member import SimContext, Status
-from hustings.sim.models import Fixed, LossModel, Network
+from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sim.traced import hear_at_once
 
 if TYPE_CHECKING:
@@ -25,10 +25,21 @@ if TYPE_CHECKING:
 class Flight:
     """A message under way, with what its fate still depends on."""
 
-    __slots__ = ("copies", "doomed", "lands", "message", "number", "reach", "toss", "traffic")
+    __slots__ = (
+        "copies",
+        "doomed",
+        "lands",
+        "loss",
+        "message",
+        "number",
+        "reach",
+        "toss",
+        "traffic",
+    )
 
-    def __init__(self, message: Message, number: int, traffic: int) -> None:
+    def __init__(self, message: Message, number: int, traffic: int, loss: Loss) -> None:
         self.message = message
+        self.loss = loss  # that of its kind: to one member, or to the group
         self.number = number
         self.traffic = traffic  # see Carrier._overlapping
         self.copies = 0  # entries in the queue
@@ -73,7 +84,7 @@ class Carrier:
             return  # it crashed earlier in this very handler
         world, loss = self._world, self._network.loss
         target = world.members[to]
-        flight = self._launch(sender, to, message)
+        flight = self._launch(sender, to, message, loss)
         if sender.fuse is not None:
             self._burn(sender, 1)
         if loss.collision:
@@ -90,8 +101,8 @@ class Carrier:
         """One message to the group."""
         if not sender.up:
             return
-        world, loss = self._world, self._network.loss
-        flight = self._launch(sender, None, message)
+        world, loss = self._world, self._network.multicasts
+        flight = self._launch(sender, None, message, loss)
         others = [member for member in world.reach().members if member is not sender]
         if sender.fuse is not None:
             if sender.fuse < len(others):
@@ -114,7 +125,9 @@ class Carrier:
             else:
                 self._copies(sender.id, member, flight)
 
-    def _launch(self, sender: SimContext, to: MemberId | None, message: Message) -> Flight:
+    def _launch(
+        self, sender: SimContext, to: MemberId | None, message: Message, loss: Loss
+    ) -> Flight:
         world = self._world
         if self._at != world.now:
             self._at, self._number_at = world.now, self._number
@@ -124,7 +137,7 @@ class Carrier:
             number = item[0] if isinstance(item, tuple) else 0
         # What lands at this very instant is not met, whether it has been handed over yet or not.
         met = self._flying - self._landing.get(world.now, 0)
-        flight = Flight(message, number, met - self._number)
+        flight = Flight(message, number, met - self._number, loss)
         self._number += 1
         if message.__class__ is world.kind:
             world.run_of_kind += 1
@@ -200,7 +213,7 @@ class Carrier:
         p = 0.0
         if flight.toss:
             flight.toss = False  # tossed here, for all at once, as on the fast path
-            p = self._network.loss.at(self._overlapping(flight))
+            p = flight.loss.at(self._overlapping(flight))
         reach = world.reach()
         marks, _ = reach.marks(sender, p, world.chance)
         if reach.all_up and not world.cuts and flight.reach is None and flight.doomed is False:
@@ -218,9 +231,10 @@ class Carrier:
     def _adopt(self, target: SimContext | None, item: Message | tuple[int, Message]) -> Flight:
         """A message that was sent on the fast path, before the world became careful."""
         number, message = item if isinstance(item, tuple) else (0, item)
-        flight = Flight(message, number, 0)
+        network = self._network
+        flight = Flight(message, number, 0, network.multicasts if target is None else network.loss)
         flight.copies = 1
-        flight.toss = target is None and self._network.loss.model is LossModel.UNCORRELATED
+        flight.toss = target is None and flight.loss.model is LossModel.UNCORRELATED
         self._flying += 1
         self._will_land(flight, self._world.now)
         return flight
@@ -242,10 +256,10 @@ class Carrier:
 
     def _is_lost(self, flight: Flight) -> bool:
         if flight.toss:
-            p = self._network.loss.at(self._overlapping(flight))
+            p = flight.loss.at(self._overlapping(flight))
             return p > 0 and self._world.coin() < p
         if flight.doomed is None:
-            p = self._network.loss.at(self._overlapping(flight))
+            p = flight.loss.at(self._overlapping(flight))
             flight.doomed = self._world.coin() < p
         return flight.doomed
 

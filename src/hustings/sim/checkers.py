@@ -32,6 +32,7 @@ class Checker(ABC):
 
     name: str
     listens = False  # whether it wants to hear who declares itself, or only judges the end
+    watches = False  # whether it wants to hear of everything that members declare and do
     restless = False  # whether the election goes on for ever, and a stop is not an end
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
@@ -53,18 +54,18 @@ class Checker(ABC):
 
 def beliefs(world: World) -> dict[MemberId, MemberId | None]:
     """Whom each live member takes for the leader."""
-    return {
-        member.id: member.outcome.leader if isinstance(member.outcome, Elected) else None
-        for member in world.live()
-    }
+    held: dict[MemberId, MemberId | None] = {}
+    for member in world.members.values():  # as world.live() and held_by, without their calls
+        if member.awake:
+            outcome = member.outcome
+            held[member.id] = outcome.leader if outcome.__class__ is Elected else None
+    return held
 
 
 def agreed_leader(world: World) -> MemberId | None:
     """The leader all live members agree on, if they do."""
-    leaders = list(beliefs(world).values())
-    if leaders and all(leader == leaders[0] for leader in leaders):
-        return leaders[0]
-    return None
+    leaders = set(beliefs(world).values())
+    return leaders.pop() if len(leaders) == 1 else None
 
 
 class Uniqueness(Checker):
@@ -152,19 +153,31 @@ class Validity(Checker):
 
 
 class Termination(Checker):
-    """The run comes to its end with every live member having decided."""
+    """The run comes to its end with every live member having decided.
+
+    `unheard`: messages may get lost and nobody repeats them, so a member that never declared
+    anything may just not have heard that there was an election. That leaves the verdict open.
+    """
 
     name = "termination"
+
+    def __init__(self, *, unheard: bool = False) -> None:
+        self._unheard = unheard
 
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         if ended in (Ended.UNTIL, Ended.MAX_EVENTS):
             return Verdict.UNDECIDED, f"the run was cut off by its limit ({ended.value})"
         live = world.live()
-        hung = [member.id for member in live if member.outcome in (None, NoLeader(ELECTING))]
+        unheard = [member.id for member in live if member.outcome is None]
+        hung = [member.id for member in live if member.outcome == NoLeader(ELECTING)]
+        if not self._unheard:
+            hung = sorted([*hung, *unheard])
         if hung and ended is Ended.STOPPED and self.restless:
             return Verdict.UNDECIDED, f"members {_list(hung)} had not decided at the stop"
         if hung:
             return Verdict.VIOLATED, f"members {_list(hung)} never decided and nothing is left"
+        if unheard:
+            return Verdict.UNDECIDED, f"members {_list(unheard)} heard nothing of the election"
         without = [member for member in live if isinstance(member.outcome, GaveUp | NoLeader)]
         if without:
             reason = getattr(without[0].outcome, "reason", "")
@@ -174,21 +187,29 @@ class Termination(Checker):
 
 
 def attach(checkers: list[Checker], world: World) -> None:
-    """Let those that listen watch the world from now on."""
+    """Let those that listen or watch do so from now on."""
     for checker in checkers:
-        if checker.listens:
+        if checker.watches:
+            world.watch(checker)
+        elif checker.listens:
             world.claims.append(checker)
 
 
 def all_checkers(
-    choice: Choice, *, displaces: bool = True, announces: bool = False, agrees: bool = True
+    choice: Choice,
+    *,
+    displaces: bool = True,
+    announces: bool = False,
+    agrees: bool = True,
+    unheard: bool = False,
 ) -> list[Checker]:
     """One of each that is asked of this kind of election, fresh for one run.
 
     Members that announce claim a term side by side until they hear the best of them: that is how
     they elect, and who leads which term is not theirs to promise. Some do not even mean to agree.
+    `unheard`: see Termination.
     """
-    checkers: list[Checker] = [Termination()]
+    checkers: list[Checker] = [Termination(unheard=unheard)]
     if agrees:
         judges = [Uniqueness(), Agreement(), Validity(choice, displaces=displaces)]
         checkers = [*judges, *checkers]

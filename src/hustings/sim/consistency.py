@@ -6,10 +6,13 @@ on each declaration, so that a group of hundreds can be watched for long.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected, Outcome
+from hustings.sim.course import MAX_STEPS, Sampled
+from hustings.sim.instants import NEVER, on_grid
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
 
@@ -149,27 +152,46 @@ class Accord:
         }
 
 
+def leads(member: SimContext) -> bool:
+    """Whether a member takes itself for the leader, or for one of several."""
+    if held_by(member) == member.id:
+        return True
+    election = member.election
+    return election.seats > 1 and member.id in election.leaders
+
+
 class Leaders:
-    """How many live members lead by their own word: over time, and at most."""
+    """How many live members lead by their own word: over time, and at most.
+
+    With several seats, all who take themselves for one of the leaders.
+    """
 
     def __init__(self) -> None:
+        self.step: float | None = None  # of a course; to be set before time passes
         self._began: float | None = None
+        self._several = False
         self._claims: dict[MemberId, None] = {}
         self._at = 0.0
         self._area = 0.0
         self._most = 0
+        self._counts = array("I")  # at the instants of the course
 
     def begin(self, world: World) -> None:
         """Watch from now on."""
         self._began = self._at = world.now
-        self._claims = {one.id: None for one in world.live() if held_by(one) == one.id}
+        self._several = any(one.election.seats > 1 for one in world.live())
+        self._claims = {one.id: None for one in world.live() if leads(one)}
         self._most = len(self._claims)
         world.watch(self)
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """A member takes the lead, or gives it up."""
         who = member.id
-        if outcome.__class__ is Elected and outcome.leader == who:
+        if self._several:
+            leading = leads(member)
+        else:
+            leading = outcome.__class__ is Elected and outcome.leader == who
+        if leading:
             if who not in self._claims:
                 self._enter(world, who)
         elif who in self._claims:
@@ -179,7 +201,7 @@ class Leaders:
         """Who goes leads no more; who comes leads if it was only paused."""
         if member.id in self._claims:
             self._exit(world, member.id)
-        if member.up and held_by(member) == member.id:
+        if member.up and leads(member):
             self._enter(world, member.id)
 
     def _enter(self, world: World, who: MemberId) -> None:
@@ -194,6 +216,26 @@ class Leaders:
     def _pass(self, now: float) -> None:
         self._area += (now - self._at) * len(self._claims)
         self._at = now
+        if self.step is not None:
+            while self._next() < now:
+                self._counts.append(len(self._claims))
+
+    def _next(self) -> float:
+        """The instant of the course that is to be noted next, once it is over."""
+        place = len(self._counts)
+        if self._began is None or self.step is None or place > MAX_STEPS + 1:
+            return NEVER
+        return on_grid(self._began + place * self.step)
+
+    def course(self, world: World) -> Sampled | None:
+        """How many led at each instant of the grid, as it was when that instant was over."""
+        if self._began is None or self.step is None:
+            return None
+        self._pass(world.now)
+        counts, last = self._counts[:], len(self._claims)
+        if self._next() == world.now:
+            counts.append(last)
+        return Sampled(counts[: MAX_STEPS + 1], last, cut=len(counts) > MAX_STEPS + 1)
 
     def metrics(self, world: World) -> Metrics:
         """At the end of a run."""

@@ -6,8 +6,10 @@ run whoever plays it, alone or among thousands, on whatever process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,12 +20,17 @@ from hustings.core.errors import BadInput
 from hustings.core.messages import Role
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
+from hustings.sim.arranging import Arranged, arrange
 from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
 from hustings.sim.churn import Plan, draw
+from hustings.sim.course import Sampled, check_step
+from hustings.sim.guarding import MemoryGuard
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext
 from hustings.sim.models import Network
 from hustings.sim.oracle import Oracle
+from hustings.sim.rounds import Rounds, has_rounds
+from hustings.sim.safety import safety_checkers
 from hustings.sim.scenarios import (
     HORIZON,
     JOINING,
@@ -34,15 +41,19 @@ from hustings.sim.scenarios import (
     cast,
     turnover,
 )
+from hustings.sim.stacking import Settled, settled_at
 from hustings.sim.studies import Churn, Study
 from hustings.sim.trace import Header, Tracer
-from hustings.sim.views import partial_views
+from hustings.sim.views import gossiped_size, partial_views
 from hustings.sim.world import Ended, World
+from hustings.substrate.confirmed import Confirmed, GuardConfig
 from hustings.substrate.detector import Detector
 from hustings.substrate.heartbeat import HeartbeatConfig
 from hustings.substrate.monitored import Monitored
+from hustings.substrate.stack import StackConfig, stacked
 
 MAX_MEMBERS = 1_000_000
+MAX_COUNTED = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +83,42 @@ class Experiment:
     scenario: Scenario = field(default_factory=Scenario)
     seed: int = 0
     view_probability: float = 1.0
+    p_fail: float = 0.0  # a member's crash in one round, where there are rounds
     clocks: Clocks = field(default_factory=Clocks)
     detector: HeartbeatConfig | None = None  # a failure detector under every member
     oracle: float | None = None  # latency of a perfect detector, if there is one
+    guard: GuardConfig | None = None  # a guard that confirms leaders
+    stack: StackConfig | None = None  # gossip and bimodal multicast under every member
     calm: float | None = None  # stop once all agree for so long: members with detectors never rest
     until: float = END_OF_TIME
     max_events: int = 50_000_000
     debug: bool = False
     digest: bool = False  # digest every run, as a trace would
+    course: float | None = None  # note the number of leaders in such steps of time
+    counted: bool = False  # described, for an engine that makes no members, and not to be played
     # What does not differ between runs, worked out once.
     _group: tuple[Candidate, ...] | None = field(
         default=None, init=False, compare=False, repr=False
     )
     _cast: Cast | None = field(default=None, init=False, compare=False, repr=False)
     repeating: bool = field(default=False, init=False, compare=False)  # a lone member never rests
+    # Network, views and crashes as the settings want them.
+    arranged: Arranged = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything starts."""
-        if not 1 <= self.members <= MAX_MEMBERS:
-            raise BadInput(f"members must lie between 1 and {MAX_MEMBERS:,}, not {self.members:,}")
+        arranged = arrange(self.config, self.network, self.view_probability, self.p_fail)
+        if self.stack is not None:
+            arranged = replace(arranged, view_probability=self.view_probability)
+        object.__setattr__(self, "arranged", arranged)
+        if arranged.p_fail and not has_rounds(self.kind):
+            name = self.kind.about.name
+            raise BadInput(f"p_fail is a crash in the course of a round, and {name} has no rounds")
+        if self.stack is not None:
+            self._check_stack()
+        most = MAX_COUNTED if self.counted else MAX_MEMBERS
+        if not 1 <= self.members <= most:
+            raise BadInput(f"members must lie between 1 and {most:,}, not {self.members:,}")
         for name, values in self.attributes:
             if values is not None and self.scenario.name == "churn":
                 raise BadInput(f"churn draws who comes: attribute {name!r} must be random, too")
@@ -106,16 +134,42 @@ class Experiment:
             raise BadInput(f"max-events must be >= 1, not {self.max_events}")
         if self.scenario.name == "churn":
             self.scenario.rates.check(self.horizon)
+        if not self.counted:
+            self._cast_roles()
+
+    def _cast_roles(self) -> None:
+        """Who is there and who is who, as far as no run differs from another."""
         plan = self.plan(0)
         candidates = self.candidates(0, plan)
         for candidate in candidates:
             self.choice.key(candidate)
+        if self.guard is not None:
+            _make(self)  # what a guard cannot confirm is told before anything starts
         if self.kind.assumptions.announces:
             object.__setattr__(self, "repeating", _repeats(self, candidates[0]))
+        if self.course is not None:
+            self._check_course(self.course)
         parts = self.cast(candidates, plan)
         if plan is None and all(values is not None for _, values in self.attributes):
             object.__setattr__(self, "_group", tuple(candidates))
             object.__setattr__(self, "_cast", parts)
+
+    def _check_stack(self) -> None:
+        if self.detector is not None or self.oracle is not None:
+            raise BadInput("gossip membership finds out by itself who is gone: drop the detector")
+        if self.kind.assumptions.announces:
+            name = self.kind.about.name
+            raise BadInput(f"{name} announces by itself and does not go upon gossip membership")
+        if self.scenario.name == "churn":
+            raise BadInput("scenario 'churn' has no beginning that gossip could settle before")
+
+    def _check_course(self, step: float) -> None:
+        if not self.announces and self.scenario.name != "churn":
+            raise BadInput(
+                "a course is kept of leaders that come and go by themselves: take an election "
+                "that announces, or scenario churn"
+            )
+        check_step(step, self.horizon if self.endless else None)
 
     @property
     def announces(self) -> bool:
@@ -132,6 +186,11 @@ class Experiment:
     def horizon(self) -> float:
         """The time limit; a scenario without an end of its own has one by default."""
         return HORIZON if self.endless and self.until == END_OF_TIME else self.until
+
+    @property
+    def origin(self) -> float:
+        """When the scenario's time begins in the world's: a stack has to settle first."""
+        return 0.0 if self.stack is None else settled_at(self.stack, self.members)
 
     @property
     def scripted(self) -> bool:
@@ -202,37 +261,61 @@ class RunResult:
     verdicts: dict[str, tuple[Verdict, str]]
     ended: Ended
     digest: str | None = None
+    course: Sampled | None = None  # of the number of leaders, where it is kept
 
 
 _COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
 
 
+class _Stage(NamedTuple):
+    """A world, and who watches it for what."""
+
+    world: World
+    study: Study | Settled | None
+    rounds: Rounds | None
+
+
 def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
     """The world of run number `run`, set up and not yet begun."""
-    return _prepare(experiment, run, tracer)[0]
+    return _prepare(experiment, run, tracer).world
 
 
-def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> tuple[World, Study | None]:
+def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
+    arranged = experiment.arranged
     seed = derive(experiment.seed, "run", run)
     plan = experiment.plan(seed)
     candidates = experiment.candidates(seed, plan)
     world = World(
-        partial(_make, experiment),
+        _maker(experiment),
         candidates,
         seed=seed,
-        network=experiment.network,
-        views=partial_views([one.id for one in candidates], experiment.view_probability, seed),
+        network=arranged.network,
+        views=partial_views([one.id for one in candidates], arranged.view_probability, seed),
         tracer=tracer,
         debug=experiment.debug,
     )
     _set_clocks(world, experiment.clocks, seed)
+    if experiment.guard is not None:
+        drift = experiment.clocks.drift
+        MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
     parts = experiment.cast(candidates, plan)
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
     if experiment.calm is not None and not experiment.announces and plan is None:
         last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
         world.watch(Calm(experiment.calm, last))
-    return world, _begin(experiment, world, parts, plan)
+    settled = None
+    if experiment.stack is not None:
+        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
+        settled = Settled(experiment.stack, experiment.members, last)
+        settled.begin(world)
+    study = _begin(experiment, world, parts, plan)
+    rounds = None
+    if has_rounds(experiment.kind):
+        rounds = Rounds(arranged.p_fail)
+        rounds.begin(world)
+        world.knowledge.estimate(gossiped_size(len(world.live()), seed))
+    return _Stage(world, study or settled, rounds)
 
 
 def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
@@ -247,7 +330,14 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
             monitored=experiment.detector is not None,
             repeating=experiment.repeating,
         )
-    begin(world, scenario, parts, live_view=live_view, tell=experiment.scripted)
+    begin(
+        world,
+        scenario,
+        parts,
+        live_view=live_view,
+        tell=experiment.scripted,
+        origin=experiment.origin,
+    )
     if plan is None:
         return None
     return Churn(world, turnover(scenario, plan, call=True), None)
@@ -261,26 +351,35 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         displaces=assumptions.displaces,
         announces=assumptions.announces,
         agrees=assumptions.agrees,
+        unheard=has_rounds(experiment.kind) and not assumptions.reliable,
     )
+    if experiment.guard is not None:
+        checkers += safety_checkers()
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
-    world, study = _prepare(experiment, run, tracer)
+    world, study, rounds = _prepare(experiment, run, tracer)
     attach(checkers, world)
-    ended = world.run(experiment.horizon, experiment.max_events)
+    if isinstance(study, Study):
+        study.leaders.step = experiment.course
+    until = min(experiment.origin + experiment.horizon, END_OF_TIME)
+    ended = world.run(until, experiment.max_events)
     digest = None
     if tracer is not None:
         digest = tracer.close(world.now, ended.value)
-    detecting = experiment.calm is not None
+    metrics = {} if rounds is None else rounds.metrics(world)
+    detecting = experiment.calm is not None or experiment.stack is not None
+    metrics.update(measure(world, detecting=detecting, study=study))
     return RunResult(
-        metrics=measure(world, detecting=detecting, study=study),
+        metrics=metrics,
         verdicts={checker.name: checker.judge(world, ended) for checker in checkers},
         ended=ended,
         digest=digest,
+        course=study.leaders.course(world) if isinstance(study, Study) else None,
     )
 
 
 def measure(
-    world: World, *, detecting: bool, study: Study | None = None
+    world: World, *, detecting: bool, study: Study | Settled | None = None
 ) -> dict[str, float | None]:
     """Messages by role, time, leader, and what a study has found.
 
@@ -291,13 +390,17 @@ def measure(
     counts = dict.fromkeys(Role, 0)
     for kind, number in world.sent.items():
         counts[kind.role] += number - (study.earlier.get(kind, 0) if study is not None else 0)
-    metrics: dict[str, float | None] = {} if study is None else study.metrics(world)
+    metrics: dict[str, float | None] = study.metrics(world) if isinstance(study, Study) else {}
     metrics.update({f"{role.value}_messages": float(counts[role]) for role in _COUNTED})
     metrics["messages"] = float(sum(counts[role] for role in _COUNTED))
     if detecting:
         metrics["detector_messages"] = float(counts[Role.DETECTOR])
-    if study is not None:
+    if world.guard is not None:
+        metrics["guard_requests"] = float(world.guard.asked)
+    if isinstance(study, Study):
         metrics["time"] = study.time(world)
+    elif study is not None:
+        metrics["time"] = max(0.0, world.last_declared - study.origin)
     elif detecting:
         metrics["time"] = world.last_declared
     else:
@@ -333,11 +436,19 @@ class Calm:
             world.stop()
 
 
+def _maker(experiment: Experiment) -> Callable[[], Election]:
+    """What makes one member's election; where nothing goes round it, without a detour."""
+    make = partial(_make, experiment)
+    if experiment.detector is None and experiment.guard is None:
+        make = partial(experiment.kind, experiment.config, experiment.choice)
+    return make if experiment.stack is None else stacked(make, experiment.stack)
+
+
 def _make(experiment: Experiment) -> Election:
-    election = experiment.kind(experiment.config, experiment.choice)
-    if experiment.detector is None:
-        return election
-    return Monitored(election, Detector(experiment.detector))
+    election: Election = experiment.kind(experiment.config, experiment.choice)
+    if experiment.detector is not None:
+        election = Monitored(election, Detector(experiment.detector))
+    return election if experiment.guard is None else Confirmed(election, experiment.guard)
 
 
 def _repeats(experiment: Experiment, candidate: Candidate) -> bool:

@@ -53,7 +53,7 @@ def relay(world: World, at: float, until: float, max_events: int) -> int:
 def spread(world: World, sender: MemberId, message: Message) -> int:
     """The fast path of a multicast: everybody there at its arrival, a coin for each."""
     reach = world.reach()
-    loss = 0.0 if world.loss_is_correlated else world.plain_loss
+    loss = 0.0 if world.loss_is_correlated else world.multicast_loss
     marks, lost = reach.marks(sender, loss, world.chance)
     if lost:
         world.lost["loss"] += lost

@@ -12,6 +12,7 @@ from functools import partial
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import BadInput
 from hustings.sim.cuts import Cuts
+from hustings.sim.guarding import GUARD
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import Status
 from hustings.sim.trace import Linked
@@ -158,7 +159,10 @@ class Alive(_ToMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition(Happening):
-    """Members of different sides cannot reach each other; members on no side reach all."""
+    """Members of different sides cannot reach each other; members on no side reach all.
+
+    The guard is number 0: on no side unless it is named, so reached from all of them.
+    """
 
     sides: tuple[tuple[MemberId, ...], ...]
     name: str = "partition"
@@ -166,7 +170,7 @@ class Partition(Happening):
     def prepare(self, world: World) -> None:
         for side in self.sides:
             for member in side:
-                world.member(member)
+                _reachable(world, member)
         Cuts().partition(self.name, self.sides)
         world.be_careful()
 
@@ -185,7 +189,7 @@ class OneWay(Happening):
 
     def prepare(self, world: World) -> None:
         for member in (*self.senders, *self.to):
-            world.member(member)
+            _reachable(world, member)
         world.be_careful()
 
     def happen(self, world: World) -> None:
@@ -229,6 +233,12 @@ def schedule(world: World, happenings: list[Happening]) -> None:
         happening.prepare(world)
     for happening in happenings:
         world.at(happening.at, partial(happening.happen, world))
+
+
+def _reachable(world: World, member: MemberId) -> None:
+    """Whom messages may be cut off from: a member, or the guard if there is one."""
+    if member != GUARD or world.guard is None:
+        world.member(member)
 
 
 def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...], ...] = ()) -> None:

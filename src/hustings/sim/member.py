@@ -18,6 +18,7 @@ from hustings.sim.queue import Timer
 if TYPE_CHECKING:
     from hustings.core.context import TimerKey
     from hustings.core.election import Election, Handler
+    from hustings.sim.guarding import MemoryGuard
     from hustings.sim.world import World
 
 _NOTHING: Mapping[str, object] = {}
@@ -152,7 +153,7 @@ class SimContext:
         item: Message | tuple[int, Message] = message
         if world.heeded:
             item = world.note(self, None, message)
-            if world.loss_is_correlated and world.coin() < world.plain_loss:
+            if world.loss_is_correlated and world.coin() < world.multicast_loss:
                 world.lose(item, None, "loss")
                 return
         world.queue.arrive(on_grid(world.now + delay), (None, self.id, item))
@@ -213,6 +214,21 @@ class SimContext:
                 for observer in world.claims:
                     observer.declared(world, self, outcome)
 
+    def propose(self, ttl: float, request: int) -> None:
+        if self.awake:
+            self._guard.ask(self, ttl, request)
+
+    def relinquish(self, request: int) -> None:
+        if self.awake:
+            self._guard.take_back(self, request)
+
+    @property
+    def _guard(self) -> MemoryGuard:
+        guard = self._world.guard
+        if guard is None:
+            raise ProtocolBug(f"member {self.id} turns to a guard, and this world has none")
+        return guard
+
     # The world's side
 
     @property
@@ -242,7 +258,8 @@ class SimContext:
         self.fuse = None
         self.backlog = None
         self.stream = None
-        self._forget_timers()  # a handler that a crash cut short may have armed some
+        if self.timers is not _NO_TIMERS:  # a handler that a crash cut short may have armed some
+            self._forget_timers()
 
     def end(self, status: Status) -> None:
         """The member is gone: no timer of this incarnation fires any more."""

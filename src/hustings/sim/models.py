@@ -190,6 +190,7 @@ class Network:
     reorder: float = 0.0  # probability of being held back, so that later messages overtake it
     hold_back: float = 0.0  # for at most this long, uniformly
     fifo: bool = False  # a link never delivers out of order
+    multicast_loss: Loss | None = None  # of messages to the group, where it is another
 
     def __post_init__(self) -> None:
         check_probability("duplicate", self.duplicate)
@@ -203,6 +204,11 @@ class Network:
             raise BadInput("a network cannot both reorder and keep links in order")
 
     @property
+    def multicasts(self) -> Loss:
+        """How messages to the group get lost."""
+        return self.loss if self.multicast_loss is None else self.multicast_loss
+
+    @property
     def plain(self) -> bool:
         """Whether one entry per send tells the whole fate of a message (the fast path)."""
         return (
@@ -210,4 +216,5 @@ class Network:
             and not self.duplicate
             and not self.reorder
             and not self.loss.collision
+            and not self.multicasts.collision
         )

@@ -27,9 +27,9 @@ class Reach:
     __slots__ = ("all_up", "ids", "members", "pairs", "table")
 
     def __init__(self, everybody: Iterable[SimContext]) -> None:
-        self.members = [one for one in everybody if one.up or one.backlog is not None]
+        self.members = [one for one in everybody if one.awake or one.backlog is not None]
         self.ids = [one.id for one in self.members]
-        up = [one for one in self.members if one.up]
+        up = [one for one in self.members if one.awake]
         self.all_up = len(up) == len(self.members)
         # If one table of handlers serves all, a look-up serves them all too.
         self.table: Mapping[type[Message], Handler] | None = None

@@ -17,6 +17,7 @@ from multiprocessing import active_children, get_context
 
 from hustings.core.errors import BadInput
 from hustings.sim.checkers import Verdict
+from hustings.sim.course import Course, summarise_courses
 from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.metrics import Summary, summarise_runs
 
@@ -36,6 +37,7 @@ class Report:
     endings: dict[str, int]
     digest: str | None = None  # of all runs' digests, in order
     failure: int | None = None  # the first run that violated a property
+    course: Course | None = None  # of the number of leaders, where it was kept
 
     @property
     def violated(self) -> bool:
@@ -64,11 +66,11 @@ def run_all(
             results.extend(block)
             if progress is not None:
                 progress(len(results))
-    return report(results, first)
+    return report(results, first, experiment.course)
 
 
-def report(results: list[RunResult], first: int = 0) -> Report:
-    """Summarise the results of runs numbered from `first`."""
+def report(results: list[RunResult], first: int = 0, step: float | None = None) -> Report:
+    """Summarise the results of runs numbered from `first`; `step` is that of their courses."""
     verdicts: dict[str, dict[str, int]] = {}
     reasons: dict[str, str] = {}
     failures: list[int] = []
@@ -88,7 +90,13 @@ def report(results: list[RunResult], first: int = 0) -> Report:
         endings=dict(sorted(Counter(result.ended.value for result in results).items())),
         digest=_digest([result.digest for result in results if result.digest is not None]),
         failure=min(failures, default=None),
+        course=None if step is None else _course(results, step),
     )
+
+
+def _course(results: list[RunResult], step: float) -> Course | None:
+    kept = (result.course for result in results)
+    return summarise_courses([course for course in kept if course is not None], step)
 
 
 def _digest(digests: list[str]) -> str | None:

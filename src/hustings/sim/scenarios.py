@@ -7,7 +7,7 @@ life (`steady.py`), and a study says what is measured and when it is over (`stud
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.errors import BadInput, UnknownName
@@ -172,17 +172,26 @@ def _openers(
     return openers
 
 
-def begin(world: World, scenario: Scenario, cast: Cast, *, live_view: bool, tell: bool) -> None:
+def begin(
+    world: World,
+    scenario: Scenario,
+    cast: Cast,
+    *,
+    live_view: bool,
+    tell: bool,
+    origin: float = 0.0,
+) -> None:
     """Set a world up: the dead are down, the living started, the first event scheduled.
 
     `live_view`: views hold the living only. `tell`: the openers are told at 0 (a scripted
-    detector); otherwise whatever detector the members run must notice by itself.
+    detector); otherwise whatever detector the members run must notice by itself. `origin`: when
+    the scenario's time begins, for a group that has to settle first.
     """
     fresh = _enter(world, cast, live_view=live_view)
     _start(world, fresh)
     _establish(fresh, cast.leader)
-    schedule(world, _opening(scenario, cast, tell))
-    schedule(world, list(scenario.extra))
+    for happenings in (_opening(scenario, cast, tell), list(scenario.extra)):
+        schedule(world, [replace(each, at=each.at + origin) for each in happenings])
 
 
 def begin_announcing(

@@ -26,6 +26,8 @@ class HearingAll:
         self._delay = delay
         self._sends: list[float] = []
         self._announced: dict[MemberId, list[float]] = {}
+        # Of each leader and member that holds it: after which announcement it first did.
+        self._firsts: dict[tuple[MemberId, MemberId], int] = {}
         self._tmax: float | None = None
         self._rounds = 0
 
@@ -38,7 +40,7 @@ class HearingAll:
             own = self._announced.setdefault(member.id, [])
             own.append(world.now)
             landed = world.now + self._delay + 1 / TICKS
-            world.at(landed, partial(self._look, world, world.now, len(own)))
+            world.at(landed, partial(self._look, world, member.id, world.now, len(own)))
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """Tells of the best leader only."""
@@ -46,7 +48,10 @@ class HearingAll:
     def changed(self, world: World, member: SimContext) -> None:
         """Seen at the next look."""
 
-    def _look(self, world: World, sent: float, number: int) -> None:
+    def _look(self, world: World, sender: MemberId, sent: float, number: int) -> None:
+        for member in world.live():
+            if member.id != sender and sender in member.election.leaders:
+                self._firsts.setdefault((sender, member.id), number)
         if self._tmax is None and settled(world, self._seats):
             self._tmax = sent
             self._rounds = number
@@ -54,7 +59,8 @@ class HearingAll:
 
     def metrics(self, world: World) -> Metrics:
         """What it took; without values if it did not come about."""
-        names = ("tmax", "sent_by_tmax", "rounds", "leadership_delay", "num_msgs", "first_round")
+        timed = ("tmax", "sent_by_tmax", "rounds", "avg_rounds")
+        names = (*timed, "leadership_delay", "num_msgs", "first_round")
         if self._tmax is None:
             return dict.fromkeys(names)
         end = on_grid(self._tmax + self._delay)
@@ -63,10 +69,22 @@ class HearingAll:
             "tmax": self._tmax,
             "sent_by_tmax": float(bisect_right(self._sends, self._tmax)),
             "rounds": float(self._rounds),
+            "avg_rounds": self._average(world, self._tmax),
             "leadership_delay": end,
             "num_msgs": float(count(self._sends, end)),
             "first_round": float(sum(count(own, end) > 0 for own in self._announced.values())),
         }
+
+    def _average(self, world: World, tmax: float) -> float:
+        """Over all leaders and all who hold them: the first announcement that each pair needed."""
+        numbers = [
+            # What landed together with the last one was not looked at on its own any more.
+            self._firsts.get((leader, member.id)) or bisect_right(self._announced[leader], tmax)
+            for member in world.live()
+            for leader in member.election.leaders
+            if leader != member.id
+        ]
+        return sum(numbers) / len(numbers) if numbers else 1.0  # alone: as with one leader
 
 
 def settled(world: World, seats: int) -> bool:

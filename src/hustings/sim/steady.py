@@ -44,7 +44,7 @@ class Steady:
     def __init__(self, world: World, leader: MemberId, ready: Callable[[World], None]) -> None:
         self.leader = leader  # the established one, or who has taken its place by then
         self._ready = ready
-        self._periods = warm_up(world.network.loss, len(world.live()))
+        self._periods = warm_up(world.network.multicasts, len(world.live()))
         self._period = 0.0
         self._last: dict[MemberId, float] = {}  # when each announced itself last
         world.listen_in(self)

@@ -44,7 +44,7 @@ def arrive_traced(world: World, batch: list[Delivery], tracer: Tracer) -> int:
 def _spread_traced(
     world: World, sender: MemberId, number: int, message: Message, tracer: Tracer
 ) -> int:
-    loss = 0.0 if world.loss_is_correlated else world.plain_loss
+    loss = 0.0 if world.loss_is_correlated else world.multicast_loss
     reach = world.reach()
     marks, _ = reach.marks(sender, loss, world.chance)
     if reach.all_up:

@@ -18,15 +18,15 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
 from hustings.core.election import Election, explain
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.guard import Verdict
 from hustings.core.guarded import GuardedContext
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.streams import derive
-from hustings.core.view import View
 from hustings.sim.carrier import Carrier
 from hustings.sim.cuts import Cuts
-from hustings.sim.directory import Directory
 from hustings.sim.fast_path import relay, spread
+from hustings.sim.guarding import MemoryGuard
 from hustings.sim.instants import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
 from hustings.sim.member import Kept, SimContext, Status
 from hustings.sim.models import LossModel, Network
@@ -35,6 +35,7 @@ from hustings.sim.queue import Delivery, EventQueue, Timer
 from hustings.sim.reach import Reach
 from hustings.sim.trace import Changed, Told, Tracer
 from hustings.sim.traced import arrive_traced
+from hustings.sim.views import Knowledge, Views
 
 BACKLOG = 10_000  # messages kept for a paused member; more are lost, as from a socket's buffer
 MAX_EVENTS = 50_000_000
@@ -54,8 +55,6 @@ class World:
 
     __slots__ = (
         "_elect",
-        "_everybody",
-        "_partial",
         "_quick",
         "_reach",
         "_sent",
@@ -69,9 +68,11 @@ class World:
         "drifting",
         "ears",
         "events",
+        "guard",
         "heeded",
         "interrupted",
         "kind",
+        "knowledge",
         "lapse",
         "lapse_from",
         "lapse_to",
@@ -80,6 +81,7 @@ class World:
         "loss_is_correlated",
         "lost",
         "members",
+        "multicast_loss",
         "network",
         "now",
         "observers",
@@ -99,7 +101,7 @@ class World:
         *,
         seed: int = 0,
         network: Network | None = None,
-        views: Mapping[MemberId, list[MemberId]] | None = None,
+        views: Views | None = None,
         tracer: Tracer | None = None,
         debug: bool = False,
     ) -> None:
@@ -126,42 +128,39 @@ class World:
         self.events = 0
         self.last_arrival = 0.0
         self.last_declared = 0.0
+        self.guard: MemoryGuard | None = None  # who confirms leaders, if anybody does
         self.observers: list[Observer] = []
         self.watched = tracer is not None  # whether anybody wants to hear of declarations
         self.claims: list[Observer] = []  # who hears only of members that declare themselves
         self.ears: list[Eavesdropper] = []
         # Whether a send is more than an entry in the queue: it is traced, heard, or may be lost.
-        self.heeded = tracer is not None or network.loss.p > 0
+        multicasts = network.multicasts
+        correlated = multicasts.model is LossModel.CORRELATED and multicasts.p > 0
+        self.heeded = tracer is not None or network.loss.p > 0 or correlated
         self.tracer = tracer
         self.debug = debug
         self._stopped = False
         self.interrupted = False  # stopped, or has left the fast path
         self._reach: Reach | None = None  # until somebody asks
         self.carrier = Carrier(self, network)
-        self.loss_is_correlated = network.loss.model is LossModel.CORRELATED
-        self.plain_loss = network.loss.p
+        self.loss_is_correlated = correlated
+        self.plain_loss = network.loss.p  # of a message to one member
+        self.multicast_loss = multicasts.p
         self.plain_delay: float | None = None
         delay = on_grid(network.delay.bound)
         if network.plain and delay > 0 and not debug:
             self.plain_delay = delay
         self._quick = self.plain_delay is not None
-        self._everybody = View(Directory(self.members), [])
+        self.knowledge = Knowledge(self)
         self._populate(candidates, views)
 
-    def _populate(
-        self, candidates: list[Candidate], views: Mapping[MemberId, list[MemberId]] | None
-    ) -> None:
+    def _populate(self, candidates: list[Candidate], views: Views | None) -> None:
+        full = self.knowledge.full
         for me in sorted(candidates, key=lambda candidate: candidate.id):
             if me.id in self.members:
                 raise BadInput(f"member id {me.id} is given twice")
-            self.members[me.id] = SimContext(self, me, self._everybody)
-        self._everybody.ids.extend(self.members)
-        self._partial = bool(views)
-        for member, known in (views or {}).items():
-            for other in known:
-                self.member(other)
-            ids = sorted({*known, member})
-            self.member(member).view = View(Directory(self.members), ids)
+            self.members[me.id] = SimContext(self, me, full)
+        self.knowledge.give(self, views)
 
     # What one may ask
 
@@ -195,7 +194,7 @@ class World:
 
     def live(self) -> list[SimContext]:
         """Members that are up, by id."""
-        return [member for member in self.members.values() if member.up]
+        return [member for member in self.members.values() if member.awake]
 
     # What one may cause, now
 
@@ -232,22 +231,11 @@ class World:
 
     def everybody_knows(self, ctx: SimContext) -> None:
         """All full views learn of a member, and all that know it of its new attributes."""
-        self._everybody.add(ctx.id)
-        if self._partial:
-            ctx.view.add(ctx.id)
-            for view in self._views():
-                if ctx.id in view:
-                    view.add(ctx.id)
+        self.knowledge.learn(ctx)
 
     def everybody_forgets(self, ctx: SimContext) -> None:
         """All views forget a member that left."""
-        for view in self._views():
-            view.remove(ctx.id)
-
-    def _views(self) -> list[View]:
-        """Every view, the shared one once."""
-        own = [ctx.view for ctx in self.members.values() if ctx.view is not self._everybody]
-        return [self._everybody, *own]
+        self.knowledge.forget(ctx)
 
     def at(self, instant: float, action: Callable[[], None]) -> None:
         """Let something happen at an instant, before everything else at that instant."""
@@ -301,12 +289,13 @@ class World:
         until = on_grid(until)
         if not self.now <= until <= END_OF_TIME:
             raise BadInput(f"until must lie between {self.now:g} and {END_OF_TIME:g}")
-        self._stopped = False
         try:
             return self._loop(until, max_events)
         except KeyError as error:
             explain(error)
             raise
+        finally:
+            self._stopped = False  # not before: who has seen enough at the start need not go on
 
     def _loop(self, until: float, max_events: int) -> Ended:
         queue = self.queue
@@ -426,7 +415,7 @@ class World:
         guard.close()
 
     def invoke(
-        self, ctx: SimContext, handler: Callable[..., None], *about: MemberId | TimerKey
+        self, ctx: SimContext, handler: Callable[..., None], *about: MemberId | TimerKey | Verdict
     ) -> None:
         """Run a handler of a member; in debug mode with a context that dies with the call."""
         if not self.debug:

@@ -55,7 +55,22 @@ class Declare:
     outcome: Outcome
 
 
-Effect = Send | Multicast | SetTimer | CancelTimer | Persist | Declare
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """The guard was asked to confirm the member as leader."""
+
+    ttl: float
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relinquish:
+    """The guard was told that the member leads no more."""
+
+    request: int
+
+
+Effect = Send | Multicast | SetTimer | CancelTimer | Persist | Declare | Propose | Relinquish
 
 
 def persist(**fields: object) -> Persist:

@@ -15,11 +15,12 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug, UnknownName
+from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.view import View
 from hustings.testing.effects import CancelTimer, Effect, Multicast, Send, SetTimer
 from hustings.testing.recording import RecordedMember
-from hustings.testing.words import effect_text, link_text, timer_text
+from hustings.testing.words import effect_text, link_text, timer_text, verdict_text
 
 
 class Standing(Enum):
@@ -184,6 +185,12 @@ class Group:
         self._must_be_up(member)
         title = f"{member} trusts {about} again"
         return self._step(title, member, lambda: self.members[member].alive(about))
+
+    def answer(self, member: MemberId, verdict: Verdict) -> Step:
+        """The guard answers a member."""
+        self._must_be_up(member)
+        title = f"{member} is {verdict_text(verdict)}"
+        return self._step(title, member, lambda: self.members[member].answer(verdict))
 
     def deliver(self, envelope: Envelope) -> Step:
         """A message arrives, or is lost because nobody is there."""

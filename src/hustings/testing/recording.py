@@ -14,6 +14,7 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug, StaleContext, UnknownName
+from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
@@ -24,6 +25,8 @@ from hustings.testing.effects import (
     Effect,
     Multicast,
     Persist,
+    Propose,
+    Relinquish,
     Send,
     SetTimer,
     persist,
@@ -130,6 +133,12 @@ class RecordingContext:
     def declare(self, outcome: Outcome) -> None:
         self._record(Declare(outcome))
 
+    def propose(self, ttl: float, request: int) -> None:
+        self._record(Propose(ttl, request))
+
+    def relinquish(self, request: int) -> None:
+        self._record(Relinquish(request))
+
     def _record(self, effect: Effect) -> None:
         self._check()
         self.effects.append(effect)
@@ -174,8 +183,8 @@ class RecordedMember:
     """One member driven by hand: every input returns the effects it had, in order.
 
     It holds what a world would hold for it: the election, the view, what was stored, the local
-    clock (`clock`, to be set freely), the random stream, the incarnation, the armed timers and the
-    outcome declared last.
+    clock (`clock`, to be set freely), the random stream, the incarnation, the armed timers, the
+    outcome declared last and what it asked a guard last.
     """
 
     def __init__(
@@ -191,6 +200,7 @@ class RecordedMember:
         self.stored: Mapping[str, object] = {}
         self.timers: dict[TimerKey, Armed] = {}
         self.outcome: Outcome | None = None
+        self.asked: Propose | None = None
         self.election = elect()
         self.rng = Stream(0)
 
@@ -203,6 +213,7 @@ class RecordedMember:
         self.rng = Stream(derive(self._seed, "member", self.me.id, self.incarnation))
         self.timers = {}
         self.outcome = None
+        self.asked = None
         return self._run(self.election.start)
 
     def restart(self) -> list[Effect]:
@@ -247,6 +258,11 @@ class RecordedMember:
         self._started()
         return self._run(lambda ctx: self.election.on_alive(ctx, member))
 
+    def answer(self, verdict: Verdict) -> list[Effect]:
+        """The guard answers, whatever it was asked."""
+        self._started()
+        return self._run(lambda ctx: self.election.on_verdict(ctx, verdict))
+
     def leave(self) -> list[Effect]:
         """The member departs in good order; no timer of it fires any more."""
         self._started()
@@ -286,5 +302,9 @@ class RecordedMember:
                 self.stored = {**self.stored, **dict(fields)}
             case Declare(outcome):
                 self.outcome = outcome
+            case Propose():
+                self.asked = effect
+            case Relinquish():
+                self.asked = None
             case Send() | Multicast():
                 pass  # where messages go is for the test to say

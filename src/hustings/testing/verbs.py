@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from hustings.core.choice import Candidate, MemberId, parse_choice
+from hustings.core.choice import Candidate, Choice, MemberId, parse_choice
+from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
-from hustings.core.messages import kind_of
+from hustings.core.guard import Granted, Held, Verdict
+from hustings.core.messages import Message, kind_of
+from hustings.substrate.confirmed import ConfirmedMsg, GuardConfig, confirmed
 from hustings.testing.arguments import decimal, members, number, numbers, selection
 from hustings.testing.group import Envelope, Group, Standing, Step
 from hustings.testing.words import timer_text
@@ -37,10 +40,10 @@ class Stage:
             raise BadInput("there is no group yet: begin with `nodes`")
         return self._group
 
-    def build(self, group: Group, kind: type[Election]) -> None:
+    def build(self, group: Group, messages: Sequence[type[Message]]) -> None:
         """Put a group on the stage, in place of the one before."""
         self._group = group
-        self.kinds = [kind_of(message) for message in kind.messages]
+        self.kinds = [kind_of(message) for message in messages]
 
     def chosen(self, words: Sequence[str]) -> list[Envelope]:
         """The messages under way that the words select."""
@@ -91,25 +94,27 @@ def _listed(stage: Stage, words: Sequence[str]) -> list[MemberId]:
 
 
 @verb(
-    "nodes N PROTOCOL [choice=C] [leader=M] [down=M,M] [seed=S] [set.NAME=VALUE] [attr.NAME=V,V,V]"
+    "nodes N PROTOCOL [choice=C] [leader=M] [down=M,M] [seed=S] [set.NAME=VALUE] "
+    "[attr.NAME=V,V,V] [guard.NAME=VALUE]"
 )
 def nodes(stage: Stage, words: Sequence[str]) -> list[str]:
-    """A new group of members 1..N; nobody is started yet."""
+    """A new group of members 1..N; nobody is started yet. A setting of the guard brings one."""
     if len(words) < 2:
         raise BadInput("nodes needs a number of members and a protocol")
     n = number(words[0], "the number of members")
     if not 1 <= n <= GROUP_LIMIT:
         raise BadInput(f"the number of members must lie between 1 and {GROUP_LIMIT}, not {n}")
     kind = stage.resolve(words[1])
-    options, settings, attributes = _options(words[2:])
+    options, settings, attributes, lease = _options(words[2:])
     config = kind.Settings.parse(settings)
     choice = parse_choice(options.get("choice", "highest-id"))
     candidates = _candidates(n, attributes)
     for candidate in candidates:
         choice.key(candidate)  # a missing attribute is the script's mistake, not the protocol's
     leader = number(options["leader"], "leader") if "leader" in options else None
+    elect, messages = _election(kind, config, choice, lease)
     group = Group(
-        lambda: kind(config, choice),
+        elect,
         candidates,
         seed=number(options.get("seed", "0"), "seed"),
         leader=leader,
@@ -117,20 +122,37 @@ def nodes(stage: Stage, words: Sequence[str]) -> list[str]:
     )
     if leader is not None:
         group.member(leader)
-    stage.build(group, kind)
+    stage.build(group, messages)
     told = f"{'1' if n == 1 else f'1..{n}'}: {kind.about.name}, {choice.name}"
     if leader is not None:
         told += f", leader {leader}"
+    if lease:
+        told += ", with a guard"
     down = [member for member, how in group.standing.items() if how is Standing.DOWN]
     if down:
         told += f", down {','.join(map(str, down))}"
     return [told, *(f"warning: {text}" for text in config.warnings())]
 
 
-def _options(words: Sequence[str]) -> tuple[dict[str, str], dict[str, object], dict[str, str]]:
+def _election(
+    kind: type[Election], config: Config, choice: Choice, lease: dict[str, object]
+) -> tuple[Callable[[], Election], Sequence[type[Message]]]:
+    """What makes a member's election, and the kinds of its messages."""
+    if not lease:
+        return lambda: kind(config, choice), kind.messages
+    guard = GuardConfig.parse({"delta": config.delta, **lease})
+    return confirmed(lambda: kind(config, choice), guard), (*kind.messages, ConfirmedMsg)
+
+
+_Texts = dict[str, str]
+_Values = dict[str, object]
+
+
+def _options(words: Sequence[str]) -> tuple[_Texts, _Values, _Texts, _Values]:
     options: dict[str, str] = {}
     settings: dict[str, object] = {}
     attributes: dict[str, str] = {}
+    lease: dict[str, object] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
@@ -139,13 +161,16 @@ def _options(words: Sequence[str]) -> tuple[dict[str, str], dict[str, object], d
             settings[name.removeprefix("set.")] = value
         elif name.startswith("attr."):
             attributes[name.removeprefix("attr.")] = value
+        elif name.startswith("guard."):
+            lease[name.removeprefix("guard.")] = value
         elif name in ("choice", "leader", "down", "seed"):
             options[name] = value
         else:
             raise BadInput(
-                f"unknown option {name!r}: use choice, leader, down, seed, set.NAME or attr.NAME"
+                f"unknown option {name!r}: use choice, leader, down, seed, set.NAME, attr.NAME "
+                "or guard.NAME"
             )
-    return options, settings, attributes
+    return options, settings, attributes, lease
 
 
 def _candidates(n: int, attributes: dict[str, str]) -> list[Candidate]:
@@ -224,6 +249,41 @@ def alive(stage: Stage, words: Sequence[str]) -> list[str]:
     """The detectors of some members trust M again."""
     detectors, about = _pair(stage, words)
     return _told([stage.group.alive(member, about) for member in detectors])
+
+
+# The guard: it answers what a member asked last, or repeats an answer to an older request
+
+
+def _request(stage: Stage, member: MemberId, given: Sequence[str]) -> tuple[int, float]:
+    """The number of the request meant, and the time it asked for."""
+    asked = stage.group.member(member).asked
+    if asked is None:
+        raise BadInput(f"member {member} has asked the guard for nothing")
+    return number(given[0], "the request") if given else asked.request, asked.ttl
+
+
+@verb("grant M TOKEN [REQUEST]")
+def grant(stage: Stage, words: Sequence[str]) -> list[str]:
+    """The guard confirms a member, for the time it asked for."""
+    if len(words) < 2:
+        raise BadInput("to whom, and which token?")
+    _no_more(words[3:])
+    member, token = number(words[0], "a member id"), number(words[1], "the token")
+    request, ttl = _request(stage, member, words[2:])
+    verdict: Verdict = Granted(request, token, ttl)
+    return _told([stage.group.answer(member, verdict)])
+
+
+@verb("refuse M HOLDER TOKEN REMAINING [REQUEST]")
+def refuse(stage: Stage, words: Sequence[str]) -> list[str]:
+    """The guard tells a member that another one holds the token."""
+    if len(words) < 4:
+        raise BadInput("whom, who holds which token, and for how long?")
+    _no_more(words[5:])
+    member, holder = number(words[0], "a member id"), number(words[1], "a member id")
+    request, _ = _request(stage, member, words[4:])
+    token, remaining = number(words[2], "the token"), decimal(words[3], "the remaining time")
+    return _told([stage.group.answer(member, Held(request, holder, token, remaining))])
 
 
 # Messages and timers

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
+from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.testing.effects import (
@@ -20,6 +21,8 @@ from hustings.testing.effects import (
     Effect,
     Multicast,
     Persist,
+    Propose,
+    Relinquish,
     Send,
     SetTimer,
 )
@@ -86,6 +89,19 @@ def outcome_text(outcome: Outcome) -> str:
             return f"giving up: {reason}"
 
 
+def verdict_text(verdict: Verdict) -> str:
+    """What a guard answered.
+
+    >>> verdict_text(Granted(1, 7, 30.0)), verdict_text(Held(2, 3, 7, 12.5))
+    ('granted token 7 for 30', 'refused: 3 holds token 7 for 12.5')
+    """
+    match verdict:
+        case Granted(token=token, ttl=ttl):
+            return f"granted token {token} for {ttl:g}"
+        case Held(holder=holder, token=token, remaining=remaining):
+            return f"refused: {holder} holds token {token} for {remaining:g}"
+
+
 def effect_text(member: MemberId, effect: Effect) -> str:
     """What a member did, in one line."""
     match effect:
@@ -101,3 +117,7 @@ def effect_text(member: MemberId, effect: Effect) -> str:
             return f"{member} stores {', '.join(f'{k}={value_text(v)}' for k, v in fields)}"
         case Declare(outcome=outcome):
             return f"{member} declares {outcome_text(outcome)}"
+        case Propose(ttl=ttl, request=request):
+            return f"{member} asks the guard for {ttl:g} (request {request})"
+        case Relinquish(request=request):
+            return f"{member} gives back to the guard (request {request})"

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
+from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
+from hustings.core.messages import Message
+from hustings.core.outcome import Outcome
 from hustings.protocols.catalogue import find
 from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
 from hustings.sim.runs import run_all
+from hustings.sim.scenarios import Scenario
 from hustings.sim.several import settled
-from hustings.sim.world import Ended
+from hustings.sim.world import Ended, World
 from hustings.theory.catalogue import evaluate
 
 LE_S = find("le-s")
@@ -45,6 +53,75 @@ def test_what_it_took_is_counted_up_to_the_last_first_announcement() -> None:
     assert world.now == pytest.approx(tmax + 0.1, abs=2e-8)
     assert result["leadership_delay"] == pytest.approx(tmax + 0.1)
     assert 3 <= (result["first_round"] or 0) <= (result["num_msgs"] or 0)
+
+
+class Chairs:
+    """Looks at everybody after every announcement has landed, and counts who has a seat."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def sent(self, world: World, member: SimContext, to: MemberId | None, message: Message) -> None:
+        self.look(world)
+        world.at(world.now + 0.1 + 1e-8, partial(self.look, world))
+
+    def look(self, world: World) -> None:
+        seated = sum(ctx.id in ctx.election.leaders for ctx in world.live())
+        self.most = max(self.most, seated)
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        self.look(world)
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """Nobody comes or goes here."""
+
+
+@pytest.mark.parametrize("loss", [NO_LOSS, LOSSY])
+def test_all_who_have_a_seat_are_counted(loss: Loss) -> None:
+    for run in range(10):
+        experiment = start(9, 3, loss=loss)
+        world = prepare(experiment, run)
+        chairs = Chairs()
+        world.listen_in(chairs)
+        world.watch(chairs)
+        world.run()
+        found = play(experiment, run)
+        assert found.metrics["simultaneous_leaders_max"] == chairs.most >= 3
+        course = play(replace(experiment, course=0.1), run).course
+        assert course is not None
+        assert course.last == 3
+
+
+def test_two_of_three_leaders_are_left_when_the_first_crashes() -> None:
+    crashing = replace(
+        start(9, 3),
+        config=LE_S.Settings.parse({"leaders": 3, "T_A": 2, "delta": 0.1}),
+        scenario=Scenario(name="leader-crash"),
+        course=0.5,
+    )
+    for run in range(5):
+        course = play(crashing, run).course
+        assert course is not None
+        assert course.counts[0] == 2
+
+
+def test_a_first_hearing_takes_as_many_announcements_as_with_one_leader() -> None:
+    """1/(1-l) each, whoever of the leaders it is; within 4 standard errors."""
+    for protocol in ("le-s", "le-a"):
+        kind = find(protocol)
+        settings = {"leaders": 3, "T_A": 2, "T_L": float("inf"), "delta": 0.1}
+        config = kind.Settings.parse(settings)
+        network = Network(Fixed(0.1), LOSSY)
+        found = run_all(Experiment(kind, 8, config, network=network, seed=2), 400).metrics
+        summary = found["avg_rounds"]
+        assert summary is not None
+        assert summary.stderr is not None
+        assert abs(summary.mean - 1 / 0.7) < 4 * summary.stderr, protocol
+
+
+def test_without_loss_everybody_is_heard_at_once() -> None:
+    for members, k in ((9, 3), (2, 5), (1, 2)):
+        assert play(start(members, k), 0).metrics["avg_rounds"] == 1.0
 
 
 def test_a_group_may_be_smaller_than_its_number_of_leaders() -> None:

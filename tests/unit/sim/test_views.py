@@ -13,7 +13,6 @@ from hustings.sim.faults import Crash, Join, Leave, Restart, Update, schedule
 from hustings.sim.scenarios import Scenario
 from hustings.sim.views import partial_views
 from hustings.sim.world import World
-from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Stage, cry, people
 
 
@@ -50,28 +49,6 @@ def test_a_multicast_reaches_the_group_whatever_the_views_say() -> None:
 
 def test_a_certain_view_is_the_full_one() -> None:
     assert partial_views([1, 2, 3], 1.0, 5) is None
-
-
-def test_without_any_acquaintance_one_knows_oneself() -> None:
-    assert partial_views([1, 2, 3], 0.0, 5) == {1: [1], 2: [2], 3: [3]}
-
-
-def test_each_knows_each_other_with_the_given_probability_independently() -> None:
-    ids = list(range(1, 81))
-    views = partial_views(ids, 0.3, 7)
-    assert views is not None
-    known = sum(len(view) - 1 for view in views.values())
-    mutual = sum(a in views[b] and b in views[a] for a in ids for b in ids if a < b)
-    assert believable(known, 80 * 79, 0.3)
-    assert believable(mutual, 80 * 79 // 2, 0.09)
-    assert all(member in view and view == sorted(view) for member, view in views.items())
-
-
-def test_partial_views_depend_on_the_seed_and_not_on_who_asks() -> None:
-    ids = list(range(1, 30))
-    views = partial_views(ids, 0.5, 7)
-    assert views == partial_views(ids, 0.5, 7)
-    assert views != partial_views(ids, 0.5, 8)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])

@@ -230,6 +230,20 @@ def test_suspect_and_alive_take_lists() -> None:
     assert told(*GROUP, "suspect 1 9") == ["1 suspects 9"]  # a detector may name a stranger
 
 
+GUARDED = ["nodes 2 toy guard.ttl=30", "start", "call 1", "fire 1"]
+
+
+def test_a_guard_answers_what_was_asked_last_or_an_older_request() -> None:
+    assert told(*GUARDED)[:1] == ["1 wait/1 fires at 3"]
+    assert told(*GUARDED, "fire 1", "grant 1 7 1")[-1] == "  1 declares leader 1, term 7"
+    assert told(*GUARDED, "grant 1 7 9") == ["1 is granted token 7 for 30"]
+    assert told(*GUARDED, "refuse 1 2 7 4.5")[:3] == [
+        "1 is refused: 2 holds token 7 for 4.5",
+        "  1 stores token=7",
+        "  1 declares leader 2, term 7",
+    ]
+
+
 @pytest.mark.parametrize(
     "commands, message",
     [
@@ -266,6 +280,14 @@ def test_suspect_and_alive_take_lists() -> None:
         ([*GROUP, "leave 1", "suspect 1 2"], "member 1 is gone"),
         ([*GROUP, "suspect 1"], "whose detector, and about whom?"),
         ([*GROUP, "suspect 1 1"], "nobody but the member itself is meant"),
+        (["nodes 3 toy guard.ttl=1"], "ttl must be at least three round trips"),
+        (["nodes 3 toy guard.tll=9"], "unknown setting 'tll': did you mean 'ttl'?"),
+        ([*GROUP, "grant 1"], "to whom, and which token?"),
+        ([*GROUP, "grant 1 7"], "member 1 has asked the guard for nothing"),
+        ([*GUARDED, "grant 1 7 1 1"], "'1' is one word too many"),
+        ([*GUARDED, "grant 1 high"], "the token must be a whole number, not 'high'"),
+        ([*GUARDED, "refuse 1 2 7"], "whom, who holds which token, and for how long?"),
+        ([*GUARDED, "refuse 1 2 7 long"], "the remaining time must be a number, not 'long'"),
         ([*GROUP, "deliver"], "which messages?"),
         ([*GROUP, "deliver HEAL"], "unknown kind of message 'HEAL': did you mean 'HAIL'?"),
         ([*GROUP, "deliver 1->4"], "unknown member '4'"),

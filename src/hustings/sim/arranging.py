@@ -1,0 +1,40 @@
+"""The world that an election's settings are meant for, made from the world that was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hustings.core.config import Config
+from hustings.sim.models import Loss, LossModel, Network, check_probability
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """What a world is made of: where the settings say something, as they say."""
+
+    network: Network
+    view_probability: float
+    p_fail: float  # a member's crash in the course of one round
+
+
+def arrange(config: Config, network: Network, view_probability: float, p_fail: float) -> Arranged:
+    """Put what the settings take the world to be like in the place of what is given."""
+    around = config.surroundings()
+    one = _at(network.loss, around.p_ucastl)
+    group = _at(network.multicasts, around.p_mcastl)
+    if (one, group) != (network.loss, network.multicasts):
+        network = replace(network, loss=one, multicast_loss=None if group == one else group)
+    if around.view_prob is not None:
+        view_probability = around.view_prob
+    if around.p_fail is not None:
+        p_fail = around.p_fail
+    check_probability("p_fail", p_fail)
+    return Arranged(network, view_probability, p_fail)
+
+
+def _at(loss: Loss, p: float | None) -> Loss:
+    """The same loss with another probability."""
+    if p is None or p == loss.p:
+        return loss
+    model = LossModel.UNCORRELATED if loss.model is LossModel.NONE else loss.model
+    return Loss(model, p, loss.collision)

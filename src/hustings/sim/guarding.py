@@ -1,0 +1,173 @@
+"""A guard in memory, reached over the same network as everybody else.
+
+One register: who holds which token until when, by the guard's own clock. Questions and answers
+travel with the network's delays, losses, copies and overtakings, and run into cuts: in partitions
+the guard is number 0, and if it is not named, it is reached from every side. It never crashes; a
+partition that leaves it alone makes it as good as gone. What it forgets, tests make it forget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from hustings.core.choice import MemberId
+from hustings.core.guard import Granted, Held, Verdict
+from hustings.core.streams import derive
+from hustings.sim.instants import END_OF_TIME, on_grid
+
+if TYPE_CHECKING:
+    from hustings.core.outcome import Outcome
+    from hustings.sim.member import SimContext
+    from hustings.sim.world import World
+
+GUARD: MemberId = 0  # no member has this id
+
+MAX_WAITING = 1_000  # answers kept for one paused member; more are lost, as from a buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One incarnation of one member: another incarnation is another holder."""
+
+    member: MemberId
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token went to a holder."""
+
+    at: float  # by the world's clock
+    token: int
+    holder: Holder
+
+
+class MemoryGuard:
+    """Confirms one leader at a time in one world."""
+
+    def __init__(self, world: World, rate: float = 1.0) -> None:
+        """Becomes the world's guard; `rate` is that of the guard's clock."""
+        self.world = world
+        self.rate = rate
+        self.holder: Holder | None = None
+        self.token = 0
+        self.expiry = 0.0  # by the guard's clock
+        self.latest: dict[MemberId, tuple[int, int]] = {}  # incarnation and request of each
+        self.grants: list[Grant] = []  # each token once, unless something is wrong
+        self.asked = 0  # questions that reached it
+        self._chance = Random(derive(world.seed, "guard"))
+        self._last: dict[tuple[MemberId, MemberId], float] = {}  # latest arrival per link, fifo
+        self._waiting: dict[MemberId, list[Callable[[], None]]] = {}  # answers to the paused
+        world.guard = self
+        world.watch(self)
+
+    # What members do
+
+    def ask(self, ctx: SimContext, ttl: float, request: int) -> None:
+        """A member wants to be confirmed, or to stay so."""
+        self._travel(ctx.id, GUARD, partial(self._decide, ctx, ctx.incarnation, ttl, request))
+
+    def take_back(self, ctx: SimContext, request: int) -> None:
+        """A member leads no more."""
+        self._travel(ctx.id, GUARD, partial(self._release, ctx.id, ctx.incarnation, request))
+
+    # What the guard does
+
+    def now(self) -> float:
+        """Its own clock."""
+        return self.rate * self.world.now
+
+    def is_free(self) -> bool:
+        """Whether nobody holds the token now."""
+        return self.holder is None or self.now() >= self.expiry
+
+    def _decide(self, ctx: SimContext, incarnation: int, ttl: float, request: int) -> None:
+        self.asked += 1
+        if self._is_outdated(ctx.id, incarnation, request):
+            return
+        verdict = self.decide(Holder(ctx.id, incarnation), ttl, request)
+        if isinstance(verdict, Granted):
+            grant = Grant(self.world.now, verdict.token, Holder(ctx.id, incarnation))
+            last = self.grants[-1] if self.grants else None
+            if last is None or (last.token, last.holder) != (grant.token, grant.holder):
+                self.grants.append(grant)
+        self._travel(GUARD, ctx.id, partial(self._answer, ctx, incarnation, verdict))
+
+    def decide(self, who: Holder, ttl: float, request: int) -> Verdict:
+        """The whole law of the guard."""
+        if self.is_free():
+            self.holder, self.token = who, self.token + 1
+            self.expiry = self.now() + ttl
+        elif self.holder == who:
+            self.expiry = max(self.expiry, self.now() + ttl)
+        else:
+            assert self.holder is not None
+            remaining = self.expiry - self.now()
+            return Held(request, self.holder.member, self.token, remaining)
+        return Granted(request, self.token, ttl)
+
+    def _release(self, member: MemberId, incarnation: int, request: int) -> None:
+        self.asked += 1
+        if self._is_outdated(member, incarnation, request):
+            return
+        if self.holder == Holder(member, incarnation):
+            self.holder = None  # the token stays: the next one is larger
+
+    def _is_outdated(self, member: MemberId, incarnation: int, request: int) -> bool:
+        """Whether a later request of this member has been here before this one."""
+        this = incarnation, request
+        if this < self.latest.get(member, this):
+            return True
+        self.latest[member] = this
+        return False
+
+    def _answer(self, ctx: SimContext, incarnation: int, verdict: Verdict) -> None:
+        """An answer arrives; one that a paused member gets waits, one to the dead is lost."""
+        if ctx.incarnation != incarnation:
+            return
+        if ctx.up:
+            self.world.invoke(ctx, ctx.election.on_verdict, verdict)
+        elif ctx.backlog is not None:
+            waiting = self._waiting.setdefault(ctx.id, [])
+            if len(waiting) < MAX_WAITING:
+                waiting.append(partial(self._answer, ctx, incarnation, verdict))
+
+    # The network
+
+    def _travel(self, sender: MemberId, receiver: MemberId, arrive: Callable[[], None]) -> None:
+        world, network, chance = self.world, self.world.network, self._chance
+        p = network.loss.at(1)
+        if (p and chance.random() < p) or world.cuts.between(sender, receiver):
+            return
+        copies = 2 if network.duplicate and chance.random() < network.duplicate else 1
+        for _ in range(copies):
+            delay = network.delay.draw(chance, sender, receiver)
+            if network.reorder and chance.random() < network.reorder:
+                delay += chance.uniform(0.0, network.hold_back)
+            at = on_grid(world.now + on_grid(delay))
+            if network.fifo:
+                at = max(at, self._last.get((sender, receiver), at))
+                self._last[sender, receiver] = at
+            if at <= END_OF_TIME:
+                world.at(at, partial(self._land, sender, receiver, arrive))
+
+    def _land(self, sender: MemberId, receiver: MemberId, arrive: Callable[[], None]) -> None:
+        self.world.events += 1
+        if not self.world.cuts.between(sender, receiver):
+            arrive()
+
+    # What the world tells
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """What members say of each other is nothing to a guard."""
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """Who goes on after a pause finds the answers that came meanwhile, once it is awake."""
+        waiting = self._waiting.pop(member.id, [])
+        if member.up:
+            for answer in waiting:
+                world.at(world.now, answer)

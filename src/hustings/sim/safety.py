@@ -1,0 +1,150 @@
+"""Checkers of a world with a guard: what must never happen, whatever else does.
+
+Unlike most properties these are not about the end of a run but about every instant of it, and a run
+that was cut off has kept them as far as it went: there is no `undecided`. They look at what members
+declare and at what the guard granted, not at what members compute.
+"""
+
+from __future__ import annotations
+
+from hustings.core.choice import MemberId
+from hustings.core.outcome import Elected, Outcome
+from hustings.sim.checkers import Checker, Verdict
+from hustings.sim.guarding import Holder
+from hustings.sim.member import SimContext
+from hustings.sim.world import Ended, World
+
+# Timers lie on a grid of 1e-8 and clocks are doubles: less than this is no time at all.
+NO_TIME = 1e-6
+
+
+class _Never(Checker):
+    """Something that never happens; the first time it does is remembered."""
+
+    holds: str
+
+    def __init__(self) -> None:
+        self._broken = ""
+
+    def broken(self, world: World, what: str) -> None:
+        """It happened."""
+        if not self._broken:
+            self._broken = f"{what} (at {world.now:g})"
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        if self._broken:
+            return Verdict.VIOLATED, self._broken
+        return Verdict.HOLDS, self.holds
+
+
+class Holders(_Never):
+    """No token ever has two holders, and every token is larger than those granted before."""
+
+    name = "holders"
+    holds = "every token had one holder and was larger than those before"
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        grants = [] if world.guard is None else world.guard.grants
+        first: dict[int, Holder] = {}
+        for before, grant in zip([None, *grants], grants, strict=False):
+            holder = first.setdefault(grant.token, grant.holder)
+            if holder != grant.holder:
+                self.broken(
+                    world, f"token {grant.token} went to {_who(holder)} and to {_who(grant.holder)}"
+                )
+            if before is not None and grant.token <= before.token:
+                self.broken(world, f"token {grant.token} was granted after {before.token}")
+        return super().judge(world, ended)
+
+
+class Tokens(_Never):
+    """No two members hold different leaders for a token, and nobody goes back to a smaller one."""
+
+    name = "tokens"
+    watches = True
+    holds = "every token had one leader, and nobody went back to a smaller one"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._leader: dict[int, MemberId] = {}
+        self._seen: dict[MemberId, int] = {}  # also across restarts
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        if not isinstance(outcome, Elected):
+            return
+        leader, token = outcome.leader, outcome.term
+        first = self._leader.setdefault(token, leader)
+        if first != leader:
+            self.broken(world, f"token {token} is held for {first}'s and for {leader}'s")
+        seen = self._seen.setdefault(member.id, token)
+        if token < seen:
+            self.broken(world, f"member {member.id} went back from token {seen} to {token}")
+        self._seen[member.id] = max(seen, token)
+
+
+class Grants(_Never):
+    """Nobody declares itself without having been granted the very token it declares."""
+
+    name = "grants"
+    listens = True
+    holds = "nobody declared itself without a grant"
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        grants = [] if world.guard is None else world.guard.grants
+        if isinstance(outcome, Elected) and not any(
+            grant.token == outcome.term and grant.holder == Holder(member.id, member.incarnation)
+            for grant in reversed(grants)
+        ):
+            self.broken(world, f"member {member.id} leads with token {outcome.term}, not granted")
+
+
+class Windows(_Never):
+    """Never are two members that are awake both confirmed, by their own word, at one time.
+
+    Promised only while clock rates stay within the bound that the members were told.
+    """
+
+    name = "windows"
+    watches = True
+    holds = "never two at one time"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since: dict[MemberId, float] = {}  # who leads now, and since when
+        self.longest = 0.0  # for which two led
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        self._note(world, member)
+
+    def changed(self, world: World, member: SimContext) -> None:
+        self._note(world, member)
+
+    def _note(self, world: World, member: SimContext) -> None:
+        """A paused member does nothing, so what it believes is nothing either."""
+        outcome = member.outcome
+        if member.up and isinstance(outcome, Elected) and outcome.leader == member.id:
+            self._since.setdefault(member.id, world.now)
+        elif member.id in self._since:
+            self._compare(world, member.id)
+            del self._since[member.id]
+
+    def _compare(self, world: World, one: MemberId) -> None:
+        for other, since in self._since.items():
+            overlap = world.now - max(since, self._since[one])
+            if other != one and overlap > NO_TIME:
+                self.longest = max(self.longest, overlap)
+                self.broken(world, f"members {one} and {other} both led for {overlap:g}")
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        for member in self._since:
+            self._compare(world, member)
+        return super().judge(world, ended)
+
+
+def safety_checkers() -> list[Checker]:
+    """One of each, fresh for one run."""
+    return [Holders(), Tokens(), Grants(), Windows()]
+
+
+def _who(holder: Holder) -> str:
+    return f"{holder.member} (incarnation {holder.incarnation})"
