@@ -1,7 +1,8 @@
 """The door for names and texts: `evaluate("bully", {"n": "64", "d": "1"})`.
 
 One entry per election: which parameters its forms take, what they count, how each formula reads.
-Announce-listen elections have parameters of their own and a catalogue of their own behind this one.
+Announce-listen elections and the probabilistic one have parameters of their own, and a catalogue
+each behind this one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from hustings.theory import (
     stable,
 )
 from hustings.theory.announce import catalogue as announce
+from hustings.theory.probabilistic import catalogue as probabilistic
 from hustings.theory.tables import FormulaRow, Table1Row, formulas, overhead_forms, table_1
 from hustings.theory.terms import COUNTED, DECIDED, Counts, Form, Setting, plain
 
@@ -163,9 +165,9 @@ def names() -> list[str]:
     """What has closed forms, as typed.
 
     >>> names()[:3], names()[-6:]
-    (['broadcast', 'ring', 'bully'], ['heartbeat', 'le-a', 'le-s', 'le-m', 'sup', 'al'])
+    (['broadcast', 'ring', 'bully'], ['le-a', 'le-s', 'le-m', 'sup', 'al', 'probabilistic'])
     """
-    return [*ENTRIES, HEARTBEAT, *announce.NAMES]
+    return [*ENTRIES, HEARTBEAT, *announce.NAMES, probabilistic.NAME]
 
 
 def parameters(protocol: str) -> list[reading.Parameter]:
@@ -179,6 +181,8 @@ def parameters(protocol: str) -> list[reading.Parameter]:
         return list(HEARTBEAT_KEYS)
     if name in announce.NAMES:
         return announce.parameters(name)
+    if name == probabilistic.NAME:
+        return probabilistic.parameters()
     entry = ENTRIES[name]
     own: dict[str, str] = {
         key: "T1 + 2" if value is None else str(plain(value)) for key, value in entry.timers.items()
@@ -205,7 +209,9 @@ def evaluate(protocol: str, params: Mapping[str, str]) -> Result:
     if name == HEARTBEAT:
         return _heartbeat(params)
     if name in announce.NAMES:
-        return _announce(name, params)
+        return _family(name, announce.evaluate(name, params))
+    if name == probabilistic.NAME:
+        return _family(name, probabilistic.evaluate(params))
     entry = ENTRIES[name]
     setting, used = reading.read_setting(params, entry.timers, entry.numbers, entry.flags)
     counts = entry.counts(setting)
@@ -257,7 +263,7 @@ def markdown() -> str:
             lines.append(
                 _row(f"`{form.name}`", kind, form.formula, value, form.source, form.verdict)
             )
-    return "\n".join([*lines, "", *announce.page()]) + "\n"
+    return "\n".join([*lines, "", *announce.page(), "", *probabilistic.page()]) + "\n"
 
 
 def _parameter_table(shown: list[reading.Parameter]) -> list[str]:
@@ -275,8 +281,7 @@ def _heartbeat(params: Mapping[str, str]) -> Result:
     return _result(HEARTBEAT, {"n": n, "T": plain(T), "D": plain(D)}, corrected, found, [])
 
 
-def _announce(name: str, params: Mapping[str, str]) -> Result:
-    found = announce.evaluate(name, params)
+def _family(name: str, found: announce.Evaluated | probabilistic.Evaluated) -> Result:
     corrected = {form.name: plain(form.value) for form in found.forms if not form.printed}
     return _result(name, found.params, corrected, found.forms, found.notes)
 

@@ -10,7 +10,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.theory import catalogue
 from hustings.theory.announce.catalogue import NAMES as ANNOUNCING
 
-CLASSICS = [name for name in catalogue.names() if name not in ANNOUNCING]
+CLASSICS = [name for name in catalogue.names() if name not in (*ANNOUNCING, "probabilistic")]
 ELECTIONS = [name for name in CLASSICS if name != "heartbeat"]
 
 
@@ -27,6 +27,7 @@ def test_names() -> None:
         "bully-assistant",
         "heartbeat",
         *ANNOUNCING,
+        "probabilistic",
     ]
     assert catalogue.evaluate("bully_map", {}).protocol == "bully-map"
 

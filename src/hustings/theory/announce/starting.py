@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from hustings.theory.announce import delay as delays
 from hustings.theory.announce import extensions, rounds, suppression, survival, uncorrelated
 from hustings.theory.announce import messages as counting
+from hustings.theory.announce.laws import Law
 from hustings.theory.announce.setting import Setting
 from hustings.theory.announce.sheet import AS_PRINTED, DERIVED, EXACT, LIMIT, Sheet
+
+# Who speaks where anybody's message silences: LE-M's first round and SUP.
+SPEAKERS = "N P(Delta) + a/(1-l) (1-c^N)"
+CHAIN = "chain m -> m+1 with l^m, N steps"
 
 SHOWN_ROUNDS = 20  # of a printed sum over all rounds
 NO_UNCORRELATED = "the coupling holds for no or correlated loss only; simulate"
@@ -79,9 +87,11 @@ def messages(name: str, s: Setting, sheet: Sheet) -> None:
     sheet.source = counting.SOURCE
     _all_messages(name, s, sheet)
     if name == "le-m":
-        _first_round_first_waker(s, sheet)
-    else:
-        _first_round(s, sheet)
+        _first_round(s, sheet, _FIRST_WAKER)
+        return
+    _first_round(s, sheet, _ANY_WAKER)
+    if s.law.T_S:
+        _printed_messages(s, sheet)
 
 
 def _all_messages(name: str, s: Setting, sheet: Sheet) -> None:
@@ -111,25 +121,56 @@ def _all_messages(name: str, s: Setting, sheet: Sheet) -> None:
         )
 
 
-def _first_round(s: Setting, sheet: Sheet) -> None:
+@dataclass(frozen=True, slots=True)
+class _Firsts:
+    """How first announcements are counted, by what is known of the loss."""
+
+    shared: Callable[[int, float, Law, float, float], float]  # all receivers lose the same
+    formula: str
+    alone: Callable[[int, float], float]  # each loses its own, without delay
+    alone_formula: str
+    alone_verdict: str
+    alone_source: str
+
+
+_ANY_WAKER = _Firsts(
+    shared=counting.first_round,
+    formula="N P(Delta) + a/(1-l) sum of (1-c^k)/k",
+    alone=uncorrelated.first_round,
+    alone_formula="M_n = 1 + M_(r+B), r uniform, B binomial",
+    alone_verdict="exact; replaces Q(i,n) (E19)",
+    alone_source=uncorrelated.SOURCE,
+)
+_FIRST_WAKER = _Firsts(
+    shared=counting.first_round_first_waker,
+    formula=SPEAKERS,
+    alone=suppression.messages_uncorrelated,
+    alone_formula=CHAIN,
+    alone_verdict=EXACT,
+    alone_source=suppression.SOURCE,
+)
+
+
+def _first_round(s: Setting, sheet: Sheet, firsts: _Firsts) -> None:
     if s.shared or s.all_send:
         sheet.add(
             "first_round",
-            lambda: counting.first_round(s.N, s.loss, s.law, s.T_A, s.D),
-            "N" if s.all_send else "N P(Delta) + a/(1-l) sum of (1-c^k)/k",
+            lambda: firsts.shared(s.N, s.loss, s.law, s.T_A, s.D),
+            "N" if s.all_send else firsts.formula,
         )
     elif s.D == 0 and s.T_A >= s.law.T_S:
-        sheet.source = uncorrelated.SOURCE
+        sheet.source = firsts.alone_source
         sheet.add(
             "first_round",
-            lambda: uncorrelated.first_round(s.N, s.loss),
-            "M_n = 1 + M_(r+B), r uniform, B binomial",
-            "exact; replaces Q(i,n) (E19)",
+            lambda: firsts.alone(s.N, s.loss),
+            firsts.alone_formula,
+            firsts.alone_verdict,
         )
     else:
         sheet.lack("first_round", NO_FIRST_ROUND)
-    if s.law.T_S == 0:
-        return
+
+
+def _printed_messages(s: Setting, sheet: Sheet) -> None:
     if s.model != "uncorrelated":
         sheet.source = counting.SOURCE
         wrong = "wrong: 1/(1-l) belongs to the integral (E16)"
@@ -153,24 +194,6 @@ def _first_round(s: Setting, sheet: Sheet) -> None:
             f"sum of i r Q(i,N,r), i < N, r <= {SHOWN_ROUNDS}",
             "means nothing: with the true Q the sum over r diverges (E20 to E23)",
         )
-
-
-def _first_round_first_waker(s: Setting, sheet: Sheet) -> None:
-    if s.shared or s.all_send:
-        sheet.add(
-            "first_round",
-            lambda: counting.first_round_first_waker(s.N, s.loss, s.law, s.T_A, s.D),
-            "N" if s.all_send else "N P(Delta) + a/(1-l) (1-c^N)",
-        )
-    elif s.D == 0 and s.T_A >= s.law.T_S:
-        sheet.source = suppression.SOURCE
-        sheet.add(
-            "first_round",
-            lambda: suppression.messages_uncorrelated(s.N, s.loss),
-            "chain m -> m+1 with l^m, N steps",
-        )
-    else:
-        sheet.lack("first_round", NO_FIRST_ROUND)
 
 
 def several_leaders(s: Setting, sheet: Sheet) -> None:
@@ -214,7 +237,7 @@ def baseline_suppression(s: Setting, sheet: Sheet) -> None:
         sheet.add(
             "num_msgs",
             lambda: suppression.messages(s.N, s.loss, s.law, s.D),
-            "N" if s.all_send else "N P(Delta) + a/(1-l) (1-c^N)",
+            "N" if s.all_send else SPEAKERS,
         )
     else:
         sheet.lack("tmax, t_halt", "under uncorrelated loss no form is known; simulate")
@@ -222,7 +245,7 @@ def baseline_suppression(s: Setting, sheet: Sheet) -> None:
             sheet.add(
                 "num_msgs",
                 lambda: suppression.messages_uncorrelated(s.N, s.loss),
-                "chain m -> m+1 with l^m, N steps",
+                CHAIN,
             )
         else:
             sheet.lack("num_msgs", "under uncorrelated loss it is known for Delta = 0 only")
