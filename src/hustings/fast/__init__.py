@@ -1,0 +1,1 @@
+"""Compiled kernels: the same questions as the event simulator's, asked by the million."""

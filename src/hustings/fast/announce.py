@@ -1,0 +1,119 @@
+"""Simultaneous starts of announcing groups, by the million: `play`.
+
+Run number k of a setting and a seed is the same run whoever plays it, alone or among others.
+Metrics bear the names and meanings that the event simulator gives them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hustings.core.errors import BadInput
+from hustings.fast import columns as col
+from hustings.fast import machine as machines
+from hustings.fast import race as races
+from hustings.fast.baseline import baseline
+from hustings.fast.common import CORRELATED, NEVER, NONE, UNCORRELATED, Floats, Loss, Sleep
+from hustings.fast.counter import limit, root
+from hustings.fast.lonely import lonely
+from hustings.fast.results import Played, played
+from hustings.fast.setting import TICKS, Setting, ticks
+from hustings.fast.suppression import suppression
+
+LAST_RUN = 1 << 48
+MOST_AT_ONCE = 10_000_000
+_MODELS = {"none": NONE, "correlated": CORRELATED, "uncorrelated": UNCORRELATED}
+
+
+def play(setting: Setting, seed: int, first: int, last: int) -> Played:
+    """Runs number `first` to `last` - 1.
+
+    >>> quiet = play(Setting(protocol="al", members=5), 1, 0, 2)
+    >>> quiet.metrics["tmax"].tolist(), quiet.metrics["num_msgs"].tolist()
+    ([0.0, 0.0], [5.0, 5.0])
+    """
+    if not 0 <= first < last <= LAST_RUN:
+        raise BadInput(f"runs must be numbered from 0 to {LAST_RUN:,}, the first before the last")
+    if last - first > MOST_AT_ONCE:
+        raise BadInput(f"at most {MOST_AT_ONCE:,} runs are played at once, not {last - first:,}")
+    rows = np.zeros((last - first, col.COLUMNS))
+    if setting.members == 1:
+        lonely(root(seed), first, _sleep(setting), ticks(setting.delay), rows)
+    elif setting.protocol == "sup":
+        D = ticks(setting.delay)
+        n = setting.members
+        suppression(root(seed), first, _sleep(setting), _loss(setting), D, n, rows)
+    elif setting.finite:
+        play_machine(setting, seed, first, rows)
+    elif setting.protocol == "al":
+        baseline(
+            root(seed),
+            first,
+            _loss(setting),
+            ticks(setting.T_A),
+            ticks(setting.delay),
+            setting.max_rounds,
+            setting.members,
+            rows,
+        )
+    else:
+        _play_race(setting, seed, first, rows)
+    return played(setting, rows)
+
+
+def _play_race(setting: Setting, seed: int, first: int, rows: Floats) -> None:
+    n = setting.members
+    races.race(
+        root(seed),
+        first,
+        _sleep(setting),
+        _loss(setting),
+        ticks(setting.T_A),
+        ticks(setting.delay),
+        setting.protocol == "le-m",
+        setting.key == "relative",
+        setting.max_rounds,
+        np.zeros((races.MEMBER_ROWS, n), np.int64),
+        np.zeros((races.MESSAGE_ROWS, setting.under_way), np.int64),
+        np.zeros((2, setting.repeating), np.int64),
+        np.zeros((races.COIN_ROWS, setting.under_way), np.uint64),
+        rows,
+    )
+
+
+def play_machine(setting: Setting, seed: int, first: int, rows: Floats) -> None:
+    """The whole state machine, which a finite T_L needs and an infinite one does not."""
+    n = setting.members
+    kind = {"le-m": machines.KEYS, "al": machines.BASELINE}.get(setting.protocol, machines.IDS)
+    rules = machines.Rules(
+        kind=kind,
+        T_A=ticks(setting.T_A),
+        T_L=ticks(setting.T_L) if setting.finite else NEVER,
+        D=ticks(setting.delay),
+        relative=setting.key == "relative",
+        sleep=_sleep(setting),
+        loss=_loss(setting),
+        max_rounds=setting.max_rounds,
+    )
+    state = machines.State(
+        c=np.zeros(races.COUNTERS, np.int64),
+        m=np.zeros((machines.MEMBER_ROWS, n), np.int64),
+        keys=np.zeros((2, n)),
+        messages=np.zeros((races.MESSAGE_ROWS, setting.under_way), np.int64),
+        stood=np.zeros(setting.under_way),
+        repeats=np.zeros((2, setting.repeating), np.int64),
+        wakers=np.zeros((2, setting.plans), np.int64),
+        listeners=np.zeros((2, n + 2), np.int64),
+        heard=np.zeros((n if kind == machines.KEYS else 1, n), np.uint8),
+    )
+    machines.machine(root(seed), first, rules, state, rows)
+
+
+def _sleep(setting: Setting) -> Sleep:
+    steepness = setting.lam if setting.law == "exponential" else 0.0
+    return Sleep(setting.interval * TICKS, steepness)
+
+
+def _loss(setting: Setting) -> Loss:
+    bar = np.uint64(limit(setting.loss))  # called from here it comes back as a plain number
+    return Loss(_MODELS[setting.loss_model], setting.loss, setting.collision, bar)

@@ -1,0 +1,52 @@
+"""Compilation: one decorator for all kernels.
+
+A compiled kernel is kept on disk and taken from there the next time. Kernels call functions of
+other files, which numba does not look at when it asks whether what it has kept is stale; so the
+folder is named after all sources of this package, and a change to any of them finds it empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from hustings.core.errors import BadInput
+
+try:
+    import numba
+except ModuleNotFoundError as missing:
+    if missing.name is None or missing.name.partition(".")[0] not in ("numba", "llvmlite", "numpy"):
+        raise
+    raise BadInput("the fast engine needs numba: pip install 'hustings[fast]'") from None
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function when it is first called; it holds no lock while it runs."""
+    config: Any = numba.config  # its names are made when it is imported
+    before = config.CACHE_DIR  # read when a function is decorated, and ours for so long
+    config.CACHE_DIR = str(_folder())
+    try:
+        made = numba.njit(cache=True, nogil=True)(function)
+    finally:
+        config.CACHE_DIR = before
+    return cast("Callable[P, R]", made)
+
+
+@cache
+def _folder() -> Path:
+    """Beside the sources, or in the user's own folder where nothing may be written there."""
+    home = Path(__file__).parent
+    digest = blake2b(digest_size=8)
+    for source in sorted(home.glob("*.py")):
+        digest.update(f"{source.name}\n".encode() + source.read_bytes())
+    place = home / "__pycache__"
+    if not os.access(place if place.is_dir() else home, os.W_OK):
+        place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hustings"
+    return place / f"kernels-{digest.hexdigest()}"

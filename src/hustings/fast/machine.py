@@ -1,0 +1,295 @@
+"""le-a, le-s, le-m and al with leaders that expire: the state machine, event by event.
+
+At one tick sends come before arrivals, and arrivals before listen timers; sends and timers by
+member, arrivals in the order of their sends. A coin is tossed only where hearing the message makes
+a difference: it comes from somebody better than whom a member holds, or from that leader itself.
+
+With an infinite T_L this kernel tosses the same coins as `race` and `baseline` and comes to the
+same results, only later: the tests hold them to it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hustings.fast import columns as col
+from hustings.fast import heap
+from hustings.fast.common import (
+    CORRELATED,
+    EVERYBODY,
+    NEVER,
+    UNCORRELATED,
+    Flags,
+    Floats,
+    Ints,
+    Loss,
+    Sleep,
+    bar_at,
+    nap,
+)
+from hustings.fast.compiling import compiled
+from hustings.fast.counter import below, branch, message_key
+from hustings.fast.race import (
+    ARRIVED,
+    AT,
+    BEFORE,
+    HEARD,
+    LOW,
+    NOW,
+    NUMBER,
+    REPEAT,
+    REPEATS,
+    ROUND,
+    SENT,
+    WHO,
+    defer,
+    lead,
+    report,
+    send,
+    tick,
+)
+
+# Rows of the members' table, beside SPOKEN, which is 1.
+HELD = 0  # whom a member holds for the leader: itself, or whom it listens to
+PHASE, WAKES, REPEATS_AT, EXPIRES, NAPS, QUEUED, COUNT, SUM = 2, 3, 4, 5, 6, 7, 8, 9
+MEMBER_ROWS = 10
+SUPPRESS, ANNOUNCE, LISTEN = 0, 1, 2
+OWN, OTHERS = 0, 1  # rows of the keys: that of oneself, that of the leader one holds
+
+IDS, KEYS, BASELINE = 0, 1, 2  # by what members compare, and the one where nobody falls silent
+
+
+class Rules(NamedTuple):
+    """What does not change from run to run; times in ticks."""
+
+    kind: int
+    T_A: int
+    T_L: int
+    D: int
+    relative: bool
+    sleep: Sleep
+    loss: Loss
+    max_rounds: int
+
+
+class State(NamedTuple):
+    """All that a run changes."""
+
+    c: Ints
+    m: Ints
+    keys: Floats
+    messages: Ints
+    stood: Floats  # the key with which a message's sender stood
+    repeats: Ints
+    wakers: Ints
+    listeners: Ints
+    heard: Flags  # who has held whom; one row for the best where no other can be held by all
+
+
+@compiled
+def suppress(run: np.uint64, rules: Rules, s: State, member: int) -> None:
+    """A member takes itself for the leader and sleeps."""
+    slept = nap(branch(run, np.uint64(s.m[NAPS, member])), member, rules.sleep)
+    s.m[NAPS, member] += 1
+    s.m[PHASE, member] = SUPPRESS
+    s.m[HELD, member] = member
+    s.m[WAKES, member] = s.c[NOW] + np.int64(np.rint(slept))
+    s.keys[OWN, member] = slept if rules.relative else float(s.m[WAKES, member])
+    heap.push(s.wakers, s.m[WAKES, member], member)
+
+
+@compiled
+def announce(rules: Rules, s: State, who: int) -> bool:
+    """A member says that it leads; False: it has said so too often."""
+    if s.m[PHASE, who] == SUPPRESS:
+        s.m[PHASE, who] = ANNOUNCE
+        if rules.kind != BASELINE:
+            lead(s.c)
+    s.stood[s.c[SENT] & (s.stood.size - 1)] = s.keys[OWN, who]
+    s.m[REPEATS_AT, who] = s.c[NOW] + rules.T_A
+    return send(s.c, who, s.m, s.messages, s.repeats, rules.T_A, rules.D) <= rules.max_rounds
+
+
+@compiled
+def listen(rules: Rules, s: State, member: int, who: int, key: float) -> None:
+    """A member has heard whom it holds for the leader from now on, or still."""
+    if s.m[HELD, member] == member:
+        if s.m[PHASE, member] == ANNOUNCE:
+            defer(s.c)
+        if rules.kind != BASELINE:
+            s.m[PHASE, member] = LISTEN
+    s.m[HELD, member] = who
+    s.keys[OTHERS, member] = key
+    if rules.T_L < NEVER:
+        s.m[EXPIRES, member] = s.c[NOW] + rules.T_L
+        if not s.m[QUEUED, member]:
+            s.m[QUEUED, member] = 1
+            heap.push(s.listeners, s.m[EXPIRES, member], member)
+
+
+@compiled
+def matters(kind: int, held: int, bar: float, who: int, key: float) -> bool:
+    """Whether an announcement is for somebody who holds `held`, which stands with `bar`."""
+    if held == who:
+        return True
+    if kind == KEYS and key != bar:
+        return key < bar
+    return who > held
+
+
+@compiled
+def count(rules: Rules, s: State, member: int, who: int, number: int) -> bool:
+    """Note that a member has held another one; whether all others have by now."""
+    n = s.m.shape[1]
+    row = who if rules.kind == KEYS else 0
+    if (rules.kind != KEYS and who != n - 1) or s.heard[row, member]:
+        return False
+    s.heard[row, member] = 1
+    s.m[COUNT, who] += 1
+    s.m[SUM, who] += number
+    return bool(s.m[COUNT, who] == n - 1)
+
+
+@compiled
+def arrive(run: np.uint64, rules: Rules, s: State) -> int:
+    """One message arrives; the leader whom all have held by now, or -1."""
+    place = s.c[ARRIVED] & (s.messages.shape[1] - 1)
+    s.c[ARRIVED] += 1
+    who, number = s.messages[WHO, place], s.messages[NUMBER, place]
+    message, key = message_key(run, who, number), s.stood[place]
+    bar = bar_at(rules.loss, s.c[BEFORE] - s.messages[LOW, place] - 1)
+    if rules.loss.model == CORRELATED and below(message, EVERYBODY, bar):
+        return -1
+    found = -1
+    for member in range(s.m.shape[1]):
+        held = s.m[HELD, member]
+        own = s.keys[OWN if held == member else OTHERS, member]
+        if member == who or not matters(rules.kind, held, own, who, key):
+            continue
+        if rules.loss.model == UNCORRELATED and below(message, member, bar):
+            continue
+        listen(rules, s, member, who, key)
+        if count(rules, s, member, who, number):
+            found = who
+            s.c[HEARD] = s.m[SUM, who]
+            s.c[ROUND] = number
+    return found
+
+
+@compiled
+def next_sender(rules: Rules, s: State) -> tuple[int, int, bool]:
+    """When somebody speaks next, who, and whether it wakes up; plans that were given up go."""
+    room = s.repeats.shape[1]
+    while s.wakers[0, 0]:
+        who = s.wakers[1, 1]
+        if s.m[PHASE, who] == SUPPRESS and s.m[WAKES, who] == s.wakers[0, 1]:
+            break
+        heap.pop(s.wakers)
+    while s.c[REPEAT] < s.c[REPEATS]:
+        place = s.c[REPEAT] & (room - 1)
+        who = s.repeats[WHO, place]
+        if s.m[PHASE, who] == ANNOUNCE and s.m[REPEATS_AT, who] == s.repeats[AT, place]:
+            break
+        s.c[REPEAT] += 1
+    at, who = heap.first(s.wakers), s.wakers[1, 1]
+    if s.c[REPEAT] < s.c[REPEATS]:
+        place = s.c[REPEAT] & (room - 1)
+        again, other = s.repeats[AT, place], s.repeats[WHO, place]
+        if again < at or (again == at and other < who):
+            return again, other, False
+    return at, who, True
+
+
+@compiled
+def next_listener(s: State) -> int:
+    """When a leader expires next; timers that moved on go back into the heap."""
+    while s.listeners[0, 0]:
+        at, member = s.listeners[0, 1], s.listeners[1, 1]
+        if s.m[HELD, member] == member:
+            heap.pop(s.listeners)
+            s.m[QUEUED, member] = 0
+        elif s.m[EXPIRES, member] > at:
+            heap.pop(s.listeners)
+            heap.push(s.listeners, s.m[EXPIRES, member], member)
+        else:
+            return int(at)
+    return NEVER
+
+
+@compiled
+def expire(run: np.uint64, rules: Rules, s: State) -> None:
+    """A leader has been silent for T_L: its listener is in the race again."""
+    member = heap.pop(s.listeners)
+    s.m[QUEUED, member] = 0
+    if rules.kind == BASELINE:
+        s.m[HELD, member] = member
+        lead(s.c)
+    else:
+        suppress(run, rules, s, member)
+
+
+@compiled
+def begin(run: np.uint64, rules: Rules, s: State) -> None:
+    """Everybody starts."""
+    s.c[:] = 0
+    s.m[:] = 0
+    s.heard[:] = 0
+    s.wakers[0, 0] = s.listeners[0, 0] = 0
+    for member in range(s.m.shape[1]):
+        suppress(run, rules, s, member)
+        if rules.kind == BASELINE:
+            lead(s.c)
+    s.c[NOW] = -1
+
+
+@compiled
+def play_run(run: np.uint64, rules: Rules, s: State) -> int:
+    """One run; the leader whom all have held, or -1 if it was given up."""
+    begin(run, rules, s)
+    found = -1
+    while True:
+        at, who, wakes = next_sender(rules, s)
+        arrival, expiry = NEVER, next_listener(s)
+        if s.c[ARRIVED] < s.c[SENT]:
+            arrival = s.messages[AT, s.c[ARRIVED] & (s.messages.shape[1] - 1)] + rules.D
+        if found >= 0 and arrival != s.c[NOW]:
+            return found  # and all that arrived with it has been heard
+        if at <= arrival and at <= expiry:
+            tick(s.c, at)
+            if wakes:
+                heap.pop(s.wakers)
+            else:
+                s.c[REPEAT] += 1
+            if not announce(rules, s, who):
+                return -1
+        elif arrival <= expiry:
+            tick(s.c, arrival)
+            leader = arrive(run, rules, s)
+            found = leader if found < 0 else found
+        else:
+            tick(s.c, expiry)
+            expire(run, rules, s)
+
+
+@compiled
+def agreed(m: Ints) -> int:
+    """Whom all hold, itself included; -1: they do not agree."""
+    leader = m[HELD, 0]
+    for member in range(m.shape[1]):
+        if m[HELD, member] != leader:
+            return -1
+    return leader if m[PHASE, leader] == ANNOUNCE else -1
+
+
+@compiled
+def machine(seed: np.uint64, first: int, rules: Rules, s: State, rows: Floats) -> None:
+    """Runs from number `first` on, one for each row."""
+    for number in range(rows.shape[0]):
+        run = branch(seed, np.uint64(first + number))
+        leader = play_run(run, rules, s)
+        if leader < 0:
+            rows[number, col.CUT] = 1.0
+        else:
+            report(s.c, rules.D, agreed(s.m), rows[number])

@@ -1,0 +1,87 @@
+"""What a collapsed probabilistic election is played under, and what it yields."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hustings.fast.compiling import compiled
+
+METRICS = (
+    "strong",
+    "weak",
+    "weak_live",
+    "rounds",
+    "ucasts",
+    "mcasts",
+    "messages",
+    "relay_members",
+    "relayed",
+    "reinitiations",
+    "two_leaders",
+    "two_leaders_ever",
+    "leaderless",
+)
+(
+    STRONG,
+    WEAK,
+    WEAK_LIVE,
+    ROUNDS,
+    UCASTS,
+    MCASTS,
+    MESSAGES,
+    RELAY_MEMBERS,
+    RELAYED,
+    AGAIN,
+    TWO,
+    TWO_EVER,
+    LEADERLESS,
+) = range(len(METRICS))
+
+EXACT, GOSSIP, VIEW = 0, 1, 2  # where N_i comes from
+DELAY, HASH, ALL = 0, 1, 2  # who asks again
+WHOLE_GROUP = 600  # up to this size also K = N is played member by member
+VARIATES = 64  # behind a gossiped estimate of the size: as the substrate has it
+
+
+class Terms(NamedTuple):
+    """What an election is played under; times in delays."""
+
+    members: int
+    bar: np.uint64  # of the view probability
+    view_prob: float
+    p_ucastl: float
+    p_mcastl: float
+    p_fail: float
+    estimate: int
+    thinning: int
+    joins: bool
+    sizes: NDArray[np.float64]  # K by round, infinite for the whole group
+    T_2: float  # 0: pace K
+    pace: float
+    T_3: float
+    W: float
+
+
+class Beginning(NamedTuple):
+    """How a round begins."""
+
+    number: int
+    K: float
+    size: float  # N_i, where all have the same
+    copies: int  # of the Init
+    start: float  # when, after the first of them was sent
+    length: float  # of the time in which members crash
+
+
+@compiled
+def view_size(terms: Terms) -> float:
+    """The view probability where the size of views matters, else 0."""
+    return terms.view_prob if terms.estimate == VIEW else 0.0
+
+
+@compiled
+def relaying(terms: Terms, K: float) -> float:
+    return terms.T_2 if terms.T_2 > 0.0 else terms.pace * K

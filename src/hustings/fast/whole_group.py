@@ -1,0 +1,91 @@
+"""The collapsed election where K is the whole of a large group: counted, not played."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hustings.fast.collapsed import (
+    DEAD,
+    LEADERS,
+    MEMBERS,
+    NAMED,
+    NOBODY,
+    NOW,
+    TOO_MANY_LEADERS,
+    TROUBLE,
+    Run,
+    place_of,
+    track,
+)
+from hustings.fast.compiling import compiled
+from hustings.fast.deciding import count_leaders
+from hustings.fast.draws import Stream, binomial, coin
+from hustings.fast.terms import MCASTS, RELAYED, UCASTS, Beginning, Terms, view_size
+
+
+@compiled
+def everybody(
+    terms: Terms,
+    stream: Stream,
+    round_: Beginning,
+    views: np.uint64,
+    run: Run,
+    row: NDArray[np.float64],
+) -> None:
+    """K is the whole of a large group: all that have heard of it relay, and settle on rank 0."""
+    members = run.members
+    heard = 1.0 - terms.p_mcastl**round_.copies
+    speakers = 0
+    best = place_of(members, run.sizes[MEMBERS], 0)
+    if best == NOBODY:
+        best = track(run, stream, views, 0, terms.members, view_size(terms))
+        if best == NOBODY:
+            return
+    for place in range(run.sizes[MEMBERS]):
+        if members[place].alive:
+            aware = members[place].forced or coin(stream, heard)
+            members[place].alive = not coin(stream, terms.p_fail)
+            speakers += aware and members[place].alive
+    if members[best].number == NOBODY:
+        if run.sizes[NAMED] >= LEADERS:
+            run.sizes[TROUBLE] = TOO_MANY_LEADERS
+            return
+        members[best].number = run.sizes[NAMED]
+        run.leaders[run.sizes[NAMED]] = best
+        run.sizes[NAMED] += 1
+    for each in range(run.sizes[NOW]):
+        count = run.now[each].count
+        dead = binomial(stream, count, terms.p_fail)
+        run.now[each].count -= dead
+        run.sizes[DEAD] += dead
+        live = run.now[each].count
+        speakers += live if run.now[each].forced else binomial(stream, live, heard)
+        if speakers > 0:
+            run.now[each].holds = members[best].number
+    if speakers > 0:
+        for place in range(run.sizes[MEMBERS]):
+            members[place].holds = members[best].number
+    row[UCASTS] += _mean_unicasts(terms, speakers)
+    row[MCASTS] += speakers
+    row[RELAYED] += speakers
+    count_leaders(run, row)
+
+
+@compiled
+def _mean_unicasts(terms: Terms, speakers: int) -> float:
+    """First preferences, improvements, replies to worse ones, and replies to those in between."""
+    v = terms.view_prob
+    steps = np.zeros(256)  # from the k-th best on: expected improvements until rank 0 is reached
+    below_k, weighted, improvements, mass = 0.0, 0.0, 0.0, v
+    for k in range(256):
+        if k > 0:
+            steps[k] = 1.0 + weighted / below_k
+        weighted += mass * steps[k]
+        below_k += mass
+        improvements += mass * steps[k]
+        mass *= 1.0 - v
+    share = speakers / terms.members * (1.0 - terms.p_ucastl)
+    between = improvements - (1.0 - v)
+    per_link = 1.0 + improvements + share * (1.0 - v) + share * between
+    return speakers * terms.members * v * per_link

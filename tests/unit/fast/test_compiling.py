@@ -1,0 +1,54 @@
+"""Kernels are kept by their sources, and a missing extra is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numba
+import pytest
+
+from hustings.fast import compiling
+from hustings.fast.counter import mix
+
+MISSING = """
+import sys
+sys.modules["numba"] = None
+from hustings.core.errors import BadInput
+try:
+    import hustings.fast.announce
+except BadInput as told:
+    print(told)
+"""
+
+
+def test_a_missing_extra_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MISSING], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "the fast engine needs numba: pip install 'hustings[fast]'\n"
+
+
+def test_what_is_kept_lies_under_a_name_made_of_all_sources(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = []
+    for text in ("x = 1\n", "x = 2\n"):
+        (tmp_path / "one.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(compiling, "__file__", str(tmp_path / "compiling.py"))
+        compiling._folder.cache_clear()
+        names.append(compiling._folder())
+    monkeypatch.undo()
+    compiling._folder.cache_clear()
+    assert names[0] != names[1]
+    assert {name.parent for name in names} == {tmp_path / "__pycache__"}
+
+
+def test_others_keep_their_own_folder() -> None:
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    compiling.compiled(lambda x: x)
+    assert before == config.CACHE_DIR
+    assert hasattr(mix, "py_func"), "it is compiled indeed"
