@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from hustings.core.errors import ProtocolBug
-from hustings.figures.cell import Cell
-from hustings.figures.first_words import play_first_round
+from hustings.figures.cell import FAST, Cell
+from hustings.figures.kernels import CUT, ending_of, known, play_kernel
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import play
 
@@ -106,19 +106,17 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def play_block(cell: Cell, seed: int, first: int, last: int) -> Block:
     """Play runs first .. last-1 of a cell, in this process."""
+    if cell.engine == FAST:
+        return _play_fast(cell, seed, first, last)
     experiment = cell.experiment(seed)
     values: dict[str, list[float]] = {}
     endings: Counter[str] = Counter()
     violated = 0
     for run in range(first, last):
-        if cell.first_round:
-            metrics, ended = play_first_round(experiment, run)
-        else:
-            result = play(experiment, run)
-            metrics, ended = result.metrics, result.ended
-            violated += any(verdict is Verdict.VIOLATED for verdict, _ in result.verdicts.values())
-        endings[ended.value] += 1
-        for name, value in metrics.items():
+        result = play(experiment, run)
+        violated += any(verdict is Verdict.VIOLATED for verdict, _ in result.verdicts.values())
+        endings[result.ended.value] += 1
+        for name, value in result.metrics.items():
             column = values.setdefault(name, [])
             if value is not None:
                 if not math.isfinite(value):
@@ -130,6 +128,24 @@ def play_block(cell: Cell, seed: int, first: int, last: int) -> Block:
         metrics={name: Moments.of(column) for name, column in sorted(values.items())},
         endings=dict(sorted(endings.items())),
         violated=violated,
+    )
+
+
+def _play_fast(cell: Cell, seed: int, first: int, last: int) -> Block:
+    """The same by the compiled kernels, which judge no property."""
+    setting = cell.setting()
+    found = play_kernel(setting, cell.seed(seed), first, last)
+    cut = int(found.cut.sum())
+    endings = {ending_of(setting): found.runs - cut, CUT: cut}
+    return Block(
+        first=first,
+        last=last,
+        metrics={
+            name: Moments.of(known(column.tolist()))
+            for name, column in sorted(found.metrics.items())
+        },
+        endings={name: number for name, number in sorted(endings.items()) if number},
+        violated=0,
     )
 
 

@@ -8,6 +8,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.figures import classic
 from hustings.figures.announce import against_al, against_sup, by_loss, claims_table, first_waker
 from hustings.figures.exhibit import Exhibit
+from hustings.figures.probabilistic import analysis, simulated
 
 ALL = "all"
 EXHIBITS: tuple[Exhibit, ...] = (
@@ -17,6 +18,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     *first_waker.EXHIBITS,
     *claims_table.EXHIBITS,
     *classic.EXHIBITS,
+    *analysis.EXHIBITS,
+    *simulated.EXHIBITS,
 )
 
 

@@ -19,6 +19,9 @@ import msgspec
 
 from hustings._version import __version__
 from hustings.core.streams import derive
+from hustings.fast.ballot import Ballot
+from hustings.fast.setting import Setting
+from hustings.figures.kernels import setting_of
 from hustings.protocols.catalogue import find
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
@@ -27,11 +30,14 @@ from hustings.sim.scenarios import Scenario
 
 MAX_EVENTS = 50_000_000
 LARGEST_BLOCK = 500
+EVENTS, FAST = "events", "fast"
+FAST_BLOCK = 4_000_000  # members in all runs of a block
+FAST_LARGEST, FAST_LEAST = 20_000, 100
 
 # What a run's numbers depend on: packages whole, and of this one the modules named.
 _SOURCES = (
-    *("core", "protocols", "sim", "substrate"),
-    *("figures/cell.py", "figures/block.py", "figures/first_words.py"),
+    *("core", "fast", "protocols", "sim", "substrate"),
+    *("figures/cell.py", "figures/block.py", "figures/kernels.py"),
 )
 
 
@@ -47,18 +53,22 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     delay: float = 0.1
     settings: tuple[tuple[str, str], ...] = ()  # as typed after --set
     until: float | None = None
-    first_round: bool = False  # watched for first words alone: see first_words.py
+    engine: str = EVENTS
+    runs: int | None = None  # so many, where the paper says how many; else what precision takes
     aims: tuple[str, ...]
     work: float = 1.0  # receptions in a run, in thousands, roughly: sizes the blocks
 
     @property
     def text(self) -> str:
         """The cell as canonical text."""
-        return msgspec.json.encode(self, order="deterministic").decode()
+        text = msgspec.json.encode(self, order="deterministic").decode()
+        return text.replace(',"runs":null', "")  # it came later: seeds stay what they were
 
     @property
     def block(self) -> int:
         """How many runs are played and stored together: a second's work or so."""
+        if self.engine == FAST:
+            return max(FAST_LEAST, min(FAST_LARGEST, FAST_BLOCK // self.members))
         return max(2, min(LARGEST_BLOCK, int(2000 / max(self.work, 1.0))))
 
     def seed(self, seed: int) -> int:
@@ -89,6 +99,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             max_events=MAX_EVENTS,
         )
 
+    def setting(self) -> Setting | Ballot:
+        """What the kernels play, under the same seed."""
+        return setting_of(self.experiment(0))
+
     def command(self, seed: int, runs: int) -> str:
         """The command line whose summary holds this cell's numbers."""
         words = ["hustings", "sim", self.protocol, "-n", str(self.members)]
@@ -101,7 +115,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             words += ["--set", f"{key}={value}"]
         if self.until is not None:
             words += ["--until", repr(self.until)]
-        words += ["--max-events", str(MAX_EVENTS)]
+        if self.engine == FAST:
+            words += ["--engine", FAST]
+        else:
+            words += ["--max-events", str(MAX_EVENTS)]
         words += ["--seed", str(self.seed(seed)), "--runs", str(runs), "--json"]
         return shlex.join(words)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hustings.figures.comparison import MESSAGES, compare
 from hustings.figures.exhibit import Finding, Verdict
 from hustings.figures.measuring import Results
-from hustings.figures.overhead_table import counted_table
+from hustings.figures.overhead_table import COLUMNS, counted_table
 from hustings.figures.table import Filled, Table
 from hustings.protocols.catalogue import COMPARED
 from hustings.sim.experiment import Experiment
@@ -40,7 +40,7 @@ def _comparison(results: Results) -> Filled:
         rows=[
             [
                 row.protocol,
-                *(row.counted[metric] for metric in MESSAGES),
+                *row.by_role,
                 row.counted["messages"],
                 row.formula.get("messages"),
                 row.counted["time"],
@@ -58,19 +58,8 @@ def _overhead(results: Results) -> Filled:
     wrong = [cell for cell in cells if cell.row.printed != cell.row.counted]
     differing = [cell for cell in cells if not cell.agrees]
     return Filled(
-        columns=["detector", "elections", "election", "order", "printed", "formula", "run"],
-        rows=[
-            [
-                cell.row.detector,
-                cell.row.elections,
-                cell.row.election,
-                cell.row.printed_order,
-                cell.row.printed,
-                cell.row.counted,
-                cell.run,
-            ]
-            for cell in cells
-        ],
+        columns=list(COLUMNS),
+        rows=[cell.shown for cell in cells],
         findings=[
             Finding(
                 "the printed overheads are those of the protocols",

@@ -29,6 +29,11 @@ class Row:
     verdicts: dict[str, str]
 
     @property
+    def by_role(self) -> list[float | None]:
+        """Messages of each role, in the order of MESSAGES."""
+        return [self.counted[metric] for metric in MESSAGES]
+
+    @property
     def agrees(self) -> bool | None:
         """Whether counts and formulas agree; None where there is no formula."""
         if not self.formula:

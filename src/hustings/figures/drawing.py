@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from hustings.figures.exhibit import Drawn, DrawnPanel, Made
+from hustings.figures.exhibit import Axis, Drawn, DrawnPanel, Made
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.4, 4.6  # inches of one panel
 DPI = 150
-TICKS = (2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def draw(made: Made) -> dict[str, bytes]:
@@ -53,17 +52,20 @@ def _settings(salt: str) -> dict[RcKeyType, Any]:
 
 
 def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
+    axis = panel.panel.axis
     for drawn in panel.curves:
-        _draw_curve(axes, drawn)
-    axes.set_xscale("log")
-    axes.set_xticks(TICKS, [str(tick) for tick in TICKS])
-    axes.minorticks_off()
-    axes.set_xlabel("members N")
+        _draw_curve(axes, drawn, axis)
+    if axis.logarithmic:
+        axes.set_xscale("log")
+    if axis.ticks:
+        axes.set_xticks(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
+        axes.minorticks_off()
+    axes.set_xlabel(axis.label)
     axes.set_ylabel(panel.panel.measure)
     if panel.panel.logarithmic:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.15 * axes.get_ylim()[1])  # room for the legend
     if panel.panel.title:
         axes.set_title(panel.panel.title, fontsize=9)
     for printed in sorted({line.printed for drawn in panel.curves for line in drawn.lines}):
@@ -72,10 +74,10 @@ def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
     axes.legend(framealpha=0.85)
 
 
-def _draw_curve(axes: Axes, drawn: Drawn) -> None:
+def _draw_curve(axes: Axes, drawn: Drawn, axis: Axis) -> None:
     curve = drawn.curve
     axes.errorbar(
-        [point.members for point in drawn.points],
+        [axis.place(point.cell) for point in drawn.points],
         [point.mean for point in drawn.points],
         yerr=[2 * point.stderr for point in drawn.points],
         fmt=curve.mark,

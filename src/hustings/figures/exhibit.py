@@ -81,7 +81,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A metric over groups of growing size; `less` is taken off it, as a fixed delay may be."""
+    """A metric along an axis; `less` is taken off it, as a fixed delay may be."""
 
     label: str
     metric: str
@@ -94,6 +94,19 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Axis:
+    """What grows from left to right, and where on it a cell stands."""
+
+    label: str
+    place: Callable[[Cell], float]
+    ticks: tuple[float, ...] = ()  # where they are not left to the picture
+    logarithmic: bool = False
+
+
+SIZES = Axis("members N", lambda cell: cell.members, (2, 5, 10, 20, 50, 100, 200, 500), True)
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """Curves that share axes."""
 
@@ -101,6 +114,7 @@ class Panel:
     measure: str  # what the vertical axis shows
     curves: tuple[Curve, ...]
     logarithmic: bool = False
+    axis: Axis = SIZES
 
 
 @dataclass(frozen=True, slots=True)

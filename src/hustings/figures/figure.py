@@ -24,6 +24,7 @@ from hustings.figures.exhibit import (
     Point,
     Value,
 )
+from hustings.figures.kernels import CUT
 from hustings.figures.measuring import Results
 
 # Where a line is drawn, besides the points: enough for a smooth curve on a logarithmic axis.
@@ -144,10 +145,8 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
         if found is None:
             row += [None, None, None, exact.get(members), None, printed.get(members), None]
         else:
-            cell = found.cell  # what the figure alone watches for, no command shows
-            command = None if cell.first_round else cell.command(seed, found.runs)
-            row += [found.runs, found.mean, found.stderr]
-            row += [exact.get(members), found.z, printed.get(members), command]
+            row += [found.runs, found.mean, found.stderr, exact.get(members), found.z]
+            row += [printed.get(members), found.cell.command(seed, found.runs)]
         rows.append(row)
     return rows
 
@@ -155,9 +154,9 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
 def _about_runs(results: Sequence[Block]) -> list[str]:
     """What a reader should know of the runs behind a figure."""
     notes = []
-    cut = sum(block.endings.get("max-events", 0) for block in results)
+    cut = sum(block.endings.get(name, 0) for block in results for name in ("max-events", CUT))
     if cut:
-        notes.append(f"{cut} runs were cut off by the event limit.")
+        notes.append(f"{cut} runs were cut off by their limit.")
     violated = sum(block.violated for block in results)
     if violated:
         notes.append(f"{violated} runs violated a property that their protocol promises.")

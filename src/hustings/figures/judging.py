@@ -142,7 +142,7 @@ def gap(
     one, other = pairs[worst]
     evidence = (
         f"{_many(len(pairs), 'pair')}, largest |z| {abs(scores[worst]):.2f} at N = {one.members} "
-        f"({one.mean - other.mean:.3f} against {shift(one):.3f}); chance allows "
+        f"({one.mean - other.mean:.3g} against {shift(one):g}); chance allows "
         f"{limit(len(pairs)):.2f}."
     )
     return Finding(claim, verdict, evidence, theirs)

@@ -9,6 +9,8 @@ from hustings.sim.experiment import Experiment, play
 from hustings.sim.scenarios import Scenario
 from hustings.theory.catalogue import Table1Row, table_1
 
+COLUMNS = ("detector", "elections", "election", "order", "printed", "formula", "run")
+
 
 @dataclass(frozen=True, slots=True)
 class CountedCell:
@@ -21,6 +23,13 @@ class CountedCell:
     def agrees(self) -> bool:
         """Whether the corrected formula and the run agree."""
         return self.run == self.row.counted
+
+    @property
+    def shown(self) -> list[str | int | float | None]:
+        """As a row of a table, in the order of COLUMNS."""
+        row = self.row
+        order, printed, formula = row.printed_order, row.printed, row.counted
+        return [row.detector, row.elections, row.election, order, printed, formula, self.run]
 
     def to_json(self) -> dict[str, object]:
         """Plain values only."""

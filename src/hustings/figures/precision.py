@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hustings.figures.block import Block
-from hustings.figures.cell import Cell
+from hustings.figures.cell import FAST, Cell
 
 TARGET = 0.01  # of the mean, the standard error
+FAST_TARGET = 0.003  # where the compiled kernels play
 PILOT = 200  # runs before the first look
-CAP = 20_000  # runs of one cell
+CAP = 30_000  # runs of one cell
+FAST_CAP = 1_000_000
 GROWTH = 8  # a first look may be far off, so it is not followed further than this at once,
 SHY = 0.92  # nor quite as far as it points: a second look costs nothing, needless runs do
 
@@ -51,27 +53,43 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Until the standard error of every metric aimed at is below a part of its mean."""
+    """Until the standard error of every metric aimed at is below a part of its mean.
+
+    A cell that says itself how many runs it has gets these.
+    """
 
     target: float = TARGET
+    fast_target: float = FAST_TARGET
     pilot: int = PILOT
     cap: int = CAP
+    fast_cap: int = FAST_CAP
 
     def first(self, cell: Cell) -> int:
-        return self._whole_blocks(cell, min(self.pilot, self.cap))
+        if cell.runs is not None:
+            return cell.runs
+        return self._whole_blocks(cell, min(self.pilot, self._cap(cell)))
 
     def guess(self, cell: Cell) -> int:
-        return self._whole_blocks(cell, min(GROWTH * self.pilot, self.cap))
+        if cell.runs is not None:
+            return cell.runs
+        return self._whole_blocks(cell, min(GROWTH * self.pilot, self._cap(cell)))
 
     def next(self, cell: Cell, so_far: Block) -> int:
-        off = max(_relative(so_far, aim) for aim in cell.aims) / self.target
-        if off <= 1.0 or so_far.runs >= self.cap:
+        if cell.runs is not None:
+            return so_far.runs
+        target = self.fast_target if cell.engine == FAST else self.target
+        off = max(_relative(so_far, aim) for aim in cell.aims) / target
+        cap = self._cap(cell)
+        if off <= 1.0 or so_far.runs >= cap:
             return so_far.runs
         factor = min(off * off, GROWTH)
         if factor * SHY > 1.1:
             factor *= SHY
         wanted = max(so_far.runs + 1, math.ceil(so_far.runs * factor))
-        return self._whole_blocks(cell, min(wanted, self.cap))
+        return self._whole_blocks(cell, min(wanted, cap))
+
+    def _cap(self, cell: Cell) -> int:
+        return self.fast_cap if cell.engine == FAST else self.cap
 
     def _whole_blocks(self, cell: Cell, runs: int) -> int:
         return math.ceil(runs / cell.block) * cell.block

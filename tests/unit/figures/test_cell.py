@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from hustings.cli.app import run
+from hustings.core.errors import BadInput
+from hustings.fast.setting import Setting
 from hustings.figures import cell as module
 from hustings.figures.announce import cells
 from hustings.figures.announce.cells import CORRELATED, UNCORRELATED
@@ -27,7 +29,8 @@ FIELDS: dict[str, object] = {
     "delay": 0.5,
     "settings": (("T1", "4"),),
     "until": 99.0,
-    "first_round": True,
+    "engine": "fast",
+    "runs": 500,
     "aims": ("time",),
     "work": 50.0,
 }
@@ -57,6 +60,9 @@ ANNOUNCING = [
     cells.start("le-s", 6, law="exponential", lam="5"),
     cells.start("al", 6, UNCORRELATED, collision=0.01),
     cells.start("le-s", 6, UNCORRELATED, delay=1e-6),
+    cells.start("le-m", 6, UNCORRELATED, T_L="3", key="relative"),
+    cells.start("le-s", 1),
+    msgspec.structs.replace(cells.start("le-s", 6, UNCORRELATED), engine="events"),
     *(
         cells.disturbed(scenario, "le-s", 6, UNCORRELATED, T_L="4")
         for scenario in ("leader-crash", "join-larger", "join-smaller")
@@ -106,6 +112,27 @@ def test_the_command_line_gives_the_same_numbers(
             assert told["mean"] is None
 
 
+def test_blocks_of_kernels_go_by_members() -> None:
+    sizes = {n: cells.start("le-s", n).block for n in (2, 500, 10**6)}
+    assert sizes == {2: 20_000, 500: 8_000, 10**6: 100}
+
+
+def test_what_a_kernel_cannot_play_is_refused() -> None:
+    cell = msgspec.structs.replace(bully(6), engine="fast")
+    with pytest.raises(
+        BadInput, match="engine 'fast' plays sup, al, le-a, le-s, le-m, probabilistic, not bully"
+    ):
+        play_block(cell, 1, 0, 2)
+
+
+def test_a_run_that_was_given_up_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = Setting(protocol="le-a", members=3, loss_model="uncorrelated", loss=0.9, max_rounds=8)
+    monkeypatch.setattr(Cell, "setting", lambda self: setting)
+    block = play_block(cells.start("le-a", 3), 1, 0, 50)
+    assert 0 < block.endings["max-rounds"] < 50
+    assert block.metrics["tmax"].count == block.endings["stopped"]
+
+
 def test_blocks_shrink_as_work_grows() -> None:
     light, heavy = (msgspec.structs.replace(bully(8), work=work) for work in (1.0, 1e6))
     assert light.block == 500
@@ -125,10 +152,10 @@ def test_another_line_of_code_is_another_digest(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     home = tmp_path_factory.mktemp("package")
-    for name in ("core", "protocols", "sim", "substrate", "figures"):
+    for name in ("core", "fast", "protocols", "sim", "substrate", "figures"):
         (home / name).mkdir()
-    sources = ["core/a.py", "sim/b.py"]
-    sources += [f"figures/{name}.py" for name in ("cell", "block", "first_words")]
+    sources = ["core/a.py", "fast/a.py", "sim/b.py"]
+    sources += [f"figures/{name}.py" for name in ("cell", "block", "kernels")]
     for name in (*sources, "sim/c.txt"):
         (home / name).write_text("x = 1\n", encoding="utf-8")
     monkeypatch.setattr(module, "files", lambda _: home)
@@ -143,7 +170,7 @@ def test_another_line_of_code_is_another_digest(
         for name in sources:
             (home / name).write_text("x = 2\n", encoding="utf-8")
             seen.add(digest())
-        assert len(seen) == 6
+        assert len(seen) == 7
         (home / "sim/c.txt").write_text("no code", encoding="utf-8")
         assert digest() in seen
         (home / "core/a.py").rename(home / "core/z.py")

@@ -118,7 +118,7 @@ def test_runs_that_did_not_end_well_are_mentioned(results: Results) -> None:
     cell = bully(3, 0.0)
     cut = msgspec.structs.replace(results[cell], endings={"max-events": 100})
     notes = FIGURE.make({**results, cell: cut}, 1).notes
-    assert "100 runs were cut off by the event limit." in notes
+    assert "100 runs were cut off by their limit." in notes
     bad = sum(block.violated for block in results.values())
     assert bad > 0  # a bully that loses messages may elect two leaders
     assert f"{bad} runs violated a property that their protocol promises." in notes

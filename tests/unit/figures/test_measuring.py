@@ -177,12 +177,21 @@ def so_far(runs: int, relative: float, metric: str = "messages") -> Block:
         (200, 0.2, 1480),  # a first look is not followed further
         (200, 0.0101, 210),  # whole blocks
         (200, 0.0105, 230),  # nearly there: all the way
-        (20_000, 0.5, 20_000),  # the cap
-        (10_000, 0.03, 20_000),
+        (30_000, 0.5, 30_000),  # the cap
+        (10_000, 0.03, 30_000),
     ],
 )
 def test_the_next_number_of_runs(runs: int, relative: float, wanted: int) -> None:
     assert Adaptive().next(bully(8), so_far(runs, relative)) == wanted
+
+
+def test_kernels_are_asked_for_more() -> None:
+    fast = msgspec.structs.replace(bully(8), engine="fast", members=20_000)  # blocks of 200
+    policy = Adaptive()
+    assert policy.first(fast) == 200
+    assert policy.next(fast, so_far(200, 0.0029)) == 200
+    assert policy.next(fast, so_far(200, 0.006)) == 800
+    assert policy.next(fast, so_far(1_000_000, 0.5)) == 1_000_000
 
 
 def test_a_metric_that_never_shows_is_given_up_at_the_cap() -> None:

@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from hustings.figures.announce import forms
 from hustings.figures.announce.against_sup import AGREE, FAMILY
-from hustings.figures.announce.cells import COLLISION, LOSS, SLEEP, UNCORRELATED, start, starts
+from hustings.figures.announce.cells import COLLISION, LOSS, SLEEP, UNCORRELATED, starts
 from hustings.figures.cell import Cell
 from hustings.figures.exhibit import Curve, Finding, Panel, Point, Verdict
 from hustings.figures.figure import Figure
 from hustings.figures.judging import agrees, apart, gap, limit, paired, shown, too_few
 
 CROSSING = 200  # where the thesis sees LE-S overtake AL
-# A round of AL costs N^2 receptions, so AL is taken just as far as it takes to tell the curves
-# apart beyond the crossing; LE-S is taken further.
-SIZES = (2, 5, 10, 20, 50, 70, 100, 225)
-ADJUSTED_SIZES = (2, 5, 10, 20, 50, 70, 100, 200, 350)
-FURTHEST = 500
+SIZES = (2, 5, 10, 20, 50, 70, 100, 200, 300, 400, 500)
 PLAIN, ADJUSTED = "", ", adjusted loss"
 
 Points = Mapping[str, Sequence[Point]]
@@ -73,21 +69,19 @@ def _judge(points: Points) -> list[Finding]:
 
 def pair(collision: float) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
     """LE-S and AL in groups of the same sizes."""
-    sizes = ADJUSTED_SIZES if collision else SIZES
     le, al = (
-        starts(name, UNCORRELATED, sizes=sizes, collision=collision) for name in ("le-s", "al")
+        starts(name, UNCORRELATED, sizes=SIZES, collision=collision) for name in ("le-s", "al")
     )
     return le, al
 
 
 def _panel(title: str, collision: float, ending: str) -> Panel:
     le, al = pair(collision)
-    furthest = start("le-s", FURTHEST, UNCORRELATED, collision=collision)
     return Panel(
         title,
         "E[tmax]",
         (
-            Curve(f"LE-S{ending}", "tmax", (*le, furthest), forms.le_tmax),
+            Curve(f"LE-S{ending}", "tmax", le, forms.le_tmax),
             Curve(f"AL{ending}", "tmax", al, forms.al_tmax, look="C3", mark="s"),
         ),
     )

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from hustings.figures.announce import forms
 from hustings.figures.announce.against_sup import AGREE, FAMILY
-from hustings.figures.announce.cells import CORRELATED, CORRELATED_SIZES, NONE, SIZES, starts
+from hustings.figures.announce.cells import CORRELATED, NONE, starts
 from hustings.figures.exhibit import Curve, Finding, Panel, Point
 from hustings.figures.figure import Figure
 from hustings.figures.judging import agrees, constant
 
-FEWER = (2, 10, 50)
-LOSSES = {0.7: FEWER, 0.4: CORRELATED_SIZES, 0.1: FEWER, 0.0: SIZES}  # and for which groups
+LOSSES = (0.7, 0.4, 0.1, 0.0)
 MARKS = ("v", "D", "^", "o")
 
 
@@ -45,12 +44,12 @@ FIGURE_5_10 = Figure(
                 Curve(
                     _label(loss),
                     "tmax",
-                    starts("le-s", CORRELATED if loss else NONE, loss, sizes=sizes),
+                    starts("le-s", CORRELATED if loss else NONE, loss),
                     forms.le_tmax,
                     look=f"C{place}",
                     mark=MARKS[place],
                 )
-                for place, (loss, sizes) in enumerate(LOSSES.items())
+                for place, loss in enumerate(LOSSES)
             ),
         ),
     ),

@@ -8,7 +8,7 @@ import msgspec
 
 from hustings.figures.announce import forms
 from hustings.figures.announce.against_sup import AGREE, FAMILY
-from hustings.figures.announce.cells import LOSS, SIZES, UNCORRELATED, starts
+from hustings.figures.announce.cells import LOSS, UNCORRELATED, starts
 from hustings.figures.cell import Cell
 from hustings.figures.exhibit import Curve, Finding, Panel, Point
 from hustings.figures.figure import Figure
@@ -20,8 +20,8 @@ FIRST = ("first_round_time",)
 
 
 def first_rounds(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The same cells, watched for their first round alone."""
-    return tuple(msgspec.structs.replace(cell, first_round=True, aims=FIRST) for cell in cells)
+    """The same starts, played until their first round is known well."""
+    return tuple(msgspec.structs.replace(cell, aims=FIRST) for cell in cells)
 
 
 def _judge_first(points: Points) -> list[Finding]:
@@ -56,7 +56,7 @@ FIGURE_5_12 = Figure(
                 Curve(
                     "LE-S",
                     "first_round_time",
-                    first_rounds(starts("le-s", UNCORRELATED, sizes=SIZES[:-1])),
+                    first_rounds(starts("le-s", UNCORRELATED)),
                 ),
                 Curve(
                     "LE-M",

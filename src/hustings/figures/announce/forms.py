@@ -23,6 +23,7 @@ from hustings.theory.announce import (
 )
 from hustings.theory.announce.laws import Law
 
+RARE = 0.02  # false departures, beyond which a form for rare ones says too little
 KEPT = 4096  # values of those that take a tenth of a second each, wanted by several figures
 
 
@@ -138,13 +139,13 @@ def le_m_messages(cell: Cell) -> float | None:
 
 
 def departure(cell: Cell) -> float | None:
-    """The leader departs; if uncorrelated only a limit is known, for T_L that grows."""
+    """The leader departs; what is known with loss holds for T_L of many T_A only."""
     T_L = float(dict(cell.settings)["T_L"])
-    if cell.loss_model == "uncorrelated":
+    if not cell.loss:
+        return departing.without_loss(cell.members, law(cell), T_L=T_L, D=cell.delay)
+    if cell.loss_model == "uncorrelated" or cell.loss**T_L > RARE:
         return None
-    if cell.loss_model == "correlated":
-        return departing.correlated(cell.members, cell.loss, law(cell), T_L=T_L, D=cell.delay)
-    return departing.without_loss(cell.members, law(cell), T_L=T_L, D=cell.delay)
+    return departing.correlated(cell.members, cell.loss, law(cell), T_L=T_L, D=cell.delay)
 
 
 def leadership(cell: Cell) -> float | None:

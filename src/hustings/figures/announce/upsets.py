@@ -25,22 +25,21 @@ from hustings.figures.judging import above, limit, same, shown, together, too_fe
 DEPARTING = 20
 
 
-def _departure(loss_model: str, periods: int) -> Cell:
-    return disturbed("leader-crash", "le-s", DEPARTING, loss_model, T_L=str(periods))
+# Loss model, loss, and T_L in periods: a long T_L, one short for its loss, one without correlation.
+DEPARTURES = ((CORRELATED, 0.4, 5), (CORRELATED, 0.7, 3), (UNCORRELATED, 0.4, 5))
+
+
+def _departure(loss_model: str, loss: float, periods: int) -> Cell:
+    return disturbed("leader-crash", "le-s", DEPARTING, loss_model, loss, T_L=str(periods))
 
 
 def _same_departure(says: str, look: Look) -> Finding:
     legs = []
-    for told, model, periods in (
-        ("correlated, T_L = 5 T_A", CORRELATED, 5),
-        ("correlated, T_L = 2 T_A", CORRELATED, 2),
-        ("uncorrelated, T_L = 5 T_A", UNCORRELATED, 5),
-    ):
-        lossy, plain = (
-            look([_departure(each, periods)], "reestablishment_delay", forms.departure)[0]
-            for each in (model, NONE)
-        )
-        legs.append(same(f"{told}, and without loss", lossy, plain))
+    for model, loss, periods in DEPARTURES:
+        cells = [_departure(model, loss, periods), _departure(NONE, loss, periods)]
+        lossy, plain = look(cells, "reestablishment_delay", forms.departure)
+        told = f"{model}, l = {loss:g}, T_L = {periods} T_A, and without loss"
+        legs.append(same(told, lossy, plain))
     return together(says, legs)
 
 
@@ -104,7 +103,8 @@ def _seldom(says: str, look: Look) -> Finding:
 
 # Timers
 
-TIMED = {10: (5, 10), 100: (5, 10), 500: (5,)}  # and with which lambdas
+LAMBDAS = (5, 10)
+TIMED = (10, 100, 500)
 
 
 def _exponential(members: int, steepness: int) -> Cell:
@@ -113,9 +113,9 @@ def _exponential(members: int, steepness: int) -> Cell:
 
 def _fewer_messages(says: str, look: Look) -> Finding:
     legs = []
-    for members, lambdas in TIMED.items():
+    for members in TIMED:
         uniform = look([start("le-s", members)], "num_msgs", forms.le_messages)
-        for steepness in lambdas:
+        for steepness in LAMBDAS:
             steep = look([_exponential(members, steepness)], "num_msgs", forms.le_messages)
             told = f"N = {members}, lambda = {steepness}"
             found = above(told, uniform, steep)
@@ -128,7 +128,11 @@ UPSETS = (
     Claim(
         "a leader's departure takes as long to mend under every loss model",
         "5.3.2, 5.4.4",
-        tuple(_departure(model, periods) for model in MODELS for periods in (2, 5)),
+        tuple(
+            _departure(each, loss, periods)
+            for model, loss, periods in DEPARTURES
+            for each in (NONE, model)
+        ),
         _same_departure,
     ),
     Claim(
@@ -160,10 +164,10 @@ UPSETS = (
         "5.4.3",
         tuple(
             cell
-            for members, lambdas in TIMED.items()
+            for members in TIMED
             for cell in (
                 start("le-s", members),
-                *(_exponential(members, steepness) for steepness in lambdas),
+                *(_exponential(members, steepness) for steepness in LAMBDAS),
             )
         ),
         _fewer_messages,

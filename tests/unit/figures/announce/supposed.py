@@ -66,10 +66,12 @@ def means(cell: Cell) -> Means:
 
 
 def _departure(cell: Cell) -> float:
-    if cell.loss_model != UNCORRELATED:
-        return _known(forms.departure(cell))
     T_L = float(dict(cell.settings)["T_L"])
-    return departure.uncorrelated(cell.members, cell.loss, forms.law(cell), T_L=T_L, D=cell.delay)
+    if cell.loss_model == UNCORRELATED:
+        form = departure.uncorrelated
+    else:
+        form = departure.correlated
+    return form(cell.members, cell.loss, forms.law(cell), T_L=T_L, D=cell.delay)
 
 
 def _tmax(cell: Cell) -> float:

@@ -37,12 +37,20 @@ def test_every_cell_can_be_played(exhibit: Exhibit) -> None:
         assert experiment.members == cell.members
         assert experiment.kind.about.name == cell.protocol
         assert set(cell.aims) <= set(means(cell)), "what is aimed at is measured"
+        assert (cell.engine == "fast") is (cell.scenario == "start")
+        if cell.engine == "fast":
+            assert cell.setting().members == cell.members
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_figures_reach_from_two_to_five_hundred(name: str) -> None:
-    sizes = sorted({cell.members for cell in FIGURES[name].cells()})
-    assert (sizes[0], sizes[-1]) == (2, 500)
+def test_every_curve_reaches_from_two_to_five_hundred(name: str) -> None:
+    figure = FIGURES[name]
+    assert isinstance(figure, Figure)
+    for panel in figure.panels:
+        for curve in panel.curves:
+            sizes = [cell.members for cell in curve.cells]
+            assert (sizes[0], sizes[-1]) == (2, 500)
+            assert sizes == sorted(sizes)
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -44,7 +44,7 @@ KNOWN: list[tuple[Form, Cell, float]] = [
     (forms.le_a_messages, start("le-a", 10, NONE), 10.0),
     (forms.le_m_messages, start("le-m", 100, NONE), 11.0),
     (forms.departure, disturbed("leader-crash", LE, 20, NONE, T_L="5"), 5.2),
-    (forms.departure, disturbed("leader-crash", LE, 20, CORRELATED, T_L="2"), 2.269),
+    (forms.departure, disturbed("leader-crash", LE, 20, CORRELATED, T_L="5"), 5.2047),
     (forms.leadership, start(LE, 21, UNCORRELATED), 4.027),
     (forms.larger, disturbed("join-larger", LE, 20, UNCORRELATED, T_L="inf"), 4.027),
     (forms.smaller, disturbed("join-smaller", LE, 50, UNCORRELATED, T_L="inf"), 1.1667),
@@ -69,6 +69,7 @@ SILENT: list[tuple[Form, Cell]] = [
     (forms.le_a_messages, start("le-a", 50, UNCORRELATED)),
     (forms.le_m_messages, start("le-m", 50, UNCORRELATED)),
     (forms.departure, disturbed("leader-crash", LE, 20, UNCORRELATED, T_L="5")),
+    (forms.departure, disturbed("leader-crash", LE, 20, CORRELATED, 0.7, T_L="3")),
 ]
 
 

@@ -1,0 +1,205 @@
+"""The compiled kernels against every other witness: events, closed forms, and every fate.
+
+All comparisons of one test are one family: with all of them right it fails by chance with
+probability `LEVEL` (judging.py). A kernel that uses one coin for two receivers must fail them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from hustings.fast import race
+from tests.agreement.announce import enumeration
+from tests.agreement.announce.cells import GRID, NOTHING, Cell, forms
+from tests.agreement.announce.fastness import by_events, by_kernel, compare
+from tests.agreement.announce.judging import bound, judge, sample, score
+
+ALGORITHMS = ("sup", "al", "le-a", "le-s", "le-m")
+Scores = dict[object, float]
+
+# Events
+
+ADJUSTED = (("uncorrelated", 0.3, 0.05), ("correlated", 0.3, 0.05))
+MODELS = (("none", 0.0, 0.0), ("correlated", 0.4, 0.0), ("uncorrelated", 0.4, 0.0), *ADJUSTED)
+OURS, THEIRS = 1500, 50  # runs
+RUNS = 5_000  # where nothing is played but kernels
+
+
+def beside_events(cell: Cell, settings: Mapping[str, object], runs: int = THEIRS) -> Scores:
+    found = compare(by_kernel(cell, OURS, settings), by_events(cell, runs, settings))
+    return {(cell, *settings.items(), *part): z for part, z in _pairs(found)}
+
+
+def _pairs(found: Scores) -> list[tuple[tuple[object, ...], float]]:
+    return [(name if isinstance(name, tuple) else (name,), z) for name, z in found.items()]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_same_laws_as_events(algorithm: str) -> None:
+    scores: Scores = {}
+    for members, delta in ((2, 1.5), (7, 0.1)):
+        for model, loss, collision in MODELS:
+            cell = Cell(algorithm, members, model, loss, delta, collision)
+            scores |= beside_events(cell, NOTHING)
+    judge(scores)
+
+
+@pytest.mark.parametrize("algorithm", ["al", "le-a", "le-s", "le-m"])
+def test_the_same_laws_where_leaders_expire(algorithm: str) -> None:
+    scores: Scores = {}
+    for model, loss, collision in MODELS[2:4]:
+        for T_L in (1.0, 2.5):
+            cell = Cell(algorithm, 5, model, loss, 0.1, collision)
+            scores |= beside_events(cell, {"T_L": T_L})
+    judge(scores)
+
+
+OTHERWISE: list[tuple[str, dict[str, object]]] = [
+    ("le-s", {"law": "exponential", "lam": 5.0}),
+    ("le-m", {"law": "exponential", "lam": 8.0}),
+    ("sup", {"law": "exponential", "lam": 5.0}),
+    ("le-s", {"T_S": 2.5, "T_A": 0.75}),
+    ("le-m", {"key": "relative", "T_L": 1.5}),
+    ("le-m", {"key": "relative"}),
+    ("le-s", {"T_S": 0.0}),
+    ("le-m", {"T_S": 0.0, "T_L": 2.0}),
+]
+
+
+def test_the_same_laws_with_other_settings() -> None:
+    scores: Scores = {}
+    for algorithm, settings in OTHERWISE:
+        scores |= beside_events(Cell(algorithm, 6, "uncorrelated", 0.4, 0.2), settings)
+    judge(scores)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_same_laws_with_many_more_runs(algorithm: str) -> None:
+    scores: Scores = {}
+    for members, delta in ((2, 1.5), (5, 0.1), (12, 0.1), (40, 0.1)):
+        for model, loss, collision in MODELS:
+            cell = Cell(algorithm, members, model, loss, delta, collision)
+            scores |= beside_events(cell, NOTHING, 2000)
+            if algorithm != "sup" and members == 12:
+                scores |= beside_events(cell, {"T_L": 2.0}, 1000)
+    judge(scores)
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_closed_forms_over_the_whole_grid(algorithm: str) -> None:
+    scores: Scores = {}
+    for members in (2, 5, 20, 100, 500):
+        for model, loss in GRID:
+            cell = Cell(algorithm, members, model, loss)
+            found = by_kernel(cell, 600)
+            for name, value in forms(cell).items():
+                column = [each for each in found[name] if each is not None]
+                assert len(column) == 600
+                scores[cell, name] = score(sample(column), value)
+    judge(scores)
+
+
+@pytest.mark.parametrize("algorithm", ["le-s", "le-m", "sup"])
+def test_first_announcements_without_delay(algorithm: str) -> None:
+    """The recurrences for uncorrelated loss."""
+    scores: Scores = {}
+    for members in (5, 50, 500):
+        for loss in (0.1, 0.4, 0.7):
+            cell = Cell(algorithm, members, "uncorrelated", loss, delta=0.0)
+            found = by_kernel(cell, 1000)
+            for name, value in forms(cell).items():
+                column = [each for each in found[name] if each is not None]
+                scores[cell, name] = score(sample(column), value)
+    judge(scores)
+
+
+# Every fate of small groups
+
+
+def beside_enumeration(
+    algorithm: str, members: int, model: str, loss: float, runs: int = RUNS
+) -> Scores:
+    # The enumeration allows any delay below T_A where all announce at once.
+    cell = Cell(algorithm, members, model, loss, 0.3 if algorithm == "le-a" else 0.0)
+    exact = enumeration.expected(algorithm, members, Fraction(str(loss)), model)
+    found = by_kernel(cell, runs)
+    scores: Scores = {}
+    for name, value in (
+        ("num_msgs", exact.messages),
+        ("rounds", exact.rounds),
+        ("first_round", exact.first_round),
+    ):
+        column = [each for each in found[name] if each is not None]
+        scores[cell, name] = score(sample(column), float(value))
+    return scores
+
+
+@pytest.mark.parametrize("algorithm", ["le-a", "le-s", "le-m"])
+def test_small_groups_against_every_fate(algorithm: str) -> None:
+    scores: Scores = {}
+    for members in (2, 3, 4):
+        for model, loss in GRID:
+            scores |= beside_enumeration(algorithm, members, model, loss)
+    judge(scores)
+
+
+@pytest.mark.parametrize("algorithm", ["sup", "le-s", "le-m"])
+def test_the_law_of_first_announcements(algorithm: str) -> None:
+    """Not only its mean: how often one, two, three or all four speak."""
+    scores: Scores = {}
+    for model, loss in GRID:
+        exact = enumeration.first_round(algorithm, 4, Fraction(str(loss)), model)
+        found = by_kernel(Cell(algorithm, 4, model, loss, 0.0), RUNS)["first_round"]
+        for count in range(1, 5):
+            chance, seen = float(exact.get(count, 0)), found.count(float(count))
+            spread = sqrt(RUNS * chance * (1 - chance))
+            if RUNS * min(chance, 1 - chance) > 5:
+                scores[model, loss, count] = abs(seen - RUNS * chance) / spread
+            else:
+                assert abs(seen - RUNS * chance) < 20
+    judge(scores)
+
+
+# A kernel that is wrong
+
+COIN = "if below(key, member, bar):"
+REUSED = "if below(key, member // 2, bar):"
+COMPILED = "from hustings.fast.compiling import compiled"
+ONCE = "from numba import njit as compiled"  # nothing is kept of it
+
+
+def broken(folder: Path) -> ModuleType:
+    """The kernel of le-s with one coin for two receivers of the leader's announcements."""
+    text = Path(race.__file__).read_text(encoding="utf-8")
+    assert text.count(COIN) == text.count(COMPILED) == 1
+    path = folder / "broken.py"
+    path.write_text(text.replace(COIN, REUSED).replace(COMPILED, ONCE), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("broken", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_coin_that_is_used_twice_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the same comparison, with the same runs, that the kernel passes."""
+    whole = beside_enumeration("le-s", 3, "uncorrelated", 0.4)
+    judge(whole)
+    monkeypatch.setattr(race, "race", broken(tmp_path).race)
+    wrong = beside_enumeration("le-s", 3, "uncorrelated", 0.4)
+    beyond = {name for (_, name), z in _pairs(wrong) if z > bound(len(wrong))}
+    assert "rounds" in beyond
