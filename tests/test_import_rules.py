@@ -61,7 +61,7 @@ def small_tree(tmp_path: Path) -> Path:
 
 
 # In the order of pyproject.toml; a contract added there needs a name and a violation here.
-ONE_WAY, PURE, WORLD, WITNESS, PRINTING = (str(c["name"]) for c in contracts())
+ONE_WAY, PURE, WORLD, WITNESS, KERNELS, PRINTING = (str(c["name"]) for c in contracts())
 
 VIOLATIONS = [
     ("core", "hustings.protocols", ONE_WAY),
@@ -71,14 +71,21 @@ VIOLATIONS = [
     ("protocols", "hustings.testing", ONE_WAY),
     ("sim", "hustings.testing", ONE_WAY),
     ("sim", "hustings.cli", ONE_WAY),
+    ("net", "hustings.sim", ONE_WAY),
+    ("sim", "hustings.net", ONE_WAY),
     ("core", "random", PURE),
     ("protocols", "time", PURE),
     ("substrate", "asyncio.events", PURE),
     ("sim", "hustings.protocols", WORLD),
+    ("net", "hustings.protocols", WORLD),
     ("testing", "hustings.protocols", WORLD),
     ("theory", "hustings.protocols", WITNESS),
     ("theory", "hustings.sim", WITNESS),
+    ("fast", "hustings.theory", KERNELS),
+    ("fast", "hustings.substrate", KERNELS),
+    ("fast", "hustings.sim", KERNELS),
     ("sim", "rich.table", PRINTING),
+    ("net", "click", PRINTING),
 ]
 
 

@@ -8,10 +8,11 @@ import click
 
 from hustings.cli.experiment import Options, build, group_options
 from hustings.cli.output import show, show_json, show_table, warn
+from hustings.cli.remarks import idle
 from hustings.core.errors import BadInput
-from hustings.figures.comparison import MESSAGES, Row
+from hustings.figures.comparison import Row
 from hustings.figures.comparison import compare as run_comparison
-from hustings.figures.overhead_table import counted_table
+from hustings.figures.overhead_table import COLUMNS, counted_table
 from hustings.protocols.catalogue import COMPARED, find
 from hustings.theory.catalogue import formulas
 
@@ -37,7 +38,10 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     if options.scenario == "churn":
         raise BadInput("scenario 'churn' has no end to compare: use hustings sim")
     kinds = [find(name) for name in protocols] or list(COMPARED)
-    rows = run_comparison([build(kind, options) for kind in kinds])
+    experiments = [build(kind, options) for kind in kinds]
+    for sentence in dict.fromkeys(each for one in experiments for each in idle(one, options)):
+        warn(sentence)
+    rows = run_comparison(experiments)
     n = options.members
     paper = options.scenario == "leader-crash" and n % 4 == 0 and n >= 4
     if as_json:
@@ -68,7 +72,7 @@ def _show(rows: list[Row], options: Options) -> None:
         [
             [
                 row.protocol,
-                *(row.counted[metric] for metric in MESSAGES),
+                *row.by_role,
                 _beside(row, "messages"),
                 _beside(row, "time"),
                 _beside(row, "leader"),
@@ -139,18 +143,6 @@ def _show_paper(n: int) -> None:
     )
     show_table(
         f"Overhead-aware paper, Table 1, n = {n}: orders printed, overhead counted by a run",
-        ["detector", "elections", "election", "order", "printed", "formula", "run", "verdict"],
-        [
-            [
-                cell.row.detector,
-                cell.row.elections,
-                cell.row.election,
-                cell.row.printed_order,
-                cell.row.printed,
-                cell.row.counted,
-                cell.run,
-                cell.row.verdict,
-            ]
-            for cell in counted_table(n)
-        ],
+        [*COLUMNS, "verdict"],
+        [[*cell.shown, cell.row.verdict] for cell in counted_table(n)],
     )

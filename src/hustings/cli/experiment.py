@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from hustings.cli import reading
-from hustings.cli.output import show
+from hustings.cli.guarding import GUARD_OPTIONS, lease
+from hustings.cli.substrate import SUBSTRATE_OPTIONS, settings_upon, stack_of
 from hustings.core.choice import MemberId, parse_choice
-from hustings.core.config import Config
+from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.sim.churn import Rates
+from hustings.sim.course import MAX_STEPS
 from hustings.sim.experiment import Clocks, Experiment
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Loss, LossModel, Network, PerLink
+from hustings.sim.models import Loss, LossModel, Network, PerLink, check_probability
+from hustings.sim.prospects import endless_wait
+from hustings.sim.rounds import has_rounds
 from hustings.sim.scenarios import HORIZON, JOINING, SCENARIOS, Scenario
 from hustings.sim.world import MAX_EVENTS
 from hustings.substrate.accrual import AccrualConfig
+from hustings.substrate.confirmed import GuardConfig
 from hustings.substrate.heartbeat import HeartbeatConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,7 +139,10 @@ WORLD_OPTIONS = (
     click.option("--fifo", is_flag=True, help="Links keep the order of their messages."),
     click.option("--fault", "faults", multiple=True, metavar="WHAT:WHO@TIME", help=FAULT_HELP),
     click.option(
-        "--view", type=float, default=1.0, help="Probability that a member knows another one."
+        "--view",
+        type=float,
+        default=None,
+        help="Probability that a member knows another one.  [default: 1]",
     ),
     click.option("--drift", type=float, default=0.0, help="Largest error of a clock's rate."),
     click.option("--offset", type=float, default=0.0, help="Largest offset of a clock."),
@@ -151,6 +159,8 @@ WORLD_OPTIONS = (
         metavar="KEY=VALUE",
         help="perfect: latency. heartbeat: T, D, pattern. accrual: and more.",
     ),
+    *GUARD_OPTIONS,
+    *SUBSTRATE_OPTIONS,
     click.option(
         "--arrivals", type=float, metavar="MEAN", help="churn: mean time between two arrivals."
     ),
@@ -173,6 +183,15 @@ WORLD_OPTIONS = (
         help=f"Time limit; {HORIZON:g} where a scenario has no end of its own.",
     ),
     click.option("--max-events", type=int, default=None, help="Event limit."),
+    click.option(
+        "--course",
+        type=float,
+        default=None,
+        metavar="STEP",
+        help="Also report how many lead at 0, STEP, 2 STEP, ...: mean, standard error and maximum "
+        f"over all runs, up to the end of the longest, at most {MAX_STEPS:,} steps. Members that "
+        "announce, or churn.",
+    ),
     click.option("--debug", is_flag=True, help="Raise when a protocol keeps its context."),
 )
 
@@ -214,29 +233,40 @@ class Options:
     hold_back: float = 0.0
     fifo: bool = False
     faults: tuple[str, ...] = ()
-    view: float = 1.0
+    view: float | None = None
     drift: float = 0.0
     offset: float = 0.0
     detection: str = "scripted"
     detection_settings: tuple[str, ...] = ()
+    guard: str = "none"
+    guard_settings: tuple[str, ...] = ()
+    substrate: str = "ideal"
+    substrate_settings: tuple[str, ...] = ()
     arrivals: float | None = None
     departures: float | None = None
     orderly: bool = False
     linger: float = 0.0
     until: float | None = None
     max_events: int | None = None
+    course: float | None = None
     debug: bool = False
 
 
-def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Experiment:
-    """An experiment from what was typed."""
+def build(
+    kind: type[Election], typed: Options, *, digest: bool = False, counted: bool = False
+) -> Experiment:
+    """An experiment from what was typed; `counted`: by an engine that makes no members."""
     if typed.members < 1:
         raise BadInput(f"members must be at least 1, not {typed.members}")
     network = _network(typed)
     config = _config(kind, typed, network.delay.bound)
+    stack = stack_of(typed.substrate, typed.substrate_settings, config, typed.members)
+    if stack is not None:
+        config = _config(kind, typed, network.delay.bound, settings_upon(stack, config))
     detector, oracle = _detection(typed, config.delta)
+    guard = lease(typed.guard, typed.guard_settings, config.delta)
     scenario = _scenario(typed)
-    return Experiment(
+    experiment = Experiment(
         kind=kind,
         members=typed.members,
         config=config,
@@ -245,23 +275,35 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
         network=network,
         scenario=scenario,
         seed=typed.seed,
-        view_probability=typed.view,
+        view_probability=1.0 if stack is not None else _view(typed),
         clocks=Clocks(typed.drift, typed.offset),
         detector=detector,
         oracle=oracle,
-        calm=None if detector is None else 2 * detector.timeout + 20 * config.delta,
+        guard=guard,
+        stack=stack,
+        calm=_calm(detector, guard, config.delta),
         until=END_OF_TIME if typed.until is None else typed.until,
         max_events=_most_events(kind, scenario, typed),
         debug=typed.debug,
         digest=digest,
+        counted=counted and has_rounds(kind),
+        course=typed.course,
     )
+    if typed.until is None and typed.max_events is None:
+        wait = endless_wait(experiment)
+        if wait is not None:
+            raise BadInput(wait)
+    return experiment
 
 
-def _config(kind: type[Election], typed: Options, bound: float) -> Config:
-    """Settings as typed, else as the scenario has them, else the defaults."""
+def _config(
+    kind: type[Election], typed: Options, bound: float, upon: Mapping[str, object] | None = None
+) -> Config:
+    """Settings as typed, else as the scenario or what lies below has them, else the defaults."""
     # Timers default to multiples of the delay bound, so the protocol is told it.
     given: dict[str, object] = {"delta": bound} if bound > 0 else {}
     given |= reading.settings(typed.settings)
+    given = {**_known(kind, typed, given), **(upon or {}), **given}
     usual = kind.Settings.for_scenario(typed.scenario)
     if usual.keys() - given.keys():
         try:
@@ -271,40 +313,31 @@ def _config(kind: type[Election], typed: Options, bound: float) -> Config:
     return kind.Settings.parse(given)
 
 
+def _known(kind: type[Election], typed: Options, given: Mapping[str, object]) -> dict[str, object]:
+    """Settings that follow from the options which say what the world is like."""
+    view = _view(typed)
+    around = Surroundings(p_ucastl=typed.loss, p_mcastl=typed.loss, view_prob=view)
+    known = kind.Settings.for_group(typed.members, around)
+    if typed.view is not None and "view_prob" in known and "view_prob" in given:
+        if reading.number(str(given["view_prob"]), "view_prob") != view:
+            raise BadInput(
+                f"--view {view:g} and --set view_prob={given['view_prob']} contradict each other: "
+                "drop one of them"
+            )
+    return known
+
+
+def _view(typed: Options) -> float:
+    """The probability that a member knows another one."""
+    return check_probability("view probability", 1.0 if typed.view is None else typed.view)
+
+
 def _most_events(kind: type[Election], scenario: Scenario, typed: Options) -> int:
     if typed.max_events is not None:
         return typed.max_events
     if scenario.endless(announces=kind.assumptions.announces):
         return MAX_EVENTS
     return max(2_000_000, 8 * typed.members**2)
-
-
-def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
-    """What works but has a consequence worth knowing."""
-    kind, name = experiment.kind, experiment.scenario.name
-    remarks = experiment.config.warnings()
-    if experiment.detector is not None:
-        remarks += experiment.detector.warnings()
-    loss = experiment.network.loss
-    if kind.assumptions.reliable and (loss.p or loss.collision):
-        remarks.append(
-            f"{kind.about.name} assumes that messages arrive; with loss it may end "
-            "without a leader, or with two"
-        )
-    given = reading.settings(typed.settings)
-    for key, value in kind.Settings.for_scenario(name).items():
-        if key in given:
-            continue
-        if getattr(experiment.config, key) == value:
-            remarks.append(f"scenario {name} sets {key}={show(value)}: --set {key}=... changes it")
-        else:
-            remarks.append(
-                f"scenario {name} would set {key}={show(value)}, which does not go with the other "
-                f"settings: {key} keeps its default"
-            )
-    if name in ("leader-crash", "leader-leave") and given.get("T_L") == "inf":
-        remarks.append("with T_L=inf nobody ever misses a leader that says no goodbye")
-    return remarks
 
 
 def _network(typed: Options) -> Network:
@@ -349,6 +382,15 @@ def _scenario(typed: Options) -> Scenario:
 
 def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:
     return tuple(member for text in texts for member in reading.members(text, what))
+
+
+def _calm(
+    detector: HeartbeatConfig | None, guard: GuardConfig | None, delta: float
+) -> float | None:
+    """After how long an agreement may be taken to last; None where runs come to rest."""
+    longest = [] if detector is None else [2 * detector.timeout]
+    longest += [] if guard is None else [guard.asked]
+    return max(longest) + 20 * delta if longest else None
 
 
 def _detection(typed: Options, delta: float) -> tuple[HeartbeatConfig | None, float | None]:

@@ -9,9 +9,11 @@ from typing import Any
 import click
 import msgspec
 
-from hustings.cli.experiment import Options, build, group_options, remarks_on, world_options
+from hustings.cli.course import remark_on, show_course
+from hustings.cli.engines import EVENTS, FAST, admit, check_engine, given_up, run_fast
+from hustings.cli.experiment import Options, build, group_options, world_options
 from hustings.cli.output import progress, show_json, show_table, warn
-from hustings.core.errors import BadInput
+from hustings.cli.remarks import remarks_on
 from hustings.protocols.catalogue import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.files import TraceFile
@@ -60,7 +62,13 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     show_default=True,
     help="On how many processes.",
 )
-@click.option("--engine", default="events", show_default=True, help="events: message by message.")
+@click.option(
+    "--engine",
+    default=EVENTS,
+    show_default=True,
+    help="events: message by message. fast: compiled kernels, for simultaneous starts of al, le-a, "
+    "le-m, le-s and sup; other random numbers, the same laws.",
+)
 @click.option(
     "--trace",
     "trace_to",
@@ -96,21 +104,26 @@ def sim(
     hustings sim bully -n 64 --scenario leader-crash --detector 1
     hustings sim ring -n 8 --initiator 3 --trace ring.jsonl
     hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
+    hustings sim sup -n 500 --delay 0.1 --loss 0.4 --runs 10000 --engine fast
     hustings sim --scenarios
     """
-    if engine != "events":
-        raise BadInput(f"engine {engine!r} is not there: the only engine is 'events'")
+    check_engine(engine, typed["max_events"], trace=trace_to, digest=digest, check=check)
     options = Options(**typed)
-    experiment = build(find(protocol), options, digest=digest)
+    experiment = build(find(protocol), options, digest=digest, counted=engine == FAST)
+    if engine == FAST:
+        admit(experiment)
     remarks = remarks_on(experiment, options)
     for sentence in remarks:
         warn(sentence)
-    result = _run(experiment, number, runs, jobs, trace_to)
-    for sentence in _shortfall(result):
+    if engine == FAST:
+        result = run_fast(experiment, number, runs, jobs)
+    else:
+        result = _run(experiment, number, runs, jobs, trace_to)
+    for sentence in [*_shortfall(result), *given_up(result), *remark_on(result.course)]:
         warn(sentence)
         remarks.append(sentence)
     if as_json:
-        show_json(to_json(experiment, result, remarks))
+        show_json({**to_json(experiment, result, remarks), "engine": engine})
     else:
         show_report(experiment, result)
         if trace_to is not None:
@@ -127,7 +140,7 @@ def _run(
     with TraceFile(trace_to) as out:
         first = play(experiment, number, Tracer(experiment.header(number), out))
         if runs == 1:
-            return report([first], number)
+            return report([first], number, experiment.course)
         return _run_all(experiment, number, runs, jobs)
 
 
@@ -179,6 +192,10 @@ def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[
         "failure": result.failure,
         "remarks": remarks,
     }
+    if experiment.guard is not None:
+        shown["guard"] = msgspec.to_builtins(experiment.guard)
+    if result.course is not None:
+        shown["courses"] = {"simultaneous_leaders": result.course.to_json()}
     if result.digest is not None:
         shown["digest"] = result.digest
     return shown
@@ -189,7 +206,7 @@ def _particulars(experiment: Experiment) -> dict[str, object]:
     scenario, rates = experiment.scenario, experiment.scenario.rates
     found: dict[str, object] = {}
     if experiment.announces and scenario.name != "start":
-        found["warm_up_periods"] = warm_up(experiment.network.loss, experiment.members)
+        found["warm_up_periods"] = warm_up(experiment.network.multicasts, experiment.members)
     if scenario.name == "churn":
         found |= {
             "arrivals": rates.arrivals,
@@ -200,6 +217,8 @@ def _particulars(experiment: Experiment) -> dict[str, object]:
         found["linger"] = scenario.linger
     if experiment.endless:
         found["until"] = experiment.horizon
+    if experiment.stack is not None:
+        found |= {"substrate": "full", "settled_at": experiment.origin}
     return found
 
 
@@ -223,6 +242,9 @@ def show_report(experiment: Experiment, result: Report) -> None:
             for name, summary in result.metrics.items()
         ]
     show_table(title, columns, rows)
+    if result.course is not None:
+        show_course(result.course)
+        click.echo()
     for name, counts in result.verdicts.items():
         told = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
         reason = f" ({result.reasons[name]})" if name in result.reasons else ""

@@ -16,6 +16,7 @@ import pytest
 
 from hustings.cli import figure as module
 from hustings.figures import catalogue, workers
+from hustings.figures.exhibit import Finding, Verdict
 from hustings.figures.measuring import Progress
 from tests.unit.cli.commands import COMMAND, PATIENCE, Hustings, in_own_process
 from tests.unit.cli.test_process import interruptible, wait_until_gone, workers_of
@@ -141,6 +142,26 @@ def test_check_fails_where_runs_and_closed_forms_differ(
     shown = hustings(*arguments)
     assert shown.code == 1
     assert "(our check) runs and closed form agree: fails" in shown.out
+
+
+@pytest.mark.parametrize("undecided, code", [(0, 0), (1, 0), (2, 1)])
+def test_check_tells_what_is_undecided_and_fails_where_all_is(
+    undecided: int, code: int, sample: Path, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts = [Verdict.UNDECIDED] * undecided + [Verdict.HOLDS] * (2 - undecided)
+    found = [
+        Finding("one", verdicts[0], "so it is"),
+        Finding("other", verdicts[1], "so it is", theirs=False),
+    ]
+    open_figure = replace(FIGURE, judge=lambda points: found)
+    monkeypatch.setattr(catalogue, "EXHIBITS", (open_figure,))
+    typed = ("figure", "sample-1", "--runs", "2", "--jobs", "1")
+    shown = hustings(*typed, "--check")
+    assert shown.code == code
+    sentence = f"{undecided} of 2 claims are undecided"
+    assert (sentence in shown.err) is (undecided > 0)
+    assert ("more --runs" in shown.err) is (undecided > 0)
+    assert hustings(*typed).code == 0
 
 
 # What it refuses

@@ -21,7 +21,8 @@ Decided here, for the thesis does not say:
   claim its term or a later one, after a false departure or a start at the same moment, takes a new
   term with its next announcement, so that the last leader has the last term.
 - With k leaders (`leaders`) a member keeps out of the race once it has heard k better ones; the
-  best of them is `leader`, for everybody, the other k - 1 included.
+  best of them is `leader`, for everybody, the other k - 1 included. Who becomes one of the k, or is
+  one no more, declares its `leader` again: so the world learns of it.
 - A claim whose id is not its sender's, or that cannot be ranked, is not heard.
 """
 
@@ -64,6 +65,7 @@ class Machine(Election):
         "phase",
         "reign",
         "saved",
+        "seated",
         "told",
     )
 
@@ -83,6 +85,7 @@ class Machine(Election):
         self.reign = 0  # its term
         self.contested = False  # somebody worse has claimed that term, or a later one
         self.told: Outcome | None = None
+        self.seated = False  # whether I led when I told it
         self.saved = 0  # the term that is stored
 
     # What a variant decides
@@ -276,8 +279,10 @@ class Machine(Election):
         if self.saved != self.term:
             self.saved = self.term
             self.remember(ctx)
-        if outcome != self.told:
+        seated = self.phase == ANNOUNCE
+        if outcome != self.told or seated != self.seated:
             self.told = outcome
+            self.seated = seated
             ctx.declare(outcome)
 
     @property
@@ -314,7 +319,8 @@ class Machine(Election):
         self.term = self.saved = term
         self.remember(ctx)
         self.told = Elected(leader, term)
-        if leader == ctx.me.id:
+        self.seated = leader == ctx.me.id
+        if self.seated:
             self.phase = ANNOUNCE
             self.reign = term
             self.number = 1

@@ -146,8 +146,8 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
 
     def warnings(self) -> list[str]:
         told = []
-        least = self.T_S + self.delta
-        if self.T_S and least > self.T_A:
+        least = self.interval + self.delta
+        if self.interval and least > self.T_A:
             told.append(
                 f"T_A = {self.T_A:g} is shorter than T_S + delta = {least:g}: a member may repeat "
                 "itself before it can hear who woke after it, which costs a few more messages; "

@@ -1,0 +1,99 @@
+"""What works but has a consequence worth knowing, or none at all: one sentence each."""
+
+from __future__ import annotations
+
+from hustings.cli import reading
+from hustings.cli.experiment import Options
+from hustings.cli.guarding import remarks_on_guard
+from hustings.cli.output import show
+from hustings.core.choice import ByAttributes
+from hustings.protocols.announce.idle import idle_settings, ranks_otherwise, says_goodbye
+from hustings.sim.experiment import Experiment
+from hustings.sim.faults import Leave
+from hustings.sim.models import Fixed, PerLink
+from hustings.sim.prospects import idle_faults
+
+
+def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
+    """On settings and options as they were typed."""
+    kind, name = experiment.kind, experiment.scenario.name
+    remarks = experiment.config.warnings()
+    if experiment.detector is not None:
+        remarks += experiment.detector.warnings()
+    remarks += remarks_on_guard(experiment)
+    loss = experiment.network.loss
+    if kind.assumptions.reliable and (loss.p or loss.collision):
+        remarks.append(
+            f"{kind.about.name} assumes that messages arrive; with loss it may end "
+            "without a leader, or with two"
+        )
+    given = reading.settings(typed.settings)
+    for key, value in kind.Settings.for_scenario(name).items():
+        if key in given:
+            continue
+        if getattr(experiment.config, key) == value:
+            remarks.append(f"scenario {name} sets {key}={show(value)}: --set {key}=... changes it")
+        else:
+            remarks.append(
+                f"scenario {name} would set {key}={show(value)}, which does not go with the other "
+                f"settings: {key} keeps its default"
+            )
+    if name in ("leader-crash", "leader-leave") and given.get("T_L") == "inf":
+        remarks.append("with T_L=inf nobody ever misses a leader that says no goodbye")
+    return remarks + idle(experiment, typed)
+
+
+def idle(experiment: Experiment, typed: Options) -> list[str]:
+    """On what was typed and changes nothing."""
+    leaving = _leaving(experiment)
+    given = reading.settings(typed.settings)
+    return [
+        *idle_settings(experiment.config, given, leaving=leaving),
+        *_who(experiment, typed),
+        *_network(experiment, typed),
+        *(_silence(experiment) if leaving else []),
+        *idle_faults(experiment),
+    ]
+
+
+def _leaving(experiment: Experiment) -> bool:
+    """Whether anybody may leave in good order."""
+    scenario = experiment.scenario
+    faults = any(isinstance(one, Leave) for one in scenario.extra)
+    return scenario.name == "leader-leave" or scenario.rates.orderly or faults
+
+
+def _who(experiment: Experiment, typed: Options) -> list[str]:
+    kind, choice = experiment.kind, experiment.choice
+    told = []
+    start = experiment.scenario.name == "start"
+    if typed.initiators and start and experiment.announces:
+        told.append(f"--initiator has no effect here: members of {kind.about.name} start unasked")
+    criterion = ranks_otherwise(kind)
+    if criterion is not None and start and choice.name != "highest-id":
+        told.append(f"--choice has no effect here: {kind.about.name} goes by {criterion}")
+    ranked = [key for key, _ in choice.ranks] if isinstance(choice, ByAttributes) else []
+    for name, _ in experiment.attributes:
+        if name not in ranked:
+            told.append(f"--attribute {name} has no effect: --choice {choice.name} does not ask it")
+    return told
+
+
+def _network(experiment: Experiment, typed: Options) -> list[str]:
+    told = []
+    network = experiment.network
+    losing = any(loss.p or loss.collision for loss in (network.loss, network.multicasts))
+    if typed.loss_model not in (None, "none") and not losing:
+        told.append(f"--loss-model {typed.loss_model} has no effect without --loss")
+    if network.fifo and isinstance(network.delay, Fixed | PerLink):
+        told.append("--fifo has no effect: with fixed delays links keep their order anyway")
+    return told
+
+
+def _silence(experiment: Experiment) -> list[str]:
+    """Departures in good order that nobody can tell from a crash."""
+    kind, config = experiment.kind, experiment.config
+    if not experiment.announces or says_goodbye(kind, config):
+        return []
+    cure = ": --set bye=1, or bye_loss, makes it say one" if hasattr(config, "bye") else ""
+    return [f"who leaves says no goodbye, so to the others it is as a crash{cure}"]

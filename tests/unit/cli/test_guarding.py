@@ -1,0 +1,56 @@
+"""`--guard` and `--guard-set`: a guard in the simulator, from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.cli.commands import Hustings
+
+
+@pytest.mark.parametrize(
+    "typed, complaint",
+    [
+        ("--guard etcd", "unknown guard 'etcd' (known: none, memory)"),
+        ("--guard-set ttl=30", "--guard-set goes with --guard memory"),
+        ("--guard memory --guard-set ttl=3", "ttl must be at least three round trips"),
+        ("--guard memory --guard-set drift=0.5", "too short to renew in"),
+        ("--guard memory --guard-set tll=30", "did you mean 'ttl'?"),
+        ("--fault partition:0|1-8@1", "unknown member '0'"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(hustings: Hustings, typed: str, complaint: str) -> None:
+    result = hustings("sim", "bully", *typed.split())
+    assert (result.code, result.out) == (2, "")
+    assert complaint in result.err
+
+
+def test_the_lease_follows_the_delay_and_is_told(hustings: Hustings) -> None:
+    result = hustings("sim", "bully", "--delay", "0.5", "--guard", "memory", "--json")
+    told = json.loads(result.out)
+    assert told["guard"] == {"delta": 0.5, "ttl": None, "drift": 0.001, "retry": None}
+    assert told["metrics"]["guard_requests"]["mean"] > 0
+    for name in ("holders", "tokens", "grants", "windows"):
+        assert told["verdicts"][name]["holds"] == 1
+
+
+def test_without_a_guard_nothing_is_told_of_one(hustings: Hustings) -> None:
+    told = json.loads(hustings("sim", "bully", "--json").out)
+    assert "guard" not in told
+    assert "windows" not in told["verdicts"]
+    assert "guard_requests" not in told["metrics"]
+
+
+def test_a_guard_that_is_cut_off_confirms_nobody(hustings: Hustings) -> None:
+    cut = ("--fault", "partition:0|1-8@0", "--until", "200")
+    result = hustings("sim", "bully", "--guard", "memory", *cut, "--json")
+    told = json.loads(result.out)
+    assert told["metrics"]["leader"]["mean"] is None
+    assert told["metrics"]["guard_requests"]["mean"] == 0
+
+
+def test_clocks_beyond_the_bound_are_remarked_on(hustings: Hustings) -> None:
+    typed = ("sim", "bully", "--drift", "0.1", "--guard", "memory")
+    assert "two may lead at one time" in hustings(*typed).err
+    assert "two may lead" not in hustings(*typed, "--guard-set", "drift=0.1").err
