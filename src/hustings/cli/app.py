@@ -17,6 +17,7 @@ from hustings._version import __version__
 from hustings.cli.compare import compare
 from hustings.cli.demo import demo
 from hustings.cli.figure import figure
+from hustings.cli.keygen import keygen
 from hustings.cli.protocols import protocols
 from hustings.cli.sim import sim
 from hustings.cli.theory import theory
@@ -63,7 +64,7 @@ def hustings() -> None:
     """
 
 
-for command in (demo, protocols, sim, compare, theory, figure, trace):
+for command in (demo, protocols, sim, compare, theory, figure, trace, keygen):
     hustings.add_command(command)
 
 

@@ -1,0 +1,162 @@
+"""Addresses as people type them, and who may be reached without a key.
+
+A member binds one address and advertises another where the two differ: behind a translation of
+addresses, in a container, or when it binds all interfaces.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from hustings.core.errors import BadInput
+
+MOST_PORT = 65_535
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+_LONGEST_NAME = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host, by number or by name, and a port; port 0 lets the system choose one to bind.
+
+    >>> str(Address("::1", 7400)), str(Address("a.example", 7400))
+    ('[::1]:7400', 'a.example:7400')
+    """
+
+    host: str
+    port: int
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address | None:
+        """The host as a number, if it is one."""
+        return _ip(self.host)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it. `localhost` is; other names nobody knows."""
+        return self.host.lower() == "localhost" or is_loopback(self.host)
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for all interfaces."""
+        return self.ip is not None and self.ip.is_unspecified
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if isinstance(self.ip, IPv6Address) else self.host
+        return f"{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a numeric host is this machine's own; for names, ask about what they resolve to.
+
+    >>> is_loopback("127.8.8.8"), is_loopback("::ffff:127.0.0.1"), is_loopback("10.0.0.1")
+    (True, True, False)
+    """
+    ip = _ip(host)
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
+        ip = ip.ipv4_mapped
+    return ip is not None and ip.is_loopback
+
+
+def parse_address(text: str, what: str, default_port: int | None = None) -> Address:
+    """`host:port` or `[v6]:port`; without a port if there is a default one.
+
+    >>> parse_address("[fe80::1%eth0]:7400", "--bind").host
+    'fe80::1%eth0'
+    >>> parse_address("db.example", "--join", default_port=7400)
+    Address(host='db.example', port=7400)
+    """
+    typed = text.strip()
+    if typed.startswith("["):
+        form = re.fullmatch(r"\[([^\[\]]+)\](?::([^:]*))?", typed)
+        host, port = (form[1], form[2]) if form else ("", None)
+        if not isinstance(_ip(host), IPv6Address):
+            raise BadInput(
+                f"{what} {text!r} is not understood: write an IPv6 address as [::1]:PORT"
+            )
+    elif isinstance(_ip(typed), IPv6Address) or typed.count(":") > 1:
+        raise BadInput(f"{what} {text!r} needs brackets around an IPv6 address: [::1]:PORT")
+    else:
+        host, colon, rest = typed.partition(":")
+        port = rest if colon else None
+        if _ip(host) is None and not _is_name(host):
+            raise BadInput(
+                f"{what} {text!r} names no host: write NAME:PORT, 192.0.2.1:PORT or [::1]:PORT"
+            )
+    if port is None and default_port is None:
+        raise BadInput(f"{what} {text!r} has no port: write HOST:PORT")
+    return Address(host, default_port or 0 if port is None else _port(port, text, what))
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where a member listens, and where others find it."""
+
+    bind: Address
+    advertise: Address
+
+    def bound(self, port: int) -> Endpoints:
+        """The same when the system has chosen the port."""
+        bind = Address(self.bind.host, self.bind.port or port)
+        return Endpoints(bind, Address(self.advertise.host, self.advertise.port or port))
+
+
+def endpoints(bind: Address, advertise: Address | None = None) -> Endpoints:
+    """Bind and advertised address, of which others must be able to reach the second."""
+    if bind.ip is not None and bind.ip.is_multicast:
+        raise BadInput(f"bind address {bind} is a multicast group: bind an interface's address")
+    told = bind if advertise is None else advertise
+    if told.is_wildcard and advertise is None:
+        raise BadInput(
+            f"bind address {bind} stands for all interfaces, and others need one to reach: "
+            "give an advertise address too"
+        )
+    if told.is_wildcard or (told.ip is not None and told.ip.is_multicast):
+        raise BadInput(f"advertise address {told} is not one member's: give one that others reach")
+    if advertise is not None and advertise.port == 0 and bind.port != 0:
+        raise BadInput(f"advertise address {told} has port 0: give the port that others reach")
+    return Endpoints(bind, told)
+
+
+def permit(bind: Address, sealed: bool, insecure: bool) -> str | None:
+    """Whether a member may listen here: refused with a sentence, allowed, or with a warning.
+
+    Without a key everybody who reaches the port can make and unmake leaders.
+
+    >>> permit(Address("127.0.0.1", 7400), sealed=False, insecure=False)
+    """
+    if sealed or bind.is_loopback:
+        return None
+    if not insecure:
+        raise BadInput(
+            f"without a key only this machine may be listened to, and {bind} is open to others: "
+            "make a key with hustings keygen, or say --insecure"
+        )
+    return (
+        f"insecure: {bind} takes messages from everybody who reaches it, and so anybody can decide "
+        "who leads; make a key with hustings keygen"
+    )
+
+
+def _ip(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_name(host: str) -> bool:
+    labels = host.removesuffix(".").split(".")
+    return (
+        0 < len(host) <= _LONGEST_NAME
+        and all(_LABEL.fullmatch(label) for label in labels)
+        and not labels[-1].isdigit()  # an IPv4 address that is none, as 10.0.0 or 300.1.1.1
+    )
+
+
+def _port(digits: str, text: str, what: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", digits) or int(digits) > MOST_PORT:
+        raise BadInput(f"{what} {text!r} needs a port from 0 to {MOST_PORT} after the colon")
+    return int(digits)

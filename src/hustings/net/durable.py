@@ -1,0 +1,239 @@
+"""What a member must not forget: its incarnation, and what its election persisted.
+
+    hustings-state 1 CHECKSUM LENGTH
+    (a msgpack of group, member, incarnation and fields)
+
+A promise that was sent and then forgotten is a promise broken, so nothing here is ever repaired,
+guessed or begun anew by itself: a file that is not exactly what was written is refused with a
+sentence. Each opening is a new life, on disk before it begins.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import msgspec
+
+from hustings.core.choice import MemberId
+from hustings.core.errors import BadInput, HustingsError, ProtocolBug
+from hustings.net.files import read_whole, replace, shown, why
+
+FORMAT = 1
+LARGEST = 1024 * 1024  # bytes of a file
+MAX_INCARNATION = 1 << 53
+DEEPEST = 16  # of values in values
+
+_HEAD = re.compile(rb"hustings-state ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9]{1,9})\n")
+_BEGIN = re.compile(rb"hustings-state ([0-9]{1,9}) ")
+
+
+class NotPersisted(HustingsError):
+    """The state could not be written: what depends on it must not be sent. Trying again is fine."""
+
+
+class _State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    group: str
+    member: MemberId
+    incarnation: int
+    fields: dict[str, Any]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_State)
+
+
+class DurableState:
+    """One member's state file, locked for as long as this is open.
+
+    The lock is a file beside it, since the state's own is replaced with every write. It ends with
+    the process, whatever ends that.
+    """
+
+    def __init__(self, path: str | Path, group: str, member: MemberId, *, first: int = 1) -> None:
+        """Open or begin the file, as the next incarnation; `first` is that of a new file.
+
+        On a network `first` comes from `life_by_clock`, so that a member whose file was deleted is
+        not taken for one of its former lives.
+        """
+        self._what = f"state file {shown(path)}"
+        try:
+            self._path = Path(os.path.realpath(path))  # a link keeps pointing where it did
+        except (OSError, ValueError) as error:
+            raise BadInput(f"cannot open {self._what}: {why(error)}") from None
+        self._lock = self._locked()
+        try:
+            before = self._read(group, member)
+            life = first if before is None else before.incarnation + 1
+            if not 1 <= life <= MAX_INCARNATION:
+                raise BadInput(f"{self._what} cannot count another life after {life - 1}")
+            self._state = _State(group, member, life, {} if before is None else before.fields)
+            self._written: bytes | None = None
+            self._write(self._state)
+        except NotPersisted as error:
+            self.close()
+            raise BadInput(str(error)) from None
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def incarnation(self) -> int:
+        """The number of this life."""
+        return self._state.incarnation
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        """All fields, as the last write that succeeded left them; sequences are tuples."""
+        return MappingProxyType(self._state.fields)
+
+    def persist(self, fields: Mapping[str, object]) -> None:
+        """Store fields beside the others; when this returns, they survive a crash.
+
+        Raises `NotPersisted` if they may not. What is stored already costs nothing.
+        """
+        fresh = {name: _plain(value, name, DEEPEST) for name, value in fields.items()}
+        state = self._state
+        self._write(_State(state.group, state.member, state.incarnation, {**state.fields, **fresh}))
+
+    def close(self) -> None:
+        """Let go of the file; a second time is fine."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, state: _State) -> None:
+        if self._lock is None:
+            raise ProtocolBug(f"{self._what} was written to after it was closed")
+        data = _encode(state)
+        if len(data) > LARGEST:
+            raise ProtocolBug(f"{len(data)} bytes of state are more than {LARGEST}")
+        if data != self._written:
+            self._written = None  # if this fails, nobody knows which of the two is on disk
+            try:
+                replace(self._path, data)
+            except OSError as error:
+                raise NotPersisted(f"cannot write {self._what}: {why(error)}") from None
+            self._written = data
+        self._state = state
+
+    def _locked(self) -> int | None:
+        path = self._path.with_name(self._path.name + ".lock")
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            raise BadInput(
+                f"cannot open {self._what}: its folder does not exist; create it first"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise BadInput(f"cannot open {self._what}: {why(error)}") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        except BlockingIOError:
+            holder = re.fullmatch(rb"([0-9]{1,10})\n", os.pread(lock, 16, 0))
+            os.close(lock)
+            who = f"process {int(holder[1])}" if holder else "another process"
+            raise BadInput(
+                f"{self._what} is in use by {who}: stop that one, or give this member its own file"
+            ) from None
+        except OSError as error:
+            os.close(lock)
+            raise BadInput(f"cannot lock {self._what}: {why(error)}") from None
+        return lock
+
+    def _read(self, group: str, member: MemberId) -> _State | None:
+        try:
+            data, _ = read_whole(self._path, LARGEST)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise BadInput(f"cannot read {self._what}: {why(error)}") from None
+        state = self._decode(data)
+        if state.group != group:
+            raise BadInput(
+                f"{self._what} belongs to group {state.group!r}, not {group!r}: give each group "
+                "its own file"
+            )
+        if state.member != member:
+            raise BadInput(
+                f"{self._what} belongs to member {state.member}, not {member}: give each member "
+                "its own file"
+            )
+        return state
+
+    def _decode(self, data: bytes) -> _State:
+        begin = _BEGIN.match(data)
+        if begin is not None and int(begin[1]) > FORMAT:
+            raise BadInput(
+                f"{self._what} was written by a newer hustings (format {int(begin[1])}, and this "
+                f"one reads up to {FORMAT}): upgrade this hustings, and do not delete the file"
+            )
+        head = _HEAD.match(data)
+        if head is None or int(head[1]) != FORMAT:
+            raise self._damaged("it does not begin as one" if data else "it is empty")
+        body = data[head.end() :]
+        if len(body) != int(head[3]):
+            raise self._damaged(
+                f"it has {len(body)} bytes after its first line and {int(head[3])} were written"
+            )
+        if _check(body) != head[2]:
+            raise self._damaged("its checksum does not match")
+        try:
+            state = _decoder.decode(body)
+            fields = {name: _plain(value, name, DEEPEST) for name, value in state.fields.items()}
+        except (msgspec.DecodeError, ValueError, RecursionError, ProtocolBug):
+            raise self._damaged("its content is not a state") from None
+        return msgspec.structs.replace(state, fields=fields)
+
+    def _damaged(self, how: str) -> BadInput:
+        return BadInput(
+            f"{self._what} is damaged ({how}) and what this member promised cannot be read: put "
+            "back a copy of the whole file, or delete it and start under a member id that the "
+            "group has not seen"
+        )
+
+
+def life_by_clock(unix_seconds: float) -> int:
+    """An incarnation for a member without a state file, or with a new one: grows with the date.
+
+    >>> life_by_clock(1_700_000_000.5)
+    1700000000500
+    """
+    return min(MAX_INCARNATION, max(1, int(unix_seconds * 1000.0)))
+
+
+def _encode(state: _State) -> bytes:
+    try:
+        body = _encoder.encode(state)
+    except (msgspec.EncodeError, ValueError, OverflowError) as error:
+        raise ProtocolBug(f"state cannot be written: {error}") from None
+    return b"hustings-state %d %s %d\n" % (FORMAT, _check(body), len(body)) + body
+
+
+def _check(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16, person=b"hustings state").hexdigest().encode()
+
+
+def _plain(value: object, name: str, depth: int) -> object:
+    """A value as it will be read back: numbers, texts, bytes, and tuples and mappings of these."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if depth > 0 and isinstance(value, tuple | list):
+        return tuple(_plain(each, name, depth - 1) for each in value)
+    if depth > 0 and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {str(key): _plain(each, name, depth - 1) for key, each in value.items()}
+    raise ProtocolBug(f"{name} cannot be persisted: {type(value).__name__} is not a plain value")

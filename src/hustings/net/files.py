@@ -1,0 +1,88 @@
+"""Files that survive a crash: written whole, synced, then given their name, and that synced too.
+
+    write beside -> fsync -> rename (or link) -> fsync the folder
+
+After a crash at any point the name stands for the whole old content or the whole new one.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+OWNER_ONLY = 0o600
+
+
+def shown(path: str | Path) -> str:
+    """A path as an error sentence quotes it: on one line, without control characters."""
+    text = os.fspath(path)
+    return text if text.isprintable() and text else repr(text)
+
+
+def why(error: OSError | ValueError) -> str:
+    """What the system has to say."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def read_whole(path: Path, most: int) -> tuple[bytes, int]:
+    """A regular file's first `most` + 1 bytes, and its permissions as they were when it was read.
+
+    Opened without waiting: a pipe under this name must not hold up a start.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        mode = os.fstat(descriptor).st_mode
+        if mode & 0o170000 != 0o100000:
+            raise ValueError("it is not a regular file")
+        return stream.read(most + 1), mode & 0o7777
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Give `path` this content; whoever calls holds a lock that keeps others from doing the same.
+
+    If it fails before the rename, the old content stands; after it, nobody can say which.
+    """
+    part = path.with_name(path.name + ".new")
+    try:
+        _write(part, data, os.O_TRUNC)
+        os.replace(part, path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()  # on a full disk it takes room
+        raise
+    sync_folder(path.parent)
+
+
+def create(path: Path, data: bytes) -> None:
+    """A new file, readable by its owner only; `FileExistsError` if there is one of that name."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        _write(part, data, os.O_EXCL)
+        os.link(part, path)  # unlike a rename, it never replaces
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    sync_folder(path.parent)
+
+
+def _write(path: Path, data: bytes, flag: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flag
+    descriptor = os.open(path, flags, OWNER_ONLY)
+    try:
+        os.fchmod(descriptor, OWNER_ONLY)  # also where it lay about with other permissions
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's names survive a crash."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

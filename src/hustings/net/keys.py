@@ -1,0 +1,119 @@
+"""Keys: 32 secret bytes that all members of a group share, and the files they are kept in.
+
+A key's id is derived from its secret, so nobody has to hand out ids and a key cannot go by two.
+A key file is text, read strictly, and of no use if anybody but its owner can read it:
+
+    hustings-key 1
+    id 1a2b3c4d
+    secret (64 hexadecimal digits)
+    check (16 hexadecimal digits, of the lines above)
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+
+from hustings.core.errors import BadInput
+from hustings.net.files import create, read_whole, shown, why
+
+SECRET = 32  # bytes
+ID = 4  # bytes
+FORMAT = 1
+_LONGEST_FILE = 4096
+
+_FORM = re.compile(
+    rb"hustings-key 1\nid ([0-9a-f]{8})\nsecret ([0-9a-f]{64})\ncheck ([0-9a-f]{16})\n"
+)
+_HEAD = re.compile(rb"hustings-key ([0-9]{1,9})\n")
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key; its secret is not shown."""
+
+    secret: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.secret) != SECRET:
+            raise BadInput(f"a key has {SECRET} bytes, not {len(self.secret)}")
+
+    @cached_property
+    def mark(self) -> bytes:
+        """The id as a frame carries it."""
+        return blake2b(self.secret, digest_size=ID, person=b"hustings key id").digest()
+
+    @property
+    def id(self) -> str:
+        """The id as people see it."""
+        return self.mark.hex()
+
+    def text(self) -> str:
+        """The content of its file."""
+        lines = f"hustings-key {FORMAT}\nid {self.id}\nsecret {self.secret.hex()}\n"
+        return f"{lines}check {_check(lines.encode())}\n"
+
+
+def new_key() -> Key:
+    """A key from the system's randomness."""
+    return Key(secrets.token_bytes(SECRET))
+
+
+def parse_key(data: bytes, where: str) -> Key:
+    """The key in a key file's content; `where` it came from is for the sentence if it is refused.
+
+    >>> key = Key(bytes(32))
+    >>> parse_key(key.text().encode(), "example") == key, key.id
+    (True, 'adc719f7')
+    """
+    head = _HEAD.match(data)
+    if head is None:
+        raise BadInput(f"{where} is not a key file: hustings keygen --out FILE writes one")
+    if int(head[1]) != FORMAT:
+        raise BadInput(
+            f"{where} is a key file of format {int(head[1])} and this hustings reads format "
+            f"{FORMAT}: use the release that wrote it, or make a new key with hustings keygen"
+        )
+    form = _FORM.fullmatch(data)
+    if form is None or form[3].decode() != _check(data[: form.start(3) - len("check ")]):
+        raise BadInput(f"{where} is damaged: copy the key file again from another member")
+    key = Key(bytes.fromhex(form[2].decode()))
+    if form[1].decode() != key.id:
+        raise BadInput(f"{where} is damaged: copy the key file again from another member")
+    return key
+
+
+def read_key(path: str | Path) -> Key:
+    """The key in a file that only its owner can read."""
+    where = f"key file {shown(path)}"
+    try:
+        data, mode = read_whole(Path(path), _LONGEST_FILE)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot read {where}: {why(error)}") from None
+    if mode & 0o077:
+        raise BadInput(
+            f"{where} can be used by others than its owner (mode {mode:03o}): run chmod 600 "
+            f"{shown(path)}, and make a new key if somebody may have read this one"
+        )
+    return parse_key(data, where)
+
+
+def write_key(path: str | Path, key: Key) -> None:
+    """A new key file for its owner only; whole or not at all, and never over another file."""
+    try:
+        create(Path(path), key.text().encode())
+    except FileExistsError:
+        raise BadInput(
+            f"{shown(path)} exists and a key that is overwritten is lost: choose another name, "
+            "or move it away first"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot write {shown(path)}: {why(error)}") from None
+
+
+def _check(lines: bytes) -> str:
+    return blake2b(lines, digest_size=8, person=b"hustings key").hexdigest()

@@ -1,0 +1,183 @@
+"""How much a member takes from others, why it refuses the rest, and how often it did.
+
+Law of this file: no clock inside. Time comes as an argument, so tests need not wait. Every table
+here has a size that does not depend on what arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Self
+
+import msgspec
+from msgspec import Meta
+
+from hustings.core.errors import BadInput, UnknownName
+
+LARGEST_DATAGRAM = 1200  # bytes: what every path carries without taking it apart
+
+
+class Reason(StrEnum):
+    """Why something was refused or dropped; the value is the label in metrics."""
+
+    # What arrives: the frame.
+    TOO_LARGE = "too-large"
+    NOT_A_FRAME = "not-a-frame"
+    CUT_SHORT = "cut-short"  # a stream ended in the middle of a frame
+    UNKNOWN_VERSION = "unknown-version"
+    UNKNOWN_MODE = "unknown-mode"
+    OTHER_GROUP = "other-group"
+    # The seal.
+    NOT_SEALED = "not-sealed"  # and this member has a key
+    SEALED = "sealed"  # and this member has none
+    UNKNOWN_KEY = "unknown-key"
+    BAD_SEAL = "bad-seal"  # changed on the way, or sealed for another group or direction
+    # The envelope and what is in it.
+    MALFORMED = "malformed"
+    OTHER_PROTOCOL = "other-protocol"
+    OTHER_PROTOCOL_VERSION = "other-protocol-version"
+    UNKNOWN_KIND = "unknown-kind"
+    BAD_FIELDS = "bad-fields"
+    ABSURD_NUMBER = "absurd-number"
+    TOO_MANY = "too-many"  # a list longer than a view may be
+    MISDIRECTED = "misdirected"  # for another member
+    ECHO = "echo"  # this member's own, come back
+    NAMESAKE = "namesake"  # from another life, or another process, with this member's id
+    OLD_LIFE = "old-life"  # of a sender that has restarted since
+    REPLAYED = "replayed"
+    TOO_LATE = "too-late"  # so far behind the newest that nobody remembers whether it came
+    # Limits reached.
+    RATE = "rate"
+    MEMBERS = "members"
+    VIEW = "view"
+    TRANSFER = "transfer"
+    INBOX = "inbox"
+    OUTBOX = "outbox"
+    CONNECTIONS = "connections"
+    SENDERS_FORGOTTEN = "senders-forgotten"
+    UNSENDABLE = "unsendable"  # our own, and no frame can hold it
+
+
+class Counters:
+    """How often each reason applied.
+
+    >>> counters = Counters()
+    >>> counters.count(Reason.RATE)
+    >>> counters[Reason.RATE], counters.mapping()["echo"]
+    (1, 0)
+    """
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[Reason, int] = dict.fromkeys(Reason, 0)
+
+    def count(self, reason: Reason, times: int = 1) -> None:
+        """It happened again."""
+        self._counts[reason] += times
+
+    def __getitem__(self, reason: Reason) -> int:
+        return self._counts[reason]
+
+    @property
+    def total(self) -> int:
+        """All of them together."""
+        return sum(self._counts.values())
+
+    def mapping(self) -> dict[str, int]:
+        """Every reason by its label, also those that never applied: for metrics."""
+        return {reason.value: times for reason, times in self._counts.items()}
+
+
+Bytes = Annotated[int, Meta(ge=1, le=64 * 1024 * 1024)]
+Entries = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one member of a group bears."""
+
+    datagram: Annotated[int, Meta(ge=512, le=LARGEST_DATAGRAM)] = LARGEST_DATAGRAM  # bytes
+    transfer: Bytes = 1024 * 1024  # bytes of one frame on a stream: joins, state transfer
+    members: Entries = 4096
+    view: Entries = 4096  # entries of any list in one message
+    rate: Annotated[float, Meta(gt=0, le=1e6)] = 500.0  # messages per peer per second
+    burst: Entries = 1000  # messages of one peer at once
+    inbox: Entries = 4096  # messages that wait to be handled
+    outbox: Entries = 4096  # frames that wait to be sent
+    connections: Annotated[int, Meta(ge=1, le=65_536)] = 64
+    window: Annotated[int, Meta(ge=64, le=65_536)] = 2048  # frames a sender's order may vary by
+
+    def broken_rules(self) -> list[str]:
+        """Sentences about limits that contradict each other; empty when all is well."""
+        broken = []
+        if self.transfer < self.datagram:
+            broken.append(f"transfer must be at least datagram ({self.datagram} bytes)")
+        if self.view > self.members:
+            broken.append(f"view must be at most members ({self.members})")
+        return broken
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, object]) -> Self:
+        """Limits from names and values, texts or numbers; all broken rules in one sentence.
+
+        >>> Limits.parse({"rate": "50", "members": 5, "view": 5}).rate
+        50.0
+        """
+        fields = {field.name: field.type for field in msgspec.structs.fields(cls)}
+        values: dict[str, Any] = {}
+        wrong: list[str] = []
+        for name, value in settings.items():
+            if name not in fields:
+                raise UnknownName("limit", name, fields)
+            try:
+                values[name] = msgspec.convert(value, fields[name], strict=False)
+            except (msgspec.ValidationError, ValueError, OverflowError) as error:
+                wrong.append(f"limit {name}={value!r} does not do: {_small(str(error))}")
+        limits = cls(**values)
+        if wrong := wrong or limits.broken_rules():
+            raise BadInput("; ".join(wrong))
+        return limits
+
+
+def _small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].replace("`", "")
+
+
+class Rates:
+    """A token bucket per peer: `rate` per second in the long run, `burst` at once.
+
+    When more than `most` peers are heard, the one that was silent longest is forgotten.
+
+    >>> rates = Rates(rate=1.0, burst=2, most=10)
+    >>> [rates.allow("peer", now) for now in (0.0, 0.0, 0.5, 1.0)]
+    [True, True, False, True]
+    """
+
+    __slots__ = ("_buckets", "_burst", "_most", "_rate")
+
+    def __init__(self, rate: float, burst: int, most: int) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._most = most
+        self._buckets: dict[
+            Hashable, tuple[float, float]
+        ] = {}  # tokens, when; longest silent first
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def allow(self, peer: Hashable, now: float) -> bool:
+        """Whether one more from this peer is within its rate; `now` in seconds."""
+        known = self._buckets.pop(peer, None)
+        if known is None:
+            tokens, at = self._burst, now
+            if len(self._buckets) >= self._most:
+                del self._buckets[next(iter(self._buckets))]
+        else:
+            tokens, at = known
+            if now > at:
+                tokens, at = min(self._burst, tokens + (now - at) * self._rate), now
+        allowed = tokens >= 1.0
+        self._buckets[peer] = (tokens - 1.0 if allowed else tokens, at)
+        return allowed

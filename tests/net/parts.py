@@ -1,0 +1,131 @@
+"""What the tests of the network share: dialects of the whole catalogue, messages, members."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from hypothesis import strategies as st
+
+from hustings.core.choice import HighestId
+from hustings.core.election import Election
+from hustings.core.messages import Message, Role
+from hustings.net.dialect import Dialect
+from hustings.net.gate import Gate
+from hustings.net.keys import Key
+from hustings.net.limits import Limits
+from hustings.net.sealing import KeyRing
+from hustings.net.wire import Wire
+from hustings.protocols.catalogue import CATALOGUE
+from hustings.substrate.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
+from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
+from hustings.substrate.detector import Detector
+from hustings.substrate.gossip_messages import GossipMsg, JoinMsg, LeaveMsg, WelcomeMsg
+from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.substrate.monitored import Monitored
+from hustings.substrate.stack import StackConfig, stacked
+
+GROUP = "billing"
+KEY = Key(bytes(range(32)))
+OTHER_KEY = Key(bytes(range(1, 33)))
+
+SUBSTRATE: tuple[type[Message], ...] = (
+    *CASTS.values(),
+    CopyMsg,
+    DigestMsg,
+    SolicitMsg,
+    GossipMsg,
+    WelcomeMsg,
+    JoinMsg,
+    LeaveMsg,
+    HeartbeatMsg,
+    WatchMsg,
+    ConfirmedMsg,
+)
+
+
+class PingMsg(Message, frozen=True, tag="PING"):
+    """A message of the tests' own, with something of everything."""
+
+    role: ClassVar[Role] = Role.OTHER
+    number: int
+    weight: float = 0.0
+    ids: tuple[int, ...] = ()
+    body: bytes = b""
+
+
+PING = Dialect("ping", (PingMsg,))
+
+
+def whole(protocol: type[Election]) -> Dialect:
+    """The dialect of a protocol together with everything that it may be composed with."""
+    return Dialect(protocol.about.name, (*protocol.messages, *SUBSTRATE))
+
+
+DIALECTS = [whole(protocol) for protocol in CATALOGUE]
+
+
+def composed(protocol: type[Election]) -> list[Election]:
+    """A protocol upon a stack and with a detector, each with a guard behind it."""
+
+    def plain() -> Election:
+        return protocol(protocol.Settings(), HighestId())
+
+    stack = stacked(plain, StackConfig())()
+    watched = Monitored(plain(), Detector(HeartbeatConfig()))
+    return [plain(), Confirmed(stack, GuardConfig()), Confirmed(watched, GuardConfig())]
+
+
+def wire(
+    me: int,
+    *keys: Key,
+    dialect: Dialect = PING,
+    group: str = GROUP,
+    incarnation: int = 1,
+    limits: Limits | None = None,
+) -> Wire:
+    """A member's wire; sealed if it has keys."""
+    return Wire(group, me, incarnation, dialect, KeyRing(keys) if keys else None, limits)
+
+
+def gate(me: int, *keys: Key, **settings: Any) -> Gate:
+    """A member's gate."""
+    return Gate(wire(me, *keys, **settings))
+
+
+INTEGERS = st.one_of(
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.sampled_from([0, 1, -1, 1 << 53, (1 << 63) - 1, -(1 << 63)]),
+)
+PLAIN: dict[object, st.SearchStrategy[Any]] = {
+    int: INTEGERS,
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    bool: st.booleans(),
+    str: st.text(max_size=20),
+    bytes: st.binary(max_size=40),
+    type(None): st.none(),
+}
+
+
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of a field's type."""
+    if kind in PLAIN:
+        return PLAIN[kind]
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return st.one_of([values(part) for part in parts])
+    if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
+        return st.lists(values(parts[0]), max_size=4).map(tuple)
+    if origin is tuple:
+        return st.tuples(*(values(part) for part in parts))
+    assert isinstance(kind, type), kind
+    assert issubclass(kind, msgspec.Struct), kind
+    hints = get_type_hints(kind)
+    fields = [values(hints[name]) for name in kind.__struct_fields__]
+    return st.tuples(*fields).map(lambda drawn: kind(*drawn))
+
+
+def messages(dialect: Dialect) -> st.SearchStrategy[Message]:
+    """Messages of all kinds of a dialect."""
+    return st.one_of([values(kind) for kind in dialect.kinds])
