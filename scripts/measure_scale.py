@@ -2,8 +2,8 @@
 
     python scripts/measure_scale.py 1000 10000 50000 --runs 20
 
-Views with probability 0.5, ideal multicast, loss 0.1, and a crash in a round with probability
-0.001. Memory is what one run holds at its end, as `tracemalloc` counts it, per member.
+Views with probability 0.5, ideal multicast, and a crash in a round with probability 0.001. Memory
+is what one run holds at its end, as `tracemalloc` counts it, per member.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hustings.sim.metrics import summarise
 COLUMNS = ("members", "unicasts", "multicasts", "rounds", "bytes/member", "s/run")
 
 
-def experiment_of(members: int) -> Experiment:
+def experiment_of(members: int, loss: float) -> Experiment:
     """One election in a group of so many."""
     settings: dict[str, object] = {
         "N": members,
-        "p_ucastl": 0.1,
-        "p_mcastl": 0.1,
+        "p_ucastl": loss,
+        "p_mcastl": loss,
         "p_fail": 0.001,
         "view_prob": 0.5,
     }
@@ -43,9 +43,9 @@ def bytes_per_member(experiment: Experiment) -> float:
         tracemalloc.stop()
 
 
-def row(members: int, runs: int) -> list[str]:
+def row(members: int, loss: float, runs: int) -> list[str]:
     """One line of the table."""
-    experiment = experiment_of(members)
+    experiment = experiment_of(members, loss)
     began = time.process_time()
     found = [play(experiment, run).metrics for run in range(runs)]
     spent = (time.process_time() - began) / runs
@@ -61,11 +61,12 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sizes", type=int, nargs="+", help="members of each group")
+    parser.add_argument("--loss", type=float, default=0.001, help="of every message")
     parser.add_argument("--runs", type=int, default=20, help="elections of each size")
     typed = parser.parse_args()
     print("  ".join(f"{name:>14}" for name in COLUMNS))
     for members in typed.sizes:
-        print("  ".join(f"{cell:>14}" for cell in row(members, typed.runs)), flush=True)
+        print("  ".join(f"{cell:>14}" for cell in row(members, typed.loss, typed.runs)), flush=True)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ def given_up(result: Report) -> list[str]:
         return []
     return [
         f"{cut} of {result.runs} runs were given up when a member had announced itself 10,000 "
-        "times, and count in no metric: give a smaller --loss or --collision"
+        "times; they count in no metric, so that means are too low: give a smaller --loss or "
+        "--collision"
     ]
 
 

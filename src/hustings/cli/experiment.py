@@ -31,6 +31,7 @@ from hustings.substrate.heartbeat import HeartbeatConfig
 F = TypeVar("F", bound=Callable[..., Any])
 
 DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
+AS_GOOD_AS_NONE = 1e-6  # a delay
 ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
 
 FAULT_HELP = (
@@ -302,6 +303,8 @@ def _config(
     """Settings as typed, else as the scenario or what lies below has them, else the defaults."""
     # Timers default to multiples of the delay bound, so the protocol is told it.
     given: dict[str, object] = {"delta": bound} if bound > 0 else {}
+    if bound == 0 and kind.assumptions.announces:
+        given = {"delta": AS_GOOD_AS_NONE}  # its timers are its own, and do not stretch to it
     given |= reading.settings(typed.settings)
     given = {**_known(kind, typed, given), **(upon or {}), **given}
     usual = kind.Settings.for_scenario(typed.scenario)

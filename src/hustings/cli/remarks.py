@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hustings.cli import reading
 from hustings.cli.experiment import Options
 from hustings.cli.guarding import remarks_on_guard
@@ -51,6 +53,7 @@ def idle(experiment: Experiment, typed: Options) -> list[str]:
         *idle_settings(experiment.config, given, leaving=leaving),
         *_who(experiment, typed),
         *_network(experiment, typed),
+        *_stack(experiment),
         *(_silence(experiment) if leaving else []),
         *idle_faults(experiment),
     ]
@@ -85,8 +88,34 @@ def _network(experiment: Experiment, typed: Options) -> list[str]:
     losing = any(loss.p or loss.collision for loss in (network.loss, network.multicasts))
     if typed.loss_model not in (None, "none") and not losing:
         told.append(f"--loss-model {typed.loss_model} has no effect without --loss")
+    around = experiment.config.surroundings()
+    if typed.loss and around.p_ucastl is not None and around.p_mcastl is not None:
+        if typed.loss not in (around.p_ucastl, around.p_mcastl):
+            told.append("--loss has no effect: p_ucastl and p_mcastl say what is lost")
+    if network.delay.bound == 0 and network.multicasts.collision:
+        told.append("--collision has no effect: without a --delay no two messages ever meet")
     if network.fifo and isinstance(network.delay, Fixed | PerLink):
         told.append("--fifo has no effect: with fixed delays links keep their order anyway")
+    return told
+
+
+def _stack(experiment: Experiment) -> list[str]:
+    """What does not go well with gossip membership and bimodal multicast."""
+    stack, config = experiment.stack, experiment.config
+    if stack is None:
+        return []
+    told = []
+    T_3: float | None = getattr(config, "T_3", None)
+    if T_3 is not None and stack.buffering_time > T_3:
+        told.append(
+            f"T_3 = {T_3:g} is shorter than the buffering time, {stack.buffering_time:g}: finals "
+            "may still be on their way when members decide"
+        )
+    if stack.view_size < 2 * math.log(max(2, experiment.members)):
+        told.append(
+            f"views of {stack.view_size} members are small for a group of {experiment.members}: "
+            "rumours, and with them the estimate of its size, may not reach everybody"
+        )
     return told
 
 

@@ -66,8 +66,8 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     "--engine",
     default=EVENTS,
     show_default=True,
-    help="events: message by message. fast: compiled kernels, for simultaneous starts of al, le-a, "
-    "le-m, le-s and sup; other random numbers, the same laws.",
+    help="events: message by message. fast: compiled kernels, for starts of al, le-a, le-m, le-s, "
+    "sup and probabilistic; other random numbers, the same laws.",
 )
 @click.option(
     "--trace",

@@ -17,7 +17,8 @@ from hustings.theory.catalogue import evaluate, markdown, names, parameters
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and kin.",
+    help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and kin; "
+    "N, K, view_prob, p_ucastl, p_mcastl, p_fail, success for probabilistic.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The reference page of all forms.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Self, get_args, get_origin
 
@@ -100,12 +101,21 @@ def describe(config: type[Config]) -> list[tuple[str, str, object, str]]:
 
 
 def _read(value: object, kind: object) -> object:
-    if isinstance(value, str) and value in ("inf", "nan"):
-        value = float(value)  # msgspec reads these words in other spellings only
+    if isinstance(value, str) and "_" not in value and float in _bases(kind):
+        with suppress(ValueError):  # if it is a word, perhaps the field knows it
+            value = float(value)  # more spellings than msgspec reads: .5, 7., +7, inf
     read: object = msgspec.convert(value, kind, strict=not isinstance(value, str))
     if isinstance(read, float) and math.isnan(read):
         raise ValueError("not a number")
     return read
+
+
+def _bases(kind: object) -> list[object]:
+    """The plain types that a field may hold."""
+    if get_origin(kind) is Annotated:
+        return _bases(get_args(kind)[0])
+    parts = get_args(kind)
+    return [base for part in parts for base in _bases(part)] if parts else [kind]
 
 
 def _meta(kind: object) -> msgspec.Meta | None:

@@ -38,7 +38,8 @@ def play(setting: Setting, seed: int, first: int, last: int) -> Played:
         raise BadInput(f"at most {MOST_AT_ONCE:,} runs are played at once, not {last - first:,}")
     rows = np.zeros((last - first, col.COLUMNS))
     if setting.members == 1:
-        lonely(root(seed), first, _sleep(setting), ticks(setting.delay), rows)
+        once = setting.protocol == "sup"
+        lonely(root(seed), first, _sleep(setting), ticks(setting.delay), once, rows)
     elif setting.protocol == "sup":
         D = ticks(setting.delay)
         n = setting.members

@@ -11,8 +11,8 @@ from hustings.fast.counter import branch
 
 
 @compiled
-def lonely(seed: np.uint64, first: int, sleep: Sleep, D: int, rows: Floats) -> None:
-    """Runs from number `first` on, one for each row."""
+def lonely(seed: np.uint64, first: int, sleep: Sleep, D: int, once: bool, rows: Floats) -> None:
+    """Runs from number `first` on, one for each row; who speaks `once` is watched to the end."""
     slept, wakes = np.zeros(1), np.zeros(1, np.int64)
     for number in range(rows.shape[0]):
         first_naps(branch(seed, np.uint64(first + number)), sleep, slept, wakes)
@@ -22,3 +22,6 @@ def lonely(seed: np.uint64, first: int, sleep: Sleep, D: int, rows: Floats) -> N
         row[col.NUM_MSGS] = row[col.SENT_BY_TMAX] = row[col.FIRST_ROUND] = row[col.MESSAGES] = 1.0
         row[col.ROUNDS] = row[col.HEARD] = 1.0
         row[col.LEADING_MOST] = row[col.LEADER] = 1.0
+        if once:
+            row[col.WATCHED] = wakes[0] + D
+            row[col.LEADING] = D

@@ -34,7 +34,7 @@ def played(setting: Setting, rows: Floats) -> Played:
         "num_msgs": rows[:, col.NUM_MSGS],
         "sent_by_tmax": rows[:, col.SENT_BY_TMAX],
         "first_round": rows[:, col.FIRST_ROUND],
-        "simultaneous_leaders": _leading(rows),
+        "simultaneous_leaders": _leading(rows, once=setting.protocol == "sup"),
         "simultaneous_leaders_max": rows[:, col.LEADING_MOST],
         **{f"{role}_messages": np.zeros(len(rows)) for role in ("election", "answer", "other")},
         "coordinator_messages": rows[:, col.MESSAGES],
@@ -62,8 +62,9 @@ def _of_leaders(setting: Setting, rows: Floats) -> dict[str, Floats]:
     }
 
 
-def _leading(rows: Floats) -> Floats:
-    """How many led on average; where no time passed, how many led."""
+def _leading(rows: Floats, *, once: bool) -> Floats:
+    """How many led on average; where no time passed, how many led: all, if they speak but once."""
     time = rows[:, col.WATCHED]
     passed = time > 0
-    return np.where(passed, rows[:, col.LEADING] / np.where(passed, time, 1.0), 1.0)
+    still = rows[:, col.LEADING_MOST] if once else 1.0
+    return np.where(passed, rows[:, col.LEADING] / np.where(passed, time, 1.0), still)

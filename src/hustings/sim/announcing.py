@@ -59,6 +59,7 @@ class Speech:
             "num_msgs": float(len(self._sends)),
             "sent_by_tmax": float(len(self._sends)),
             "first_round": float(len(self._speakers)),
+            "first_round_time": self._sends[-1] if self._sends else None,
         }
 
 
@@ -72,6 +73,7 @@ class Hearing:
         self._announced: dict[MemberId, list[float]] = {}  # of each member's announcements
         self._heard: dict[MemberId, dict[MemberId, float]] = {}  # whom, by whom, first when
         self._leader: MemberId | None = None
+        self._silent: MemberId | None = None  # alone, and has not spoken yet
         self._complete = 0.0
 
     def sent(self, world: World, member: SimContext, to: MemberId | None, message: Message) -> None:
@@ -85,6 +87,8 @@ class Hearing:
                 self._announced[member.id].append(world.now)
             else:
                 self._announced[member.id] = [world.now]
+                if self._silent == member.id:
+                    self._complete_with(world, member.id)
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """Note who is first held by whom."""
@@ -97,7 +101,10 @@ class Hearing:
         if leader != member.id and member.id not in heard:
             heard[member.id] = world.now
         if len(heard) >= len(self._live) - 1:
-            self._complete_with(world, leader)
+            if not heard and leader not in self._announced:
+                self._silent = leader
+            else:
+                self._complete_with(world, leader)
 
     def changed(self, world: World, member: SimContext) -> None:
         """Who comes has to hear the leader too, who is gone need not."""
@@ -118,7 +125,7 @@ class Hearing:
 
     def metrics(self, world: World) -> Metrics:
         """What it took; without values if it did not come about."""
-        names = ("leadership_delay", "num_msgs", "first_round")
+        names = ("leadership_delay", "num_msgs", "first_round", "first_round_time")
         timed = ("tmax", "sent_by_tmax", "rounds", "avg_rounds")
         if self._leader is None:
             return dict.fromkeys((*timed, *names) if self._delay is not None else names)
@@ -129,7 +136,9 @@ class Hearing:
         count = bisect_left if self._delay != 0.0 else bisect_right  # itself it counts in any case
         found["leadership_delay"] = end
         found["num_msgs"] = float(count(self._sends, end))
-        found["first_round"] = float(sum(count(own, end) > 0 for own in self._announced.values()))
+        firsts = [own[0] for own in self._announced.values() if count(own, end) > 0]
+        found["first_round"] = float(len(firsts))
+        found["first_round_time"] = max(firsts, default=None)
         return found
 
     def _timed(self, leader: MemberId, delay: float) -> Metrics:

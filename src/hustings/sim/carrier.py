@@ -269,7 +269,7 @@ class Carrier:
         Those under way when it left, plus all that were launched from then until now:
         `traffic` holds the former less the number launched before it.
         """
-        return flight.traffic + self._number_at
+        return max(1, flight.traffic + self._number_at)  # without a delay it has met nobody
 
     def _lose(self, flight: Flight, to: MemberId | None, why: str) -> None:
         world = self._world

@@ -54,6 +54,7 @@ from hustings.substrate.stack import StackConfig, stacked
 
 MAX_MEMBERS = 1_000_000
 MAX_COUNTED = 10**12
+MAX_STACKED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,11 @@ class Experiment:
             raise BadInput(f"{name} announces by itself and does not go upon gossip membership")
         if self.scenario.name == "churn":
             raise BadInput("scenario 'churn' has no beginning that gossip could settle before")
+        if self.members > MAX_STACKED:
+            raise BadInput(
+                f"upon gossip membership at most {MAX_STACKED:,} members are played, not "
+                f"{self.members:,}: all of them gossip all the time"
+            )
 
     def _check_course(self, step: float) -> None:
         if not self.announces and self.scenario.name != "churn":

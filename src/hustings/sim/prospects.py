@@ -10,6 +10,7 @@ from hustings.sim import faults
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening
 from hustings.sim.instants import END_OF_TIME
+from hustings.sim.models import Fixed
 from hustings.sim.scenarios import JOINING
 
 
@@ -20,7 +21,8 @@ def endless_wait(experiment: Experiment) -> str | None:
     """
     scenario = experiment.scenario
     waits = experiment.announces and experiment.repeating and not experiment.endless
-    if not waits or experiment.network.multicasts.p < 1.0:
+    deaf, drowned = experiment.network.multicasts.p >= 1.0, _drowned(experiment)
+    if not waits or not (deaf or drowned):
         return None
     if any(isinstance(one, faults.Crash | faults.Leave | faults.Pause) for one in scenario.extra):
         return None  # the one who is left agrees with itself
@@ -31,9 +33,27 @@ def endless_wait(experiment: Experiment) -> str | None:
         members -= 1  # the leader, who goes
     if members < 2:
         return None
+    why = "loss" if deaf else "collision"
     return (
-        f"with a loss of 1 nothing is ever heard, so {members} members never agree and no run "
-        "ends: give a smaller --loss, or a limit (--until, --max-events)"
+        f"with a {why} of 1 nothing is ever heard, so {members} members never agree and no run "
+        f"ends: give a smaller --{why}, or a limit (--until, --max-events)"
+    )
+
+
+def _drowned(experiment: Experiment) -> bool:
+    """Whether at a start all speak at once, again and again, and any two messages kill each other.
+
+    Who wakes up before the first announcement can be heard announces itself, too; their periods
+    are the same, so what overlapped once overlaps for ever.
+    """
+    network = experiment.network
+    if network.multicasts.collision < 1.0 or experiment.scenario.name != "start":
+        return False
+    sleep: float = getattr(experiment.config, "T_S", 0.0)
+    return (
+        isinstance(network.delay, Fixed)
+        and network.delay.bound > 0
+        and sleep < (network.delay.bound)
     )
 
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import Message, Role
+from hustings.core.outcome import Outcome
 from hustings.sim.instants import END_OF_TIME, NEVER, on_grid
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
@@ -29,6 +30,7 @@ class Settled:
         self.earlier: Mapping[type[Message], int] = {}
         self._until = self.origin + last_fault
         self._landing = stack.buffering_time  # of what was sent last
+        self._noticed = stack.cleanup_time(members)  # how long after a crash all have noticed
         self._last = self.origin
 
     def begin(self, world: World) -> None:
@@ -36,6 +38,9 @@ class Settled:
         self._landing += world.network.delay.bound
         world.at(self.origin, partial(self._open, world))
         world.listen_in(self)
+        world.watch(self)
+        if self._until > self.origin:  # the last fault may be a cut, which nobody is told of
+            self._until += self._noticed
 
     def _open(self, world: World) -> None:
         self.earlier = dict(world.sent)
@@ -45,6 +50,14 @@ class Settled:
         """Note when the election last spoke."""
         if message.role is not Role.DETECTOR:
             self._last = world.now
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """What members declare does not keep a run going."""
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """Who goes is missed only after a while."""
+        if world.now > self.origin:
+            self._until = max(self._until, world.now + self._noticed)
 
     def _look_after(self, world: World) -> None:
         instant = max(self._last, self._until, world.now) + self._landing

@@ -184,7 +184,20 @@ BAD = [
     ("--substrate full --substrate-set fanout=0", "fanout must be a whole number >= 1"),
     ("--substrate full --substrate-set fan=2", "did you mean 'fanout'?"),
     ("--substrate full --detection perfect", "drop the detector"),
+    ("-n 3000 --substrate full", "at most 2,000 members are played"),
 ]
+
+
+@pytest.mark.parametrize(
+    "typed, note",
+    [
+        ("--loss 0.5 --set p_ucastl=0.1 --set p_mcastl=0.1", "--loss has no effect"),
+        ("--substrate full --set T_3=1", "T_3 = 1 is shorter than the buffering time"),
+        ("-n 40 --substrate full --set view_prob=0.05", "members are small for a group of 40"),
+    ],
+)
+def test_what_is_noted(hustings: Hustings, typed: str, note: str) -> None:
+    assert note in hustings("sim", "probabilistic", "-n", "8", *typed.split()).err
 
 
 @pytest.mark.parametrize("typed, complaint", BAD)

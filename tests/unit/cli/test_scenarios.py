@@ -41,7 +41,15 @@ def test_help_explains_every_scenario(hustings: Hustings) -> None:
         assert f"{name} {about}" in words
 
 
-START = ["tmax", "num_msgs", "sent_by_tmax", "rounds", "avg_rounds", "first_round"]
+START = [
+    "tmax",
+    "num_msgs",
+    "sent_by_tmax",
+    "rounds",
+    "avg_rounds",
+    "first_round",
+    "first_round_time",
+]
 OVER_TIME = ["simultaneous_leaders", "simultaneous_leaders_max"]
 INCONSISTENT = ["inconsistent_fraction", "inconsistencies", "inconsistency_duration"]
 DISTURBED = ["reestablishment_delay", "num_msgs", *OVER_TIME]

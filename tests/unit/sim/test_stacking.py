@@ -112,3 +112,19 @@ def test_who_announces_needs_no_gossip() -> None:
     kind = find("le-a")
     with pytest.raises(BadInput, match="announces by itself"):
         Experiment(kind, 4, kind.Settings(), HighestId(), stack=STACK)
+
+
+def test_a_crash_after_the_election_is_waited_for() -> None:
+    """The run goes on until gossip can have noticed it, and a successor is there."""
+    config = ProbabilisticConfig.parse({"delta": 1.0})
+    experiment = Experiment(
+        Probabilistic,
+        20,
+        config,
+        stack=StackConfig(delta=1.0),
+        scenario=Scenario(extra=(Crash(at=80.0, member=20),)),
+        seed=3,
+    )
+    result = play(experiment, 0)
+    assert result.metrics["strong"] == 1.0
+    assert result.metrics["leader"] == 19.0

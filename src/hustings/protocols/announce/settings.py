@@ -147,7 +147,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
     def warnings(self) -> list[str]:
         told = []
         least = self.interval + self.delta
-        if self.interval and least > self.T_A:
+        if self.interval and least > self.T_A * (1.0 + 1e-5):  # as good as no delay does not count
             told.append(
                 f"T_A = {self.T_A:g} is shorter than T_S + delta = {least:g}: a member may repeat "
                 "itself before it can hear who woke after it, which costs a few more messages; "

@@ -9,7 +9,7 @@ Invariant  A member holds the one leader that the finals of the latest round it 
            none if they name several, or if there are none.
 Cost       About K + 1 multicasts and, on average, O(K**2) unicasts in a round, whatever N.
 Guarantee  Advisory: with lost messages two leaders are unlikely, as `risk` says; in a partition
-           each side has its own.
+           each side elects for itself, be it a leader of its own or one that it cannot reach.
 Paper      Gupta, van Renesse, Birman 2000: sections 3.1 to 3.3, Figure 3.
 
 Beside Figure 3: `on_init` and `enter` are step 1, `relay`, `on_prefer` and `speak` step 2, `decide`
@@ -111,8 +111,8 @@ class Probabilistic(Election):
         guarantee=Guarantee.ADVISORY,
         cost="about K+1 multicasts and, on average, O(K^2) unicasts a round, whatever N",
         promises="one leader known to all with high probability; Elected.risk bounds the chance of "
-        "two under independent loss (1e-8 at loss 0.001, 2e-2 at 0.3, K=7), and nothing does "
-        "under a partition",
+        "two under independent loss (3e-8 at loss 0.001, 2e-2 at 0.3: K=7, N=2000), and nothing "
+        "does under a partition",
     )
     assumptions = Assumptions(reliable=False, displaces=False)
     Settings = ProbabilisticConfig
@@ -418,7 +418,7 @@ class Probabilistic(Election):
         self.held = None
         self.phase = IDLE
         if self.round >= self.plan.rounds:
-            self.give_up(ctx, f"no agreement after {self.round} rounds")
+            self.give_up(ctx, f"no agreement in round {self.round}, the last")
             return
         self.disown(ctx, TWO_NAMED if self.several else NONE_NAMED)
         size = self.size(ctx)

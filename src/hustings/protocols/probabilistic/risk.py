@@ -14,7 +14,7 @@ have heard of the round and live to tell.
 Besides, one leader may be a leader of yesterday: it has heard neither of the next round nor any of
 its finals, with probability at most p E[p**m]. The sum over all rounds bounds the election.
 
-It is a bound for lost messages, nothing more: in a partition each side elects a leader of its own.
+It is a bound for lost messages, nothing more: in a partition each side elects for itself.
 """
 
 from __future__ import annotations
