@@ -103,7 +103,8 @@ def describe(config: type[Config]) -> list[tuple[str, str, object, str]]:
 def _read(value: object, kind: object) -> object:
     if isinstance(value, str) and "_" not in value and float in _bases(kind):
         with suppress(ValueError):  # if it is a word, perhaps the field knows it
-            value = float(value)  # more spellings than msgspec reads: .5, 7., +7, inf
+            number = float(value)  # more spellings than msgspec reads: .5, 7., +7, inf
+            value = number if math.isfinite(number) or value in ("inf", "nan") else value
     read: object = msgspec.convert(value, kind, strict=not isinstance(value, str))
     if isinstance(read, float) and math.isnan(read):
         raise ValueError("not a number")
