@@ -15,52 +15,18 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message, kind_of
+from hustings.substrate.carrying import Carrying
 from hustings.substrate.detector import Detector, Report
 from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
 
 
-class Monitored(Election):
-    """`inner` and `detector` under one roof.
-
-    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
-    the class's.
-    """
+class Monitored(Carrying):
+    """`inner` and `detector` under one roof."""
 
     def __init__(self, inner: Election, detector: Detector) -> None:
-        # The base would set leader and term, which are the inner election's.
-        self.config = inner.config
-        self.choice = inner.choice
-        self.inner = inner
+        super().__init__(inner)
         self.detector = detector
         self.handlers = _table(tuple(inner.handlers))
-
-    @property
-    def leader(self) -> MemberId | None:
-        """The inner election's leader, also in the middle of a handler."""
-        return self.inner.leader
-
-    @leader.setter
-    def leader(self, leader: MemberId | None) -> None:
-        self.inner.leader = leader
-
-    @property
-    def term(self) -> int:
-        """The inner election's term."""
-        return self.inner.term
-
-    @term.setter
-    def term(self, term: int) -> None:
-        self.inner.term = term
-
-    @property
-    def seats(self) -> int:
-        """The inner election's."""
-        return self.inner.seats
-
-    @property
-    def leaders(self) -> tuple[MemberId, ...]:
-        """The inner election's."""
-        return self.inner.leaders
 
     # What a world calls
 
@@ -97,15 +63,6 @@ class Monitored(Election):
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self.inner.assume_leader(ctx, leader, term)
         self._settle(ctx)
-
-    def opens(self, message: Message) -> tuple[int, ...] | None:
-        return self.inner.opens(message)
-
-    def lasts(self, number: int, members: int) -> float:
-        return self.inner.lasts(number, members)
-
-    def tallies(self) -> Mapping[str, int]:
-        return self.inner.tallies()
 
     def state(self) -> str:
         return f"{self.inner.state()} suspects={sorted(self.detector.suspects)}"

@@ -38,6 +38,7 @@ from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.substrate.bimodal import Bimodal
 from hustings.substrate.bimodal_messages import CASTS, Cast, CopyMsg, DigestMsg, SolicitMsg
+from hustings.substrate.carrying import Carrying
 from hustings.substrate.detector import Report
 from hustings.substrate.gossip import Membership
 from hustings.substrate.gossip_messages import GossipMsg, JoinMsg, LeaveMsg, News, WelcomeMsg
@@ -129,51 +130,16 @@ class StackedContext:
         self._below.relinquish(request)
 
 
-class Stacked(Election):
-    """`inner` upon `membership` and `multicast`, under one roof.
-
-    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
-    the class's.
-    """
+class Stacked(Carrying):
+    """`inner` upon `membership` and `multicast`, under one roof."""
 
     def __init__(self, inner: Election, membership: Membership, multicast: Bimodal) -> None:
-        # The base would set leader and term, which are the inner election's.
-        self.config = inner.config
-        self.choice = inner.choice
-        self.inner = inner
+        super().__init__(inner)
         self.membership = membership
         self.multicast = multicast
         kinds = tuple(inner.handlers)
         self.handlers = _table(kinds)
         self.codec = _codec(kinds)
-
-    @property
-    def leader(self) -> MemberId | None:
-        """The inner election's leader, also in the middle of a handler."""
-        return self.inner.leader
-
-    @leader.setter
-    def leader(self, leader: MemberId | None) -> None:
-        self.inner.leader = leader
-
-    @property
-    def term(self) -> int:
-        """The inner election's term."""
-        return self.inner.term
-
-    @term.setter
-    def term(self, term: int) -> None:
-        self.inner.term = term
-
-    @property
-    def seats(self) -> int:
-        """The inner election's."""
-        return self.inner.seats
-
-    @property
-    def leaders(self) -> tuple[MemberId, ...]:
-        """The inner election's."""
-        return self.inner.leaders
 
     # What a world calls
 
@@ -209,12 +175,6 @@ class Stacked(Election):
 
     def opens(self, message: Message) -> tuple[int, ...] | None:
         return self.inner.opens(self.unwrap(message))
-
-    def lasts(self, number: int, members: int) -> float:
-        return self.inner.lasts(number, members)
-
-    def tallies(self) -> Mapping[str, int]:
-        return self.inner.tallies()
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self.inner.assume_leader(StackedContext(ctx, self), leader, term)
