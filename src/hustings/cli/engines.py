@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def admit(experiment: Experiment) -> None:
     from hustings.figures.kernels import setting_of
 
     setting_of(experiment)
-    import hustings.fast.compiling  # noqa: F401  # for what it says when it cannot be imported
+    import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
 
 
 def run_fast(experiment: Experiment, number: int, runs: int, jobs: int) -> Report:

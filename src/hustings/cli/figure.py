@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +96,7 @@ def figure(
 
     cells = [cell for exhibit in chosen for cell in exhibit.cells()]
     if any(cell.engine == FAST for cell in cells):
-        import hustings.fast.compiling  # noqa: F401  # for what it says when it cannot be imported
+        import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
     store = Store(out / "cells", seed, warn)
     policy = Adaptive() if runs is None else Fixed(runs)
     with _progress() as tell:

@@ -150,7 +150,7 @@ def play_kernel(setting: Setting | Ballot, seed: int, first: int, last: int) -> 
         from hustings.fast.announce import play  # noqa: PLC0415  # needs an extra
 
         return play(setting, seed, first, last)
-    from hustings.fast.probabilistic import play as play_large  # noqa: PLC0415  # the same
+    from hustings.fast.probabilistic import play as play_large  # noqa: PLC0415  # needs an extra
 
     return play_large(setting, seed, first, last)
 

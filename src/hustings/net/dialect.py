@@ -6,8 +6,9 @@ Law of this file, as of `wire`: what is read yields a message or a reason, never
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, Union
+from functools import lru_cache, reduce
+from operator import or_
+from typing import Any
 
 import msgspec
 
@@ -111,4 +112,4 @@ def _strict_decoder(kinds: tuple[type[Message], ...], most: int) -> msgspec.msgp
 
 
 def _union(kinds: tuple[type[Message], ...]) -> Any:
-    return Union[kinds]  # noqa: UP007 - the kinds are known at run time only
+    return reduce(or_, kinds)

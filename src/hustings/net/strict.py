@@ -13,6 +13,8 @@ import math
 import sys
 import types
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -64,7 +66,7 @@ def _double(kind: Any, most: int, made: dict[Any, Any]) -> Any:
         return _double(parts[0], most, made)  # its own bounds are checked with the real type
     doubles = tuple(part if part is ... else _double(part, most, made) for part in parts)
     if origin in (Union, types.UnionType):
-        return Union[doubles]  # noqa: UP007 - the parts are known at run time only
+        return reduce(or_, doubles)
     if origin is tuple and ... not in parts:
         return types.GenericAlias(tuple, doubles)
     if origin in (tuple, list, set, frozenset, dict):

@@ -22,8 +22,9 @@ Timer keys ("gossip", ...) and ("mcast", ...) are the stack's: no election may u
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import Any, Union
+from functools import lru_cache, partial, reduce
+from operator import or_
+from typing import Any
 
 import msgspec
 
@@ -57,7 +58,7 @@ class Codec:
     def __init__(self, kinds: tuple[type[Message], ...]) -> None:
         encoder = msgspec.msgpack.Encoder()
         # A union made at run time is beyond what a type checker can follow.
-        union: Any = Union[kinds] if kinds else None  # noqa: UP007 - kinds are known at run time
+        union: Any = reduce(or_, kinds) if kinds else None
         decoder = msgspec.msgpack.Decoder(union)
 
         @lru_cache(maxsize=_REMEMBERED)
