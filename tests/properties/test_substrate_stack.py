@@ -126,6 +126,7 @@ def check_bounds(member: RecordedMember) -> None:
     assert 1 in circle.view
     assert all(stack.choice.can_rank(circle.view.candidate(known)) for known in circle.view)
     assert 1.0 <= (circle.view.estimate or 0.0) <= 1e15
+    assert multicast is not None
     assert multicast.buffered <= CONFIG.buffer
     assert len(multicast.memory) <= CONFIG.origins
     assert multicast.asked <= 2 * CONFIG.solicits

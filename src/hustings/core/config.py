@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Self, get_args, get_origin
 
 import msgspec
@@ -59,6 +60,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """
         return {}
 
+    @classmethod
+    def for_network(cls, delta: float) -> dict[str, object]:
+        """Settings on a real network, in seconds, where messages take about `delta` at most.
+
+        >>> Config.for_network(0.05)
+        {'delta': 0.05}
+        """
+        return {"delta": delta}
+
     def surroundings(self) -> Surroundings:
         """The world that these settings are meant for: a simulator arranges it."""
         return Surroundings()
@@ -69,7 +79,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         Raises `BadInput` with every broken rule in one sentence.
         """
-        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        fields = _fields(cls)
         values: dict[str, Any] = {}
         wrong: list[str] = []
         for name, value in settings.items():
@@ -88,6 +98,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if broken:
             raise BadInput("; ".join(broken))
         return config
+
+
+@lru_cache(maxsize=64)
+def _fields(config: type[Config]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """A configuration's fields by name; to find out about them takes milliseconds."""
+    return {field.name: field for field in msgspec.structs.fields(config)}
 
 
 def describe(config: type[Config]) -> list[tuple[str, str, object, str]]:

@@ -150,6 +150,9 @@ class Election(ABC):
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         """The guard answers a proposal of this member, perhaps late or twice."""
 
+    def woke(self, ctx: Context, gap: float) -> None:
+        """The world noticed that this member did not run for `gap`: others may have moved on."""
+
     def leave(self, ctx: Context) -> None:
         """The member departs in good order."""
 

@@ -125,7 +125,13 @@ class Broadcast(Election):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
-        self.round = term
+        self.round = max(self.round, term)
+        self.dead.discard(leader)
+        self.heard = {}  # of earlier rounds, or of one that is over
+        self.asking = False
+        if self.open:
+            self.open = False
+            ctx.cancel_timer(IDS)
 
     def begin(self, ctx: Context) -> None:
         """Start the next round, unless one is under way."""
@@ -242,11 +248,14 @@ class Broadcast(Election):
         view = ctx.view
         if self.open or self.leader is None:
             return
+        if member in view and self.leader in view:
+            if not self.choice.better(view.candidate(member), view.candidate(self.leader)):
+                return  # also if it was better when it was heard
+            if member not in self.heard:
+                self.begin(ctx)  # two parts of a group meet again
+                return
         if member in self.heard:
             self.conclude(ctx)
-        elif member in view and self.leader in view:
-            if self.choice.better(view.candidate(member), view.candidate(self.leader)):
-                self.begin(ctx)  # two parts of a group meet again
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} round={self.round} open={self.open}"

@@ -125,6 +125,12 @@ class Bully(Election):
     def call(self, ctx: Context) -> None:
         self.begin(ctx)
 
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.dead.discard(leader)
+        if self.phase != IDLE:
+            self.settle(ctx)  # the run has a result
+
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         self.dead.add(member)
         if member == self.leader:

@@ -151,6 +151,9 @@ class BullyAssistant(Bully):
         super().assume_leader(ctx, leader, term)
         self.voted = (term, leader)
         self.assistant = self.next_best(ctx, leader)
+        if self.electorate:  # of an office that I had
+            self.electorate = []
+            ctx.cancel_timer(VOTES)
 
     def next_best(self, ctx: Context, leader: MemberId) -> MemberId | None:
         """The best I believe alive after a leader."""

@@ -164,6 +164,8 @@ class BullyGrant(Election):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
+        if self.electing():
+            self.settle(ctx)
         self.phase = Phase.LEADER if leader == ctx.me.id else Phase.IDLE
 
     # Calling an election

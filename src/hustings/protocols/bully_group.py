@@ -188,7 +188,10 @@ class BullyGroup(Election):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
-        self.seen = term
+        self.dead.discard(leader)
+        if self.phase is not Phase.IDLE:
+            self.settle(ctx)
+        self.seen = max(self.seen, term)
         self.group = self.alternates(ctx, leader)
 
     def alternates(self, ctx: Context, leader: MemberId) -> Group:

@@ -36,6 +36,9 @@ COMPARED: tuple[type[Election], ...] = (
 # Elections by repetition over lossy multicast, and the two baselines they are measured against.
 ANNOUNCING: tuple[type[Election], ...] = (LeA, LeS, LeM, Sup, Al)
 
+# The two baselines: right for studying what repetition and suppression do, not for use.
+BASELINES: tuple[type[Election], ...] = (Sup, Al)
+
 # Elections for groups so large that nobody knows all of it.
 LARGE: tuple[type[Election], ...] = (Probabilistic,)
 

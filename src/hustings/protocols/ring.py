@@ -37,6 +37,7 @@ Run = tuple[int, MemberId]  # epoch, initiator
 
 RESULT = "T"
 
+_LAST = 1 << 63  # above all ids
 _NOBODY: Mapping[MemberId, int] = {}
 
 
@@ -128,7 +129,19 @@ class Ring(Election):
             self.initiate(ctx, self.term + 1)
 
     def call(self, ctx: Context) -> None:
+        self.runs = 0  # who is asked for an election has not given up
         self.initiate(ctx, self.term + 1)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        super().assume_leader(ctx, leader, term)
+        self.dead = {other: epoch for other, epoch in self.dead.items() if other != leader}
+        self._version = -1
+        if self.cache > (0, 0) and self.cache[0] <= term:  # no result of such a run counts now
+            self.enter((term, _LAST))
+            self.elected_run = self.cache
+            self.winner = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
+            self.runs = 0
+            ctx.cancel_timer(RESULT)
 
     def initiate(self, ctx: Context, epoch: int) -> None:
         """Start run (epoch, me), unless a higher one is already about."""
@@ -211,14 +224,17 @@ class Ring(Election):
     def on_elected(self, ctx: Context, sender: MemberId, message: ElectedMsg) -> None:
         if sender in self.dead:
             self.on_alive(ctx, sender)
-        if message.run < self.cache:
+        if message.run < self.cache or message.run[0] < self.term:
             return
         if message.run == self.elected_run and not self.choice.better(message.leader, self.winner):
             return  # a copy; or two came home in a ring that was mended, and mine is the better
         if message.run != self.cache:
             self.enter(message.run)
         dead = self.is_dead(message.leader.id, message.run)
-        if dead or self.choice.better(ctx.me, message.leader):
+        leader = message.leader
+        if leader.id in ctx.view:  # what it was when it was elected may be long ago
+            leader = ctx.view.candidate(leader.id)
+        if dead or self.choice.better(ctx.me, leader):
             self.begin_again(ctx)  # the ring decided on the dead, or while I was away
             return
         self.decide(ctx, message.leader)

@@ -205,10 +205,11 @@ class Stable(Election):
     # Proposing
 
     def start(self, ctx: Context) -> None:
+        self.recall(ctx)
+        epoch = ctx.stored.get("epoch")
+        self.epoch = max(self.term, epoch) if isinstance(epoch, int) else self.term
+        self.committed = (self.term, 0)
         if ctx.incarnation > 1:  # back from a crash: somebody will say who leads
-            epoch = ctx.stored.get("epoch")
-            if isinstance(epoch, int):
-                self.epoch = epoch
             self.propose(ctx, None)
 
     def call(self, ctx: Context) -> None:
@@ -217,9 +218,13 @@ class Stable(Election):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
-        self.former = leader
-        self.committed = self.round = (term, 0)
-        self.epoch = term
+        if self.phase in (Phase.PREPARE, Phase.READY):
+            self.dismiss(ctx, leader, (term, 0))
+        if self.phase is not Phase.IDLE or self.wanting:
+            ctx.cancel_timer(PROPOSER)
+        self.dead.discard(leader)
+        self.charged.discard(leader)
+        self.settle(leader, max(self.committed, (term, 0)))
 
     def propose(self, ctx: Context, accused: MemberId | None) -> None:
         """Phase one of a round of my own, unless I take part in one already."""
@@ -229,12 +234,10 @@ class Stable(Election):
             accused = None  # it was somebody else's suspicion, or is taken back: ask that one, too
         ctx.cancel_timer(PROPOSER)
         if self.runs >= self.config.max_runs:
-            runs, self.runs = self.runs, 0
-            self.wanting = False
+            runs, self.runs, self.wanting = self.runs, 0, False
             self.give_up(ctx, f"no result after {runs} runs")
             return
-        self.runs += 1
-        self.wanting = True
+        self.runs, self.wanting = self.runs + 1, True
         self.next_round(ctx)
         self.disown(ctx, ELECTING)
         self.accused = accused
@@ -329,21 +332,14 @@ class Stable(Election):
 
     def block(self, ctx: Context, reason: str) -> None:
         """No leader, until the detector says something new."""
-        self.runs = 0
-        self.wanting = True
+        self.runs, self.wanting = 0, True
         self.disown(ctx, reason)
 
     def follow(self, ctx: Context, leader: MemberId, committed: Round) -> None:
         """The outcome of a round, mine or not."""
-        self.phase = Phase.IDLE
         ctx.cancel_timer(ANSWERS)
         ctx.cancel_timer(PROPOSER)
-        self.runs = 0
-        self.wanting = False
-        self.committed = committed
-        self.round = max(self.round, committed)
-        self.epoch = max(self.epoch, committed[0])
-        self.former = leader
+        self.settle(leader, committed)
         ctx.persist(epoch=self.epoch)
         self.elect(ctx, leader, committed[0])
         if leader in self.charged:  # the group knows of my suspicion, and does not share it
@@ -351,6 +347,12 @@ class Stable(Election):
             self.charged.discard(leader)
         elif leader in self.dead:  # perhaps it died since
             self.propose(ctx, leader)
+
+    def settle(self, leader: MemberId, committed: Round) -> None:
+        self.phase, self.wanting, self.runs = Phase.IDLE, False, 0
+        self.former, self.committed = leader, committed
+        self.round = max(self.round, committed)
+        self.epoch = max(self.epoch, committed[0])
 
     # Answers to my round
 

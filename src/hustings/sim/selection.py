@@ -20,11 +20,11 @@ from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.sim.trace import Changed, Declared, Fired, Linked, Lost, Received, Sent, Told
 from hustings.sim.trace_read import Event, Said, Trace, kind
 from hustings.substrate.detector import BEAT, SILENCE
-from hustings.substrate.heartbeat import HeartbeatMsg, WatchMsg
+from hustings.substrate.heartbeat import HeartbeatMsg, PingMsg, PongMsg, WatchMsg
 
 MAX_EVENTS = 10_000
 MAX_MEMBERS = 100
-_DETECTOR_KINDS = (kind_of(HeartbeatMsg), kind_of(WatchMsg))
+_DETECTOR_KINDS = tuple(kind_of(kind) for kind in (HeartbeatMsg, WatchMsg, PingMsg, PongMsg))
 _DETECTOR_TIMERS = (f"{BEAT} ", f"{SILENCE} ")  # how the keys of detectors' timers begin
 _TEXT = 80  # characters of a message or a name
 

@@ -9,8 +9,17 @@ Promise    In a synchronous world, with the default settings, complete and accur
 Cost       As the plain heartbeat, by the pattern; a window of gaps for each watched member.
 Paper      Hayashibara, Defago, Yared and Katayama 2004, doi:10.1109/RELDIS.2004.1353004.
 
-Until enough gaps are known, the timer of the plain heartbeat stands in. A lost heartbeat counts as
-one long gap: it widens the distribution, which is how patience with a bad link is learnt.
+The tail "peak" is for real processes, whose gaps are neither normal nor exponential: nearly all are
+alike, and now and then one is many deviations longer, because a processor was taken away. It keeps
+no window. Patience is the mean gap and D, or `safety` times the worst lateness if that is more; the
+worst is remembered and fades, by half in `memory` gaps. A gap longer than the longest patience is
+an outage, not lateness, and not learnt from. Who begins to watch another member, as after an
+election, expects of it the lateness it is used to: a busy place stays busy. phi is then just the
+part of the patience that is used up, times the threshold.
+
+The other tails leave it to the timer of the plain heartbeat until enough gaps are known. A lost
+heartbeat counts as one long gap: it widens the distribution, which is how patience with a bad link
+is learnt.
 
 phi grows with time alone, so the instant at which it will pass the threshold is known as soon as a
 heartbeat arrives. The detector sets a timer to it and need not poll.
@@ -19,6 +28,7 @@ heartbeat arrives. The detector sets a timer to it and need not poll.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -29,6 +39,7 @@ from hustings.core.choice import MemberId
 from hustings.substrate.heartbeat import HeartbeatConfig, Monitor
 
 _LN10 = math.log(10.0)
+_SLOWLY = 32  # gaps in which the mean goes most of the way to another
 _FAR = 37.0  # deviations from which a series stands in for erfc, which is about to underflow
 
 
@@ -43,7 +54,8 @@ class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
         int, Meta(ge=1, description="gaps needed before phi replaces the timer T + D")
     ] = 8
     tail: Annotated[
-        Literal["normal", "exponential"], Meta(description="how gaps are taken to be distributed")
+        Literal["normal", "exponential", "peak"],
+        Meta(description="how gaps are taken to be distributed"),
     ] = "normal"
     min_deviation: (
         Annotated[
@@ -56,6 +68,16 @@ class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
         | None
     ) = None
 
+    safety: Annotated[
+        float, Meta(ge=1, le=100, description="tail peak: times the worst lateness of late")
+    ] = 3.0
+    memory: Annotated[
+        float, Meta(ge=1, le=1e9, description="tail peak: gaps after which a peak counts half")
+    ] = 500.0
+    ceiling: Annotated[
+        float, Meta(ge=1, le=1e6, description="tail peak: patience is at most so many T + D")
+    ] = 6.0
+
     @property
     def least_deviation(self) -> float:
         # At the default threshold a quarter of D allows for 1.4 D beyond the mean gap: enough for a
@@ -63,6 +85,10 @@ class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
         if self.min_deviation is None:
             return max(self.margin / 4, self.period / 100)
         return self.min_deviation
+
+    @property
+    def longest(self) -> float:
+        return self.ceiling * self.timeout
 
     def monitor(self) -> Monitor:
         return AccrualMonitor(self)
@@ -123,7 +149,68 @@ def normal_deviations(phi: float) -> float:
     return high
 
 
-class PhiEstimator:
+class Estimator(ABC):
+    """What is known of one member's heartbeats."""
+
+    __slots__ = ("config", "last")
+
+    def __init__(self, config: AccrualConfig) -> None:
+        self.config = config
+        self.last: float | None = None
+
+    @abstractmethod
+    def heard(self, now: float) -> None:
+        """A heartbeat arrived."""
+
+    @abstractmethod
+    def phi(self, now: float) -> float:
+        """How suspicious the present silence is; 0 before the first heartbeat."""
+
+    @abstractmethod
+    def wait(self) -> float:
+        """How long after the last heartbeat phi reaches the threshold."""
+
+
+class PeakEstimator(Estimator):
+    """The mean gap, and by how much the worst of late was longer.
+
+    >>> estimator = PeakEstimator(AccrualConfig(T=1.0, D=0.5, tail="peak"))
+    >>> for instant in (0.0, 1.0, 2.0, 3.0):
+    ...     estimator.heard(instant)
+    >>> estimator.wait()
+    1.5
+    >>> estimator.heard(4.4)  # 0.4 late
+    >>> round(estimator.wait(), 1)
+    2.2
+    """
+
+    __slots__ = ("_fade", "mean", "peak")
+
+    def __init__(self, config: AccrualConfig, peak: float = 0.0) -> None:
+        super().__init__(config)
+        self.mean = config.period
+        self.peak = peak  # lateness
+        self._fade = 0.5 ** (1.0 / config.memory)
+
+    def heard(self, now: float) -> None:
+        if self.last is not None:
+            gap = max(0.0, now - self.last)
+            if gap <= self.config.longest:
+                self.peak = max(self.peak * self._fade, gap - self.mean)
+                self.mean += (gap - self.mean) / _SLOWLY
+        self.last = now
+
+    def phi(self, now: float) -> float:
+        if self.last is None:
+            return 0.0
+        return self.config.threshold * max(0.0, now - self.last) / self.wait()
+
+    def wait(self) -> float:
+        config = self.config
+        return min(self.mean + max(config.margin, config.safety * self.peak), config.longest)
+
+
+class PhiEstimator(Estimator):
     """What is known of one member's heartbeats, and how suspicious its silence is.
 
     >>> estimator = PhiEstimator(AccrualConfig(T=1.0, D=0.25, min_samples=2))
@@ -133,12 +220,11 @@ class PhiEstimator:
     (0.0, 2.1)
     """
 
-    __slots__ = ("config", "gaps", "last", "mean", "spread")
+    __slots__ = ("gaps", "mean", "spread")
 
     def __init__(self, config: AccrualConfig) -> None:
-        self.config = config
+        super().__init__(config)
         self.gaps: deque[float] = deque(maxlen=config.window)
-        self.last: float | None = None
         self.mean = config.period
         self.spread = config.least_deviation  # the standard deviation, but never less than this
 
@@ -148,7 +234,6 @@ class PhiEstimator:
         return len(self.gaps) >= self.config.min_samples
 
     def heard(self, now: float) -> None:
-        """A heartbeat arrived."""
         if self.last is not None:
             self.gaps.append(max(0.0, now - self.last))
             count = len(self.gaps)
@@ -161,7 +246,6 @@ class PhiEstimator:
         self.last = now
 
     def phi(self, now: float) -> float:
-        """How suspicious the present silence is; 0 before the first heartbeat."""
         if self.last is None:
             return 0.0
         silence = max(0.0, now - self.last)
@@ -172,7 +256,6 @@ class PhiEstimator:
         return normal_phi((silence - self.mean) / self.spread)
 
     def wait(self) -> float:
-        """How long after the last heartbeat phi reaches the threshold."""
         threshold = self.config.threshold
         if not self.ready:
             return self.config.timeout
@@ -184,17 +267,18 @@ class PhiEstimator:
 class AccrualMonitor(Monitor):
     """Patience learnt for each member apart."""
 
-    __slots__ = ("config", "estimators")
+    __slots__ = ("_peak", "config", "estimators")
 
     def __init__(self, config: AccrualConfig) -> None:
         super().__init__()
         self.config = config
-        self.estimators: dict[MemberId, PhiEstimator] = {}
+        self._peak = 0.0  # of whom it watched last
+        self.estimators: dict[MemberId, Estimator] = {}
 
     def patience(self, member: MemberId, now: float) -> float:
         estimator = self.estimators.get(member)
         if estimator is None:
-            estimator = self.estimators[member] = PhiEstimator(self.config)
+            estimator = self.estimators[member] = self._fresh()
         estimator.heard(now)
         return estimator.wait()
 
@@ -203,9 +287,21 @@ class AccrualMonitor(Monitor):
         estimator = self.estimators.get(member)
         return 0.0 if estimator is None else estimator.phi(now)
 
+    def pardon(self, member: MemberId) -> None:
+        estimator = self.estimators.get(member)
+        if estimator is not None:
+            estimator.last = None
+
     def reborn(self, member: MemberId) -> None:
-        self.estimators.pop(member, None)
+        estimator = self.estimators.pop(member, None)
+        if isinstance(estimator, PeakEstimator):
+            self._peak = estimator.peak
 
     def forget(self, member: MemberId) -> None:
         super().forget(member)
-        self.estimators.pop(member, None)
+        self.reborn(member)
+
+    def _fresh(self) -> Estimator:
+        if self.config.tail == "peak":
+            return PeakEstimator(self.config, self._peak)
+        return PhiEstimator(self.config)

@@ -3,24 +3,36 @@
 It is ordinary member's code: everything it sees or does goes through the context of the call. Which
 silence counts as a crash is its monitor's affair, who beats to whom its pattern's.
 
-Four decisions beside the lecture:
+Decisions beside the lecture:
 - A copy of a heartbeat, or one overtaken by a newer, says nothing new and restarts no timer.
 - A member that crashes and is back before its timer has run out is not reported, though its
   incarnation gives it away: it is alive, and to say otherwise might crown another beside it. That
   it has forgotten everything is its election's affair, which starts anew with it.
 - A watched member that disappears from the view is reported as suspected, once, and forgotten.
 - Whatever a suspect sends takes the suspicion back, also when it is no heartbeat; but only
-  heartbeats move the timer of a member that is not suspected.
+  heartbeats move the timer of a member that is not suspected. With `life` = "messages" others
+  excuse a silence, for a while: on a network that drops copies they prove as much.
+- A timer that fires late tells of the member itself, see `health`.
+- With `confirm`, the silent member is asked before it is suspected. An answer excuses a silence
+  twice; one that answers and does not beat has lost its office, and it does no good to follow it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.substrate.health import Vigil
+from hustings.substrate.heartbeat import (
+    HeartbeatConfig,
+    HeartbeatMsg,
+    PingMsg,
+    PongMsg,
+    WatchMsg,
+)
 from hustings.substrate.patterns import IDLE, PATTERNS
 
 BEAT = "beat"
@@ -28,6 +40,7 @@ SILENCE = "detector"
 
 _BEAT_TIMER: TimerKey = (BEAT, 0)
 _WATCH = WatchMsg()
+_QUESTIONS = 2  # to one silent member before it is suspected whatever it answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +59,16 @@ class Detector:
 
     __slots__ = (
         "_askers",
+        "_beat_due",
         "_beating",
+        "_health",
         "_latest",
         "_leader",
         "_number",
         "_pattern",
+        "_questions",
         "_version",
+        "_vigils",
         "asks",
         "config",
         "duties",
@@ -70,6 +87,10 @@ class Detector:
         self._version = -1  # of the view that the duties were made for
         self._number = 0  # heartbeats sent so far
         self._beating = False
+        self._beat_due = math.inf
+        self._questions = 0  # asked so far
+        self._health = config.health()
+        self._vigils: dict[MemberId, Vigil] = {}  # of those whom the monitor has deadlines for
         self._latest: dict[MemberId, tuple[int, int]] = {}  # incarnation and number last heard
         self._askers: dict[MemberId, float] = {}  # who asked for heartbeats, and when last
 
@@ -77,6 +98,11 @@ class Detector:
     def owns(key: TimerKey) -> bool:
         """Whether a timer is a detector's."""
         return isinstance(key, tuple) and key[0] in (BEAT, SILENCE)
+
+    @property
+    def health(self) -> float:
+        """By how much it multiplies its patience now: 1 unless its own timers fire late."""
+        return self._health.latest
 
     # What its member calls
 
@@ -95,12 +121,15 @@ class Detector:
     def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
         """The period has passed, or somebody's silence has lasted too long."""
         if key == _BEAT_TIMER:
+            now = ctx.now()
+            self._health.late(now, now - self._beat_due)
             self._beat(ctx)
             return _NOTHING
         member = key[1]
         if not isinstance(member, int) or member in self.suspects:
             return _NOTHING
-        if member not in self.monitor.deadlines:
+        vigil = self._vigils.get(member)
+        if vigil is None or self._excused(ctx, member, vigil) or self._asked(ctx, member, vigil):
             return _NOTHING
         self.suspects.add(member)
         self._arrange(ctx)
@@ -118,9 +147,33 @@ class Detector:
         if latest is not None and stamp[0] > latest[0]:
             self.monitor.reborn(sender)
         reports = self.sign_of_life(ctx, sender)
-        if sender in self.monitor.deadlines:
-            ctx.set_timer((SILENCE, sender), self.monitor.heard(sender, ctx.now()))
+        vigil = self._vigils.get(sender)
+        if vigil is not None:
+            now = ctx.now()
+            # Its timer is long due and has not fired: this member has slept.
+            if self._health.late(now, now - vigil.due):
+                self.monitor.pardon(sender)
+            wait = vigil.begin(now, self.monitor.heard(sender, now), self._health.factor(now))
+            self._arm(ctx, sender, vigil, wait)
         return reports
+
+    def on_ping(self, ctx: Context, sender: MemberId, message: PingMsg) -> Sequence[Report]:
+        """Somebody has not heard this member for long."""
+        if sender not in ctx.view:
+            return _NOTHING
+        ctx.send(sender, PongMsg(message.number))
+        return self.sign_of_life(ctx, sender)
+
+    def on_pong(self, ctx: Context, sender: MemberId, message: PongMsg) -> Sequence[Report]:
+        """A silent member is there after all."""
+        vigil = self._vigils.get(sender)
+        if sender in self.suspects or vigil is None:
+            return self.sign_of_life(ctx, sender)
+        now = ctx.now()
+        if vigil.asked == message.number and vigil.grant(now, now, self._health.factor(now)):
+            vigil.asked = 0
+            self._arm(ctx, sender, vigil, vigil.due - now)
+        return _NOTHING
 
     def on_watch(self, ctx: Context, sender: MemberId) -> Sequence[Report]:
         """Somebody wants heartbeats whom the pattern would not give any."""
@@ -135,12 +188,28 @@ class Detector:
     def sign_of_life(self, ctx: Context, member: MemberId) -> Sequence[Report]:
         """Something came from `member`, or somebody vouches for it."""
         if member not in self.suspects:
+            if self.config.life == "messages" and member in self._vigils:
+                self._vigils[member].sign = ctx.now()
             return _NOTHING
         self.suspects.discard(member)
-        if member in self.monitor.deadlines:
+        if member in self._vigils:
             self._expect(ctx, member, self.config.first)
         self._arrange(ctx)
         return (Report(member, False),)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        """The world noticed that this member stood still for `gap` until now."""
+        now = ctx.now()
+        if not self._health.late(now, gap):
+            return
+        factor = self._health.factor(now)
+        for member, vigil in self._vigils.items():
+            if member in self.suspects:
+                continue
+            if gap > self.config.timeout:
+                self.monitor.pardon(member)
+            if vigil.grant(now, vigil.since + 2.0 * gap, factor):
+                self._arm(ctx, member, vigil, vigil.due - now)
 
     def believe(self, ctx: Context, member: MemberId) -> None:
         """Somebody else suspects `member`, and this detector goes along until it hears of it."""
@@ -152,10 +221,39 @@ class Detector:
     def stop(self, ctx: Context) -> None:
         """The member departs: no more heartbeats, no more suspicions."""
         ctx.cancel_timer(_BEAT_TIMER)
-        for member in self.monitor.deadlines:
+        for member in self._vigils:
             ctx.cancel_timer((SILENCE, member))
 
     # How it works
+
+    def _excused(self, ctx: Context, member: MemberId, vigil: Vigil) -> bool:
+        """Whether a silence that was too long is to be waited for, because it proves nothing."""
+        now = ctx.now()
+        late = now - vigil.due
+        since = max(vigil.since, vigil.sign)
+        if self._health.late(now, late):
+            self.monitor.pardon(member)
+            since = max(since, vigil.since + 2.0 * late)
+        if not vigil.grant(now, since, self._health.factor(now)):
+            return False
+        self._arm(ctx, member, vigil, vigil.due - now)
+        return True
+
+    def _asked(self, ctx: Context, member: MemberId, vigil: Vigil) -> bool:
+        """Whether a silent member has just been asked, and may yet answer."""
+        confirm = self.config.confirm
+        if not confirm or vigil.asked or vigil.questions >= _QUESTIONS:
+            return False
+        now = ctx.now()
+        self._questions += 1
+        vigil.ask(now, self._questions, confirm, self._health.factor(now))
+        ctx.send(member, PingMsg(self._questions))
+        self._arm(ctx, member, vigil, vigil.due - now)
+        return True
+
+    def _arm(self, ctx: Context, member: MemberId, vigil: Vigil, wait: float) -> None:
+        self.monitor.deadlines[member] = vigil.due
+        ctx.set_timer((SILENCE, member), wait)
 
     def _arrange(self, ctx: Context) -> None:
         """New duties: stop watching some, begin to watch others, ask those who must be asked."""
@@ -171,13 +269,11 @@ class Detector:
             for member in self.asks:
                 if member not in asked:
                     ctx.send(member, _WATCH)
-        deadlines = self.monitor.deadlines
         # Who has left the view is still to be reported, by `follow`.
-        for member in [m for m in deadlines if m not in watched and m in ctx.view]:
-            self.monitor.forget(member)
-            ctx.cancel_timer((SILENCE, member))
+        for member in [m for m in self._vigils if m not in watched and m in ctx.view]:
+            self._unwatch(ctx, member)
         for member in duties.watches:
-            if member not in deadlines:
+            if member not in self._vigils:
                 # A question needs up to D before the first heartbeat can be due.
                 extra = 0.0 if member in unasked else self.config.margin
                 self._expect(ctx, member, self.config.first + extra)
@@ -185,36 +281,48 @@ class Detector:
             self._beat(ctx)
 
     def _expect(self, ctx: Context, member: MemberId, wait: float) -> None:
-        self.monitor.watch(member, ctx.now(), wait)
-        ctx.set_timer((SILENCE, member), wait)
+        now = ctx.now()
+        self.monitor.watch(member, now, wait)
+        vigil = self._vigils[member] = Vigil()
+        self._arm(ctx, member, vigil, vigil.begin(now, wait, self._health.factor(now)))
+
+    def _unwatch(self, ctx: Context, member: MemberId) -> None:
+        del self._vigils[member]
+        self.monitor.forget(member)
+        ctx.cancel_timer((SILENCE, member))
 
     def _beat(self, ctx: Context) -> None:
         """One period: heartbeats to all who should have one; with nobody to beat to, rest."""
         duties = self.duties
-        patience = ctx.now() - self.config.timeout
+        now = ctx.now()
+        self._health.factor(now)
+        patience = now - self.config.timeout
         self._askers = {asker: at for asker, at in self._askers.items() if at >= patience}
         self._beating = bool(duties.beats or self.asks or self._askers)
         if not self._beating:
             return
         self._number += 1
         heartbeat = HeartbeatMsg(ctx.incarnation, self._number)
-        for member in duties.beats:
-            ctx.send(member, heartbeat)
-        for member in self._askers:
-            if member not in duties.beats:
+        if self.config.beat == "multicast" and 0 < len(ctx.view) - 1 == len(duties.beats):
+            ctx.multicast(heartbeat)
+        else:
+            for member in duties.beats:
                 ctx.send(member, heartbeat)
+            for member in self._askers:
+                if member not in duties.beats:
+                    ctx.send(member, heartbeat)
         for member in self.asks:
             ctx.send(member, _WATCH)
         # Eager: a heartbeat that is due now leaves before anything of this instant arrives.
         ctx.set_timer(_BEAT_TIMER, self.config.period, eager=True)
+        self._beat_due = now + self.config.period
 
     def _forget_departed(self, ctx: Context) -> Sequence[Report]:
         view, suspects = ctx.view, self.suspects
-        departed = [member for member in self.monitor.deadlines if member not in view]
+        departed = [member for member in self._vigils if member not in view]
         reports = [Report(member, True) for member in departed if member not in suspects]
         for member in departed:
-            self.monitor.forget(member)
-            ctx.cancel_timer((SILENCE, member))
+            self._unwatch(ctx, member)
         self.suspects = {member for member in view.ids if member in suspects}
         self._latest = {member: at for member, at in self._latest.items() if member in view}
         self._askers = {member: at for member, at in self._askers.items() if member in view}

@@ -69,7 +69,6 @@ _TICK: TimerKey = (GOSSIP, 0)
 _JOIN: TimerKey = (GOSSIP, 1)
 
 _ANSWERS = 3  # expected answers to a join that went to all
-_WELCOMES = 16  # state transfers in one period
 
 _LARGE = 64  # contacts that are drawn from without being listed
 _DRAWS = 32  # for each seed: enough where a member knows a tenth of the group
@@ -101,6 +100,7 @@ class Membership:
     __slots__ = (
         "_greeted",
         "_joins",
+        "_place",
         "_times",
         "_times_of",
         "_welcomes",
@@ -111,13 +111,20 @@ class Membership:
     )
 
     def __init__(
-        self, config: StackConfig, accepts: Callable[[Candidate], bool] = _anybody
+        self,
+        config: StackConfig,
+        accepts: Callable[[Candidate], bool] = _anybody,
+        place: str = "",
     ) -> None:
-        """`accepts` tells candidates that an election can deal with from others."""
+        """`accepts` tells candidates that an election can deal with from others.
+
+        `place` is where this member can be reached, if that is not the world's to know.
+        """
         self.config = config
         self.circle = Circle(config, accepts)
         self.sizing = Sizing(config.minima, config.epoch_time)
         self.joined = False  # whether somebody has answered
+        self._place = place
         self._joins = 0
         self._welcomes = 0
         self._greeted = 1  # the epoch in which it last thought of telling all that it is there
@@ -137,7 +144,16 @@ class Membership:
     @property
     def size(self) -> float:
         """The group's size, for time-outs: rather too large than too small."""
-        return max(self.sizing.estimate, float(self.circle.known))
+        known = float(self.circle.known)
+        return known if self._counts else max(self.sizing.estimate, known)
+
+    @property
+    def _counts(self) -> bool:
+        return self.config.whole and self.circle.known <= self.config.view_size
+
+    @property
+    def _estimate(self) -> float:
+        return float(len(self.view)) if self._counts else self.sizing.estimate
 
     def targets(self, rng: Stream, count: int) -> list[MemberId]:
         """So many random members of the view, or all if there are not so many."""
@@ -153,10 +169,10 @@ class Membership:
                 f"member {me.id} cannot be gossiped about: at most {MAX_ATTRIBUTES} attributes, "
                 f"with names of at most {MAX_NAME} characters"
             )
-        own = Entry(me, ctx.incarnation, 0)
+        own = Entry(me, ctx.incarnation, 0, self._place)
         self.circle.begin(own, rng.bits())
         self.sizing.begin(ctx.now(), rng)
-        self.view.estimate = self.sizing.estimate
+        self.view.estimate = self._estimate
         seeds = _seeds(ctx.view, me.id, rng, config.seeds)
         ask = JoinMsg(own, to_all=not seeds, asks=True)
         for seed in seeds:
@@ -178,14 +194,26 @@ class Membership:
 
     def on_news(self, ctx: Context, sender: MemberId, message: News) -> Sequence[Report]:
         """Rumours, or a part of a state transfer."""
+        most, first = self.config.entries, False
         if isinstance(message, WelcomeMsg):
+            most, first = self.config.welcoming, not self.joined
             self.joined = True
             ctx.cancel_timer(_JOIN)
         elif message.asks and sender != ctx.me.id:
             ctx.send(sender, GossipMsg(self.circle.some(), *self._sizes()))
         now = ctx.now()
         self.sizing.hear(now, ctx.rng, message.epoch, message.minima, message.size)
-        return self.circle.hear(message.entries[: self.config.entries], now)
+        reports = self.circle.hear(message.entries[:most], now)
+        if first:
+            self._introduce(ctx, sender)
+        return reports
+
+    def _introduce(self, ctx: Context, host: MemberId) -> None:
+        """Rumours take their time: some are told at once that this member is there."""
+        here = JoinMsg(self.circle.own, to_all=True, asks=False)
+        for member in self.circle.targets(ctx.rng, self.config.introductions):
+            if member != host:
+                ctx.send(member, here)
 
     def on_join(self, ctx: Context, sender: MemberId, message: JoinMsg) -> Sequence[Report]:
         """A new member, one that is back, or one that was out of reach."""
@@ -194,14 +222,15 @@ class Membership:
             return _NOTHING
         new = not self.circle.lives(sender)
         reports = self.circle.hear((entry,), ctx.now())
-        if not (message.asks or new) or self._welcomes >= _WELCOMES:
+        if not (message.asks or new) or self._welcomes >= self.config.welcomes:
             return reports
         if message.to_all and ctx.rng.random() * self.size >= _ANSWERS:
             return reports  # others will
         self._welcomes += 1
-        parts = -(-len(self.view) // (self.config.entries - 1))
+        most = self.config.welcoming
+        parts = -(-len(self.view) // (most - 1))
         for _ in range(min(self.config.transfer, parts)):
-            ctx.send(sender, WelcomeMsg(self.circle.some(), *self._sizes()))
+            ctx.send(sender, WelcomeMsg(self.circle.some(most), *self._sizes()))
         return reports
 
     def on_leave(self, sender: MemberId, message: LeaveMsg) -> Sequence[Report]:
@@ -218,6 +247,10 @@ class Membership:
         """Somebody else suspects `member`, and this one goes along until it hears of it."""
         self.circle.suspect(member)
 
+    def card(self) -> JoinMsg:
+        """What to give somebody of whom only the place is known."""
+        return JoinMsg(self.circle.own, to_all=False, asks=True)
+
     def leave(self, ctx: Context) -> None:
         """Depart: say so, and fall silent."""
         ctx.cancel_timer(_TICK)
@@ -230,7 +263,7 @@ class Membership:
         now, config, circle = ctx.now(), self.config, self.circle
         self._welcomes = 0
         self.sizing.tick(now, ctx.rng)
-        self.view.estimate = self.sizing.estimate
+        self.view.estimate = self._estimate
         size = self.size
         if size != self._times_of:
             self._times_of = size

@@ -16,7 +16,7 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.substrate.detector import Report
-from hustings.substrate.gossip_messages import MAX_NUMBER, Entry, sound
+from hustings.substrate.gossip_messages import MAX_NUMBER, Entry, sound, weight
 from hustings.substrate.stack_config import StackConfig
 
 _ASKED = 4  # times that a silent member is asked in the second half of T_fail
@@ -118,6 +118,10 @@ class Circle:
         self._keep = members
         self._reconsider()
 
+    def entry(self, member: MemberId) -> Entry | None:
+        """What is known of a member, suspected or not."""
+        return self._entries.get(member)
+
     @property
     def load(self) -> int:
         """The sum of all tables' sizes: bounded, whatever is heard."""
@@ -138,19 +142,35 @@ class Circle:
         places = rng.sample(range(others), min(count, others))
         return [ids[place + (place >= mine)] for place in places]
 
-    def some(self) -> tuple[Entry, ...]:
+    def some(self, most: int | None = None) -> tuple[Entry, ...]:
         """The member's own entry and as many others as fit into a message, in turn."""
         order, entries = self._order, self._entries
-        room = self._config.entries - 1
+        room = (self._config.entries if most is None else most) - 1
         if len(order) <= room:
             chosen = order
+            start = self._cursor % (len(order) or 1)
         else:
             start = self._cursor % len(order)
-            self._cursor = start + room
             chosen = order[start : start + room]
             if len(chosen) < room:
                 chosen = chosen + order[: room - len(chosen)]
+        if most is None and self._config.room is not None:
+            chosen = self._light(order, start, min(room, len(order)), self._config.room)
+        if len(chosen) < len(order):
+            self._cursor = start + len(chosen)
         return (entries[self._me], *[entries[member] for member in chosen])
+
+    def _light(self, order: list[MemberId], start: int, most: int, room: int) -> list[MemberId]:
+        """Those next in turn that are not too heavy together."""
+        chosen: list[MemberId] = []
+        room -= weight(self._entries[self._me])
+        for offset in range(most):
+            member = order[(start + offset) % len(order)]
+            room -= weight(self._entries[member])
+            if room < 0:
+                break
+            chosen.append(member)
+        return chosen
 
     # Hearing
 
@@ -160,7 +180,7 @@ class Circle:
         if me != own.who:
             self.view.add(self._me)  # its attributes are new
         counter = min(own.counter + 1, MAX_NUMBER)
-        self._entries[self._me] = Entry(me, own.incarnation, counter)
+        self._entries[self._me] = Entry(me, own.incarnation, counter, own.place)
 
     def hear(self, entries: Sequence[Entry], now: float) -> Sequence[Report]:
         """Take in what is newer than what is known."""
@@ -180,7 +200,7 @@ class Circle:
                 continue
             elif entry.counter > MAX_NUMBER or entry.incarnation > MAX_NUMBER:
                 continue
-            elif entry.who is old.who and who in heard:  # by far the most
+            elif entry.who is old.who and entry.place is old.place and who in heard:  # most
                 known[who] = entry
                 del heard[who]  # so that it goes to the end: the longest silent stay in front
                 heard[who] = now
@@ -222,15 +242,17 @@ class Circle:
         who = entry.who.id
         if who == self._me:  # it seems to have lived before: go on above that
             if entry.incarnation == old.incarnation:
-                self._entries[who] = Entry(old.who, old.incarnation, entry.counter)
+                self._entries[who] = Entry(old.who, old.incarnation, entry.counter, old.place)
             elif entry.incarnation < MAX_NUMBER:
-                self._entries[who] = Entry(old.who, entry.incarnation + 1, old.counter)
+                self._entries[who] = Entry(old.who, entry.incarnation + 1, old.counter, old.place)
             return None
         if entry.who != old.who:
             if not sound(entry) or not self._accepts(entry.who):
                 return None
             if who in self._heard:
                 self.view.add(who)
+        elif entry.place != old.place and not sound(entry):
+            return None
         self._entries[who] = entry
         if who in self._suspects:
             return self.revive(who, now)
@@ -275,8 +297,11 @@ class Circle:
             self.view.remove(member)
 
     def revive(self, member: MemberId, now: float) -> Report | None:
-        """A suspect has shown that it lives."""
+        """A member has shown that it lives; whether that takes back a suspicion."""
         if self._suspects.pop(member, None) is None:
+            if member in self._heard:
+                del self._heard[member]  # so that it goes to the end: longest silent in front
+                self._heard[member] = now
             return None
         self._heard[member] = now
         self._order.append(member)

@@ -19,18 +19,21 @@ MAX_NUMBER = 1 << 53  # of incarnations and counters
 MAX_ID = 1 << 63
 MAX_ATTRIBUTES = 16
 MAX_NAME = 64  # characters of an attribute's name
+MAX_PLACE = 160  # characters
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False, repr_omit_defaults=True):
     """A member as gossip speaks of it.
 
     The counter grows with every period of the member's life, the incarnation with every life; of
-    two entries the later one, in this order, is the newer.
+    two entries the later one, in this order, is the newer. `place` says where it can be reached, in
+    words of the world's: gossip only passes it on.
     """
 
     who: Candidate
     incarnation: int
     counter: int
+    place: str = ""
 
 
 class GossipMsg(Message, frozen=True, tag="GOSSIP"):
@@ -80,6 +83,7 @@ def sound(entry: Entry) -> bool:
         -MAX_ID <= who.id < MAX_ID
         and 1 <= entry.incarnation <= MAX_NUMBER
         and 0 <= entry.counter <= MAX_NUMBER
+        and len(entry.place) <= MAX_PLACE
         and presentable(who)
     )
 
@@ -91,6 +95,16 @@ def presentable(who: Candidate) -> bool:
     )
 
 
+def weight(entry: Entry) -> int:
+    """About how many bytes an entry takes; rather too many than too few.
+
+    >>> weight(Entry(Candidate(1 << 60), 1 << 40, 7, "127.0.0.1:7400 a"))
+    51
+    """
+    attributes = sum(len(name) + 11 for name, _ in entry.who.attributes)
+    return 35 + attributes + len(entry.place.encode())
+
+
 # msgpack takes at most 9 bytes for a number and 5 for the head of an array, a text or bytes.
 _NUMBER = 9
 _HEAD = 5
@@ -98,13 +112,13 @@ _TAG = _HEAD + 16
 _CODE = 3
 
 
-def longest_gossip(config: StackConfig, attributes: int = 0) -> int:
-    """The most bytes of a gossip message, where no member's attributes take more than so many.
+def longest_gossip(config: StackConfig, attributes: int = 0, place: int = 0) -> int:
+    """The most bytes of a gossip message, if attributes and place of nobody take more than so many.
 
     >>> longest_gossip(StackConfig(entries=2, minima=3))
-    143
+    153
     """
-    entry = 3 * _HEAD + 3 * _NUMBER + attributes
+    entry = 4 * _HEAD + 3 * _NUMBER + attributes + place
     minima = _HEAD + config.minima * _CODE
     news = _HEAD + config.entries * entry + _NUMBER + minima + _NUMBER + 1
     return _TAG + news

@@ -30,6 +30,7 @@ from msgspec import Meta
 from hustings.core.choice import MemberId
 from hustings.core.config import Config
 from hustings.core.messages import Message, Role
+from hustings.substrate.health import Health
 
 
 class HeartbeatMsg(Message, frozen=True, tag="HEARTBEAT"):
@@ -44,6 +45,20 @@ class WatchMsg(Message, frozen=True, tag="WATCH"):
     """I watch you: send me heartbeats too, as long as I keep asking."""
 
     role: ClassVar[Role] = Role.DETECTOR
+
+
+class PingMsg(Message, frozen=True, tag="DETECTOR-PING"):
+    """I have not heard you for long: are you there?"""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    number: int
+
+
+class PongMsg(Message, frozen=True, tag="DETECTOR-PONG"):
+    """I am; the number is that of the question."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    number: int
 
 
 class Monitor(ABC):
@@ -67,6 +82,9 @@ class Monitor(ABC):
         wait = self.patience(member, now)
         self.deadlines[member] = now + wait
         return wait
+
+    def pardon(self, member: MemberId) -> None:
+        """The present gap tells of the watcher's own sleep: nothing is to be learnt from it."""
 
     def reborn(self, member: MemberId) -> None:
         """It came back from a crash: what was learnt of it before is void."""
@@ -120,6 +138,30 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Literal["all-to-all", "ring", "leader-to-all", "to-leader"],
         Meta(description="who beats to whom and who watches whom"),
     ] = "all-to-all"
+    beat: Annotated[
+        Literal["send", "multicast"],
+        Meta(description="one multicast instead of heartbeats to each, where all get one"),
+    ] = "send"
+    life: Annotated[
+        Literal["heartbeats", "messages"],
+        Meta(description="what shows that a watched member is alive; of a suspect all does"),
+    ] = "heartbeats"
+    confirm: Annotated[
+        float,
+        Meta(ge=0, description="ask the silent, and suspect so much later; 0 does not ask"),
+    ] = 0.0
+    health_max: Annotated[
+        float,
+        Meta(ge=1, le=100, description="most by which own lateness multiplies patience; 1 is off"),
+    ] = 8.0
+    health_half: (
+        Annotated[float, Meta(gt=0, description="time in which distrust of itself halves; 10 T")]
+        | None
+    ) = None
+    slack: (
+        Annotated[float, Meta(gt=0, description="lateness that is usual; default T/8, at most D/2")]
+        | None
+    ) = None
 
     @property
     def period(self) -> float:
@@ -137,12 +179,29 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
     def first(self) -> float:
         return self.timeout if self.grace is None else self.grace
 
+    @property
+    def usual_lateness(self) -> float:
+        if self.slack is None:
+            return min(self.period / 8, self.margin / 2 or self.period)
+        return self.slack
+
+    def health(self) -> Health:
+        """A fresh judgement of one member's own timing."""
+        half_life = 10 * self.period if self.health_half is None else self.health_half
+        return Health(self.health_max, half_life, self.timeout, self.usual_lateness)
+
     def monitor(self) -> Monitor:
         """A fresh monitor for one member's detector."""
         return HeartbeatMonitor(self.timeout)
 
     def broken_rules(self) -> list[str]:
-        times = {"T": self.period, "D": self.margin, "grace": self.first}
+        times = {
+            "T": self.period,
+            "D": self.margin,
+            "grace": self.first,
+            "confirm": self.confirm,
+            "health_half": self.health_half or 0.0,
+        }
         return [
             f"{name} must be finite, or no crash is ever noticed"
             for name, value in times.items()
@@ -160,6 +219,11 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
             found.append(
                 f"grace = {self.first:g} is shorter than T + D ({self.timeout:g}): a member may be "
                 "suspected before its first heartbeat was due; set grace >= T + D"
+            )
+        if self.beat == "multicast" and self.pattern in ("ring", "to-leader"):
+            found.append(
+                f"beat = multicast changes nothing with pattern {self.pattern}, where heartbeats "
+                "go to one member; use leader-to-all or all-to-all"
             )
         if self.pattern == "to-leader":
             found.append(

@@ -17,7 +17,13 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message, kind_of
 from hustings.substrate.carrying import Carrying
 from hustings.substrate.detector import Detector, Report
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.substrate.heartbeat import (
+    HeartbeatConfig,
+    HeartbeatMsg,
+    PingMsg,
+    PongMsg,
+    WatchMsg,
+)
 
 
 class Monitored(Carrying):
@@ -56,6 +62,13 @@ class Monitored(Carrying):
         self.inner.on_alive(ctx, member)
         self._settle(ctx)
 
+    def woke(self, ctx: Context, gap: float) -> None:
+        """The world noticed that this member stood still for `gap` until now.
+
+        To be told before the timers that are overdue fire.
+        """
+        self.detector.woke(ctx, gap)
+
     def leave(self, ctx: Context) -> None:
         self.inner.leave(ctx)
         self.detector.stop(ctx)
@@ -70,8 +83,8 @@ class Monitored(Carrying):
     # Routing
 
     def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        if sender in self.detector.suspects:
-            self._settle(ctx, self.detector.sign_of_life(ctx, sender))
+        if reports := self.detector.sign_of_life(ctx, sender):
+            self._settle(ctx, reports)
         self.inner.handlers[type(message)](self.inner, ctx, sender, message)
         self._settle(ctx)
 
@@ -80,6 +93,12 @@ class Monitored(Carrying):
 
     def _on_watch(self, ctx: Context, sender: MemberId, message: WatchMsg) -> None:
         self._settle(ctx, self.detector.on_watch(ctx, sender))
+
+    def _on_ping(self, ctx: Context, sender: MemberId, message: PingMsg) -> None:
+        self._settle(ctx, self.detector.on_ping(ctx, sender, message))
+
+    def _on_pong(self, ctx: Context, sender: MemberId, message: PongMsg) -> None:
+        self._settle(ctx, self.detector.on_pong(ctx, sender, message))
 
     def _settle(self, ctx: Context, reports: Sequence[Report] = ()) -> None:
         """Tell the election what was found out, and the detector whom it follows now.
@@ -104,6 +123,8 @@ def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
     own: dict[type[Message], Handler] = {
         HeartbeatMsg: Monitored._on_heartbeat,
         WatchMsg: Monitored._on_watch,
+        PingMsg: Monitored._on_ping,
+        PongMsg: Monitored._on_pong,
     }
     if clash := [kind_of(kind) for kind in own if kind in kinds]:
         raise ProtocolBug(f"an election that handles {', '.join(clash)} has a detector already")

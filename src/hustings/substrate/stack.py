@@ -33,7 +33,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
-from hustings.core.messages import Message, kind_of
+from hustings.core.messages import Message, Role, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
@@ -110,7 +110,10 @@ class StackedContext:
 
     def multicast(self, message: Message) -> None:
         stack = self._stack
-        stack.multicast.multicast(self._below, message.role, stack.codec.encode(message))
+        if stack.multicast is None or message.role is Role.DETECTOR:
+            self._below.multicast(message)  # a heartbeat that was lost is not worth repairing
+        else:
+            stack.multicast.multicast(self._below, message.role, stack.codec.encode(message))
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
         self._below.set_timer(key, delay, eager=eager)
@@ -132,9 +135,12 @@ class StackedContext:
 
 
 class Stacked(Carrying):
-    """`inner` upon `membership` and `multicast`, under one roof."""
+    """`inner` upon `membership` and `multicast`, under one roof.
 
-    def __init__(self, inner: Election, membership: Membership, multicast: Bimodal) -> None:
+    Without a `multicast` of its own it uses the world's.
+    """
+
+    def __init__(self, inner: Election, membership: Membership, multicast: Bimodal | None) -> None:
         super().__init__(inner)
         self.membership = membership
         self.multicast = multicast
@@ -154,7 +160,7 @@ class Stacked(Carrying):
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if Membership.owns(key):
             self._settle(ctx, self.membership.on_timer(ctx, key))
-        elif Bimodal.owns(key):
+        elif self.multicast is not None and Bimodal.owns(key):
             self.multicast.on_timer(ctx)
         else:
             self.inner.on_timer(StackedContext(ctx, self), key)
@@ -169,6 +175,9 @@ class Stacked(Carrying):
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         self.inner.on_verdict(StackedContext(ctx, self), verdict)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        self.inner.woke(StackedContext(ctx, self), gap)
 
     def leave(self, ctx: Context) -> None:
         self.inner.leave(StackedContext(ctx, self))
@@ -211,16 +220,20 @@ class Stacked(Carrying):
 
     def _on_cast(self, ctx: Context, sender: MemberId, message: Cast) -> None:
         self._settle(ctx, self.membership.sign_of_life(ctx, sender))
-        self._deliver(ctx, sender, self.multicast.on_cast(ctx, sender, message))
+        if self.multicast is not None:
+            self._deliver(ctx, sender, self.multicast.on_cast(ctx, sender, message))
 
     def _on_copy(self, ctx: Context, sender: MemberId, message: CopyMsg) -> None:
-        self._deliver(ctx, message.origin, self.multicast.on_copy(ctx, message))
+        if self.multicast is not None:
+            self._deliver(ctx, message.origin, self.multicast.on_copy(ctx, message))
 
     def _on_digest(self, ctx: Context, sender: MemberId, message: DigestMsg) -> None:
-        self.multicast.on_digest(ctx, sender, message)
+        if self.multicast is not None:
+            self.multicast.on_digest(ctx, sender, message)
 
     def _on_solicit(self, ctx: Context, sender: MemberId, message: SolicitMsg) -> None:
-        self.multicast.on_solicit(ctx, sender, message)
+        if self.multicast is not None:
+            self.multicast.on_solicit(ctx, sender, message)
 
     def _keep_leaders(self) -> None:
         circle, leaders = self.membership.circle, self.inner.leaders

@@ -57,12 +57,38 @@ class StackConfig(Config, frozen=True, kw_only=True):
     epoch: Annotated[
         int, Meta(ge=2, description="gossip periods after which the size is estimated anew")
     ] = 100
+    whole: Annotated[
+        bool,
+        Meta(description="a view that is not full holds the group: count it, do not estimate"),
+    ] = False
     seeds: Annotated[
         int, Meta(ge=0, description="contacts asked at the start; 0: join by multicast only")
     ] = 3
     transfer: Annotated[
         int, Meta(ge=1, le=64, description="messages of a state transfer to a new member")
     ] = 4
+    welcome: (
+        Annotated[
+            int,
+            Meta(ge=2, le=65_536, description="most entries in one of them; default as in gossip"),
+        ]
+        | None
+    ) = None
+    welcomes: Annotated[
+        int, Meta(ge=1, description="most state transfers that a member gives in one period")
+    ] = 16
+    introductions: Annotated[
+        int, Meta(ge=0, description="members to whom one that has joined introduces itself")
+    ] = 0
+    room: (
+        Annotated[
+            int,
+            Meta(
+                ge=64, description="most bytes of entries in one gossip message; default no limit"
+            ),
+        ]
+        | None
+    ) = None
     joins: Annotated[int, Meta(ge=1, description="attempts to join until nobody answers")] = 5
     # Bimodal multicast
     T_round: (
@@ -92,6 +118,11 @@ class StackConfig(Config, frozen=True, kw_only=True):
     def period(self) -> float:
         """The period of the gossip."""
         return self.delta if self.T_gossip is None else self.T_gossip
+
+    @property
+    def welcoming(self) -> int:
+        """The most entries in one message of a state transfer."""
+        return self.entries if self.welcome is None else self.welcome
 
     @property
     def round_time(self) -> float:

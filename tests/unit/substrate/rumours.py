@@ -105,6 +105,12 @@ class Town(World):
         assert isinstance(election, Stacked)
         return election
 
+    def buffered(self, member: MemberId) -> int:
+        """How many multicasts a member holds."""
+        multicast = self.stack(member).multicast
+        assert multicast is not None
+        return multicast.buffered
+
     def memberships(self) -> Iterator[Membership]:
         """Those of the live members."""
         for member in self.live():

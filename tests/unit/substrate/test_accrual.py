@@ -12,6 +12,7 @@ from hustings.core.errors import BadInput
 from hustings.substrate.accrual import (
     AccrualConfig,
     AccrualMonitor,
+    PeakEstimator,
     PhiEstimator,
     normal_deviations,
     normal_phi,
@@ -152,7 +153,10 @@ def test_a_monitor_knows_each_member_apart_and_forgets() -> None:
         ({"window": 10_001}, "window must be a whole number >= 2 <= 10000"),
         ({"min_samples": 0}, "min_samples must be a whole number >= 1"),
         ({"window": 5, "min_samples": 6}, "min_samples = 6 must not exceed window = 5"),
-        ({"tail": "fat"}, "tail must be one of normal, exponential"),
+        ({"tail": "fat"}, "tail must be one of normal, exponential, peak"),
+        ({"safety": 0.5}, "safety must be a number >= 1 <= 100"),
+        ({"memory": 0}, "memory must be a number >= 1"),
+        ({"ceiling": 0}, "ceiling must be a number >= 1"),
         ({"min_deviation": 0}, "min_deviation must be a number > 0"),
         ({"min_deviation": "inf"}, "min_deviation must be finite"),
         ({"T": 0}, "T must be a number > 0"),
@@ -177,3 +181,75 @@ def test_doubtful_settings_are_told_with_their_consequence(
 ) -> None:
     (warning,) = AccrualConfig.parse(settings).warnings()
     assert part in warning
+
+
+# The tail "peak"
+
+
+def peaked(pauses: list[float], **settings: object) -> PeakEstimator:
+    config = AccrualConfig.parse({"T": 1.0, "D": 0.5, "tail": "peak", **settings})
+    estimator = PeakEstimator(config)
+    now = 100.0
+    estimator.heard(now)
+    for pause in pauses:
+        now += pause
+        estimator.heard(now)
+    return estimator
+
+
+def test_a_clockwork_gets_the_mean_gap_and_d() -> None:
+    assert peaked([]).wait() == peaked([1.0] * 50).wait() == 1.5
+    assert peaked([1.125] * 200).wait() == pytest.approx(1.625, abs=0.001)
+
+
+def test_the_worst_lateness_counts_times_the_safety_and_fades_by_half() -> None:
+    late = [1.0] * 20 + [1.5]
+    assert peaked(late).wait() == pytest.approx(1.0 + 0.5 / 32 + 3 * 0.5)
+    assert peaked(late, safety=4).wait() == pytest.approx(1.0 + 0.5 / 32 + 4 * 0.5)
+    assert peaked(late + [1.0] * 100, memory=100, safety=4).wait() == pytest.approx(2.0, abs=0.01)
+    assert peaked(late + [1.0] * 1000, memory=100).wait() == pytest.approx(1.5, abs=0.001)
+    assert peaked([*late, 1.3]).peak == pytest.approx(0.5, abs=0.001)  # a lesser one hides none
+
+
+def test_outages_are_not_learnt_from_and_patience_has_a_ceiling() -> None:
+    assert peaked([1.0, 9.1], ceiling=6).wait() == 1.5
+    assert peaked([1.0, 8.9], ceiling=6).wait() == 9.0
+
+
+@given(pauses=st.lists(gaps, max_size=30))
+def test_peak_patience_lies_between_its_bounds(pauses: list[float]) -> None:
+    estimator = peaked(pauses)
+    assert 0.5 <= estimator.wait() <= 6 * 1.5
+    assert estimator.last is not None
+    assert estimator.phi(estimator.last + estimator.wait()) == pytest.approx(8.0)
+    assert estimator.phi(estimator.last - 1.0) == 0.0
+
+
+def test_a_lateness_of_the_safety_is_borne_the_next_time() -> None:
+    """After a stall, one that is twice as bad does no harm."""
+    stall = 0.8
+    assert peaked([1.0] * 20 + [1.0 + stall]).wait() > 1.0 + 2 * stall
+
+
+def test_the_next_one_watched_is_expected_to_be_as_late_as_the_last() -> None:
+    monitor = AccrualMonitor(AccrualConfig(T=1.0, D=0.5, tail="peak"))
+    for now in (0.0, 1.0, 3.0):
+        monitor.heard(1, now)
+    monitor.forget(1)
+    assert monitor.heard(2, 10.0) == pytest.approx(1.0 + 3.0)
+    monitor.reborn(2)
+    assert monitor.heard(2, 11.0) == pytest.approx(1.0 + 3.0)
+    assert PeakEstimator(monitor.config).phi(5.0) == 0.0
+
+
+def test_a_pardoned_gap_is_no_gap() -> None:
+    for tail in ("normal", "peak"):
+        monitor = AccrualMonitor(
+            AccrualConfig.parse({"T": 1.0, "D": 0.5, "tail": tail, "min_samples": 2})
+        )
+        for now in (0.0, 1.0, 2.0, 3.0):
+            before = monitor.heard(1, now)
+        monitor.pardon(1)
+        monitor.pardon(2)  # not watched
+        assert monitor.heard(1, 7.0) == before
+        assert monitor.heard(1, 9.0) > before

@@ -101,7 +101,7 @@ def test_nothing_is_delivered_after_the_buffering_time() -> None:
         schedule(town, [Call(at=READY, member=who) for who in (1, 2, 3)])
         town.run(until=READY + 40.0)
         ages += [note.at - READY for note in town.notes("rumour")]
-        assert all(town.stack(who).multicast.buffered == 0 for who in range(1, 31))
+        assert all(town.buffered(who) == 0 for who in range(1, 31))
     assert len(ages) < 6 * 3 * 29  # some could have got it later, had it lived longer
     assert 4.0 < max(ages) <= config.buffering_time == 6.0
 
@@ -138,7 +138,7 @@ def test_messages_are_bounded_however_much_is_multicast() -> None:
     schedule(town, [Call(at=READY + at / 10, member=1 + at % 30) for at in range(90)])
     while town.now < READY + 30.0:
         town.run(until=town.now + 0.5)
-        assert all(town.stack(who).multicast.buffered <= 20 for who in range(1, 31))
+        assert all(town.buffered(who) <= 20 for who in range(1, 31))
     bound = longest_upkeep(config, body=32)
     kinds = (DigestMsg, SolicitMsg, CopyMsg, ElectionCast)
     assert all(0 < scales.heaviest[kind] <= bound for kind in kinds)

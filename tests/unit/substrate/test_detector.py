@@ -2,55 +2,21 @@
 
 import pytest
 
-from hustings.core.choice import Candidate, MemberId
-from hustings.core.messages import Message
+from hustings.core.choice import Candidate
 from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
-from hustings.substrate.monitored import Monitored, monitored
-from hustings.testing.effects import CancelTimer, Effect, Send, SetTimer
-from hustings.testing.recording import RecordedMember, view_of
+from hustings.substrate.heartbeat import (
+    HeartbeatMsg,
+    PingMsg,
+    PongMsg,
+    WatchMsg,
+)
+from hustings.substrate.monitored import monitored
+from hustings.testing.effects import CancelTimer, Multicast, Send, SetTimer
+from hustings.testing.recording import RecordedMember, recording, view_of
 from tests.unit.substrate.listeners import Listener, Note, people
+from tests.unit.substrate.watchers import Watcher, sends, silence
 
 BEAT = ("beat", 0)
-
-
-class Watcher(RecordedMember):
-    """Member 2 of n, with T = 1 and D = 0.25, whose election only takes notes."""
-
-    def __init__(self, pattern: str = "all-to-all", n: int = 4, **settings: object) -> None:
-        self.journal: list[Note] = []
-        config = HeartbeatConfig.parse(
-            {"T": 1.0, "D": 0.25, "delta": 0.25, "pattern": pattern, **settings}
-        )
-        elect = monitored(lambda: Listener(self.journal), config)
-        super().__init__(elect, Candidate(2), view_of(people(n)))
-        self.first_effects = self.start()
-
-    @property
-    def monitored(self) -> Monitored:
-        assert isinstance(self.election, Monitored)
-        return self.election
-
-    @property
-    def suspects(self) -> list[MemberId]:
-        return sorted(self.monitored.detector.suspects)
-
-    def beat(self, sender: MemberId, number: int, incarnation: int = 1) -> list[Effect]:
-        return self.deliver(sender, HeartbeatMsg(incarnation, number))
-
-    def told(self) -> list[tuple[str, MemberId]]:
-        """What the election was told since the last time."""
-        told = [(note.what, note.about) for note in self.journal]
-        self.journal.clear()
-        return told
-
-
-def sends(effects: list[Effect], kind: type[Message] = HeartbeatMsg) -> list[MemberId]:
-    return [e.to for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]
-
-
-def silence(member: MemberId) -> tuple[str, int]:
-    return ("detector", member)
 
 
 # Beating
@@ -97,9 +63,9 @@ def test_who_leaves_falls_silent_and_suspects_nobody() -> None:
 
 def test_each_new_heartbeat_restarts_the_timer() -> None:
     watcher = Watcher()
-    watcher.clock = 3.0
+    watcher.clock = 1.0
     assert watcher.beat(3, 1) == [SetTimer(silence(3), 1.25, eager=False)]
-    assert watcher.timers[silence(3)].deadline == 4.25
+    assert watcher.timers[silence(3)].deadline == 2.25
 
 
 @pytest.mark.parametrize("incarnation, number", [(1, 5), (1, 4), (0, 9)])
@@ -239,7 +205,7 @@ def test_a_forgotten_member_that_returns_is_a_newcomer() -> None:
 
 
 def test_a_ring_asks_the_next_member_at_once_and_every_period() -> None:
-    watcher = Watcher("ring", n=5)
+    watcher = Watcher("ring", n=5, health_max=1.0)  # its timers are fired by hand, and late
     assert sends(watcher.first_effects) == [1]
     effects = watcher.fire(silence(3))
     assert sends(effects, WatchMsg) == [4]
@@ -280,7 +246,8 @@ def test_nobody_is_beaten_to_twice_in_a_period() -> None:
 
 def test_an_accrual_detector_is_used_the_same_way() -> None:
     journal: list[Note] = []
-    config = AccrualConfig(T=1.0, D=0.25, delta=0.25, min_samples=3)
+    # Timers that nobody fires look like a sleep of the watcher: its health is not asked here.
+    config = AccrualConfig(T=1.0, D=0.25, delta=0.25, min_samples=3, health_max=1.0)
     watcher = RecordedMember(
         monitored(lambda: Listener(journal), config), Candidate(2), view_of(people(3))
     )
@@ -292,3 +259,208 @@ def test_an_accrual_detector_is_used_the_same_way() -> None:
     assert watcher.timers[silence(3)].deadline == 1.25
     watcher.deliver(1, HeartbeatMsg(2, 1))
     assert watcher.timers[silence(1)].deadline == 11.25  # of the new incarnation nothing is known
+
+
+# Its own health
+
+
+def test_a_timer_that_fires_late_gives_as_much_time_again_and_more_patience() -> None:
+    watcher = Watcher()
+    detector = watcher.monitored.detector
+    watcher.clock = 1.75  # due at 1.25
+    watcher.fire(silence(3))
+    assert watcher.told() == []
+    assert watcher.timers[silence(3)].deadline == pytest.approx(2.75)
+    assert detector.health == pytest.approx(1.4)  # late by 0.5 of T + D
+    watcher.fire(silence(3))  # now in time, and still silent
+    assert watcher.told() == [("suspect", 3)]
+
+
+def test_who_slept_long_waits_for_a_whole_patience_from_its_waking() -> None:
+    watcher = Watcher()
+    watcher.clock = 1000.0
+    watcher.fire(silence(3))
+    assert watcher.told() == []
+    assert watcher.timers[silence(3)].deadline == 1000.0 + 8 * 1.25
+    watcher.beat(4, 1)  # was there, unread
+    assert watcher.timers[silence(4)].deadline == 1000.0 + 8 * 1.25
+    watcher.fire(silence(3))
+    assert watcher.told() == [("suspect", 3)]
+
+
+def test_with_health_off_a_late_timer_is_as_good_as_any() -> None:
+    watcher = Watcher(health_max=1.0)
+    watcher.clock = 1000.0
+    watcher.fire(silence(3))
+    assert watcher.told() == [("suspect", 3)]
+    assert watcher.monitored.detector.health == 1.0
+
+
+def test_a_member_that_is_always_late_suspects_the_dead_all_the_same() -> None:
+    watcher = Watcher()
+    turns = 0
+    while not watcher.told():
+        turns += 1
+        watcher.clock = watcher.timers[silence(3)].deadline + 0.5
+        watcher.fire(silence(3))
+    assert turns > 2
+    assert watcher.clock < 1.25 * (1 + 16) + 0.5 * turns
+
+
+def test_a_late_beat_of_its_own_makes_it_more_patient_with_others() -> None:
+    watcher = Watcher()
+    watcher.clock = 2.25  # the beat was due at 1
+    watcher.fire(BEAT)
+    assert watcher.monitored.detector.health == 2.0
+    watcher.beat(3, 1)
+    assert watcher.timers[silence(3)].deadline == 2.25 + 2 * 1.25
+
+
+def test_patience_that_grew_counts_for_timers_that_were_armed_before() -> None:
+    watcher = Watcher()
+    watcher.clock = 1.2
+    watcher.beat(3, 1)
+    watcher.clock = 2.25
+    watcher.fire(BEAT)  # late by a whole patience
+    watcher.fire(silence(3))  # punctual, at 2.45
+    assert watcher.told() == []
+    assert 3.5 < watcher.timers[silence(3)].deadline < 1.2 + 2 * 1.25
+    watcher.fire(silence(3))
+    assert watcher.told() == [("suspect", 3)]
+
+
+def test_what_the_world_noticed_counts_before_any_timer_fires() -> None:
+    watcher = Watcher(n=3)
+    watcher.beat(3, 1)
+    watcher.suspect(1)
+    watcher.told()
+    watcher.clock = 1.0
+    with recording(watcher.me, watcher.view, now=1.0) as ctx:
+        watcher.monitored.woke(ctx, 0.1)  # usual
+    assert ctx.effects == []
+    with recording(watcher.me, watcher.view, now=1.0) as ctx:
+        watcher.monitored.woke(ctx, 0.5)
+    # Not for 1, which is suspected anyway.
+    assert ctx.effects == [SetTimer(silence(3), 1.4 * 1.25, eager=False)]
+
+
+def test_a_gap_that_was_slept_through_is_not_learnt_from() -> None:
+    journal: list[Note] = []
+    config = AccrualConfig(T=1.0, D=0.25, delta=0.25, tail="peak")
+    watcher = RecordedMember(
+        monitored(lambda: Listener(journal), config), Candidate(2), view_of(people(3))
+    )
+    watcher.start()
+    for number in range(1, 20):
+        watcher.clock = float(number)
+        watcher.deliver(1, HeartbeatMsg(1, number))
+        watcher.deliver(3, HeartbeatMsg(1, number))
+    watcher.clock = 23.0  # it stood still; 1 is read first, the timer of 3 fires first
+    watcher.deliver(1, HeartbeatMsg(1, 20))
+    watcher.fire(silence(3))
+    watcher.deliver(3, HeartbeatMsg(1, 20))
+    for number in range(21, 200):
+        watcher.clock += 1.0
+        for member in (1, 3):
+            watcher.deliver(member, HeartbeatMsg(1, number))
+    assert watcher.timers[silence(1)].deadline == pytest.approx(watcher.clock + 1.25)
+    assert watcher.timers[silence(3)].deadline == pytest.approx(watcher.clock + 1.25)
+    assert journal == []
+
+
+# Other signs of life
+
+
+def test_with_life_messages_other_messages_excuse_a_silence_but_not_for_ever() -> None:
+    watcher = Watcher(life="messages", health_max=1.0)
+    while not watcher.told():
+        watcher.clock += 1.0
+        watcher.deliver(3, WatchMsg())
+        while silence(3) in watcher.timers and watcher.timers[silence(3)].deadline < watcher.clock:
+            watcher.fire(silence(3))
+    assert 12.0 < watcher.clock < 2 * 16 * 1.25  # it talks and does not beat
+
+
+def test_a_silent_member_is_asked_before_it_is_suspected() -> None:
+    watcher = Watcher(confirm=0.5)
+    effects = watcher.fire(silence(3))
+    assert effects == [Send(3, PingMsg(1)), SetTimer(silence(3), 0.5, eager=False)]
+    assert Send(4, PingMsg(2)) in watcher.fire(silence(4))
+    watcher.fire(silence(3))
+    assert watcher.told() == [("suspect", 3)]
+    watcher.clock = 1.5
+    assert watcher.deliver(4, PongMsg(1)) == []  # no answer to this question
+    assert watcher.deliver(4, PongMsg(2)) == [SetTimer(silence(4), 1.25, eager=False)]
+    assert watcher.deliver(4, PongMsg(2)) == []
+    watcher.deliver(3, PongMsg(1))
+    assert watcher.told() == [("alive", 3)]
+
+
+def test_who_answers_and_does_not_beat_is_suspected_in_the_end() -> None:
+    watcher = Watcher(confirm=0.5)
+    for number in (1, 2):
+        assert Send(3, PingMsg(number)) in watcher.fire(silence(3))
+        watcher.deliver(3, PongMsg(number))
+    watcher.fire(silence(3))
+    assert watcher.told() == [("suspect", 3)]
+
+
+def test_a_heartbeat_closes_the_question() -> None:
+    watcher = Watcher(confirm=0.5)
+    watcher.fire(silence(3))
+    watcher.beat(3, 1)
+    assert watcher.timers[silence(3)].deadline == watcher.clock + 1.25
+    assert watcher.deliver(3, PongMsg(1)) == []
+    assert Send(3, PingMsg(2)) in watcher.fire(silence(3))
+
+
+def test_questions_are_answered_at_once_and_not_to_strangers() -> None:
+    watcher = Watcher("leader-to-all")
+    assert watcher.deliver(3, PingMsg(9)) == [Send(3, PongMsg(9))]
+    assert watcher.deliver(77, PingMsg(9)) == []
+    assert watcher.deliver(77, PongMsg(9)) == []
+    watcher.suspect(3)
+    watcher.deliver(3, PingMsg(10))
+    assert watcher.told() == [("suspect", 3), ("alive", 3)]
+
+
+# One multicast for all
+
+
+def test_a_leader_beats_to_all_by_one_multicast() -> None:
+    watcher = Watcher("leader-to-all", beat="multicast")
+    assert Multicast(HeartbeatMsg(1, 1)) in watcher.assume_leader(2)
+    watcher.deliver(3, WatchMsg())  # hears the multicast as well
+    assert watcher.fire(BEAT) == [
+        Multicast(HeartbeatMsg(1, 2)),
+        SetTimer(BEAT, 1.0, eager=True),
+    ]
+
+
+def test_who_beats_to_some_sends_to_each() -> None:
+    watcher = Watcher("leader-to-all", beat="multicast")
+    watcher.assume_leader(4)
+    assert sends(watcher.deliver(3, WatchMsg())) == [3]
+    assert sends(Watcher("ring", n=4, beat="multicast").first_effects) == [1]
+
+
+# Words from outside
+
+
+def test_a_leader_that_is_certainly_gone_is_believed_gone_until_it_beats_again() -> None:
+    watcher = Watcher("leader-to-all")
+    watcher.assume_leader(4)
+    watcher.beat(4, 7)
+    watcher.suspect(4)
+    assert watcher.told() == [("suspect", 4)]
+    assert watcher.suspects == [4]
+    assert silence(4) not in watcher.timers
+    assert watcher.beat(4, 7) == []  # a copy from before
+    assert watcher.told() == []
+    watcher.clock = 5.0
+    watcher.beat(4, 1, incarnation=2)
+    assert watcher.told() == [("alive", 4)]
+    assert watcher.suspects == []
+    assert watcher.timers[silence(4)].deadline == 5.0 + 1.25
+    watcher.fire(silence(4))
+    assert watcher.told() == [("suspect", 4)]

@@ -17,10 +17,11 @@ from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.detector import Detector
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg
+from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, PingMsg, PongMsg
 from hustings.substrate.monitored import Monitored, monitored
-from hustings.testing.recording import RecordedMember, view_of
-from tests.unit.substrate.listeners import people, under_watch
+from hustings.testing.effects import Send, SetTimer
+from hustings.testing.recording import RecordedMember, recording, view_of
+from tests.unit.substrate.listeners import Listening, people, under_watch
 
 SETTINGS = {"T": 1.0, "D": 0.25, "delta": 0.25}
 
@@ -79,7 +80,9 @@ def test_one_process_may_hold_several_elections_with_detectors() -> None:
 
 def test_a_detector_upon_a_detector_is_refused() -> None:
     inner = Monitored(bully(), Detector(HeartbeatConfig()))
-    with pytest.raises(ProtocolBug, match="HEARTBEAT, WATCH has a detector already"):
+    with pytest.raises(
+        ProtocolBug, match="HEARTBEAT, WATCH, DETECTOR-PING, DETECTOR-PONG has a detector already"
+    ):
         Monitored(inner, Detector(HeartbeatConfig()))
 
 
@@ -124,6 +127,51 @@ def test_what_a_suspect_says_in_the_election_shows_that_it_lives() -> None:
     assert member.election.state().endswith("suspects=[]")
     member.call()
     assert member.outcome != Elected(2, 1)  # it asks 3 again, instead of taking it for dead
+
+
+def test_a_pause_that_the_world_noticed_reaches_the_detector() -> None:
+    member = RecordedMember(
+        monitored(bully, beating("leader-to-all")), Candidate(2), view_of(people(3))
+    )
+    member.start()
+    member.assume_leader(3)
+    member.clock = 60.0
+    assert isinstance(member.election, Monitored)
+    with recording(member.me, member.view, now=60.0) as ctx:
+        member.election.woke(ctx, 59.0)
+    assert member.election.detector.health == 8.0
+    assert ctx.effects == [SetTimer(("detector", 3), 8 * 1.25, eager=False)]
+
+
+def test_a_lifeline_that_broke_brings_the_next_leader_at_once_and_the_old_one_may_return() -> None:
+    member = RecordedMember(
+        monitored(bully, beating("leader-to-all")), Candidate(2), view_of(people(3))
+    )
+    member.start()
+    member.assume_leader(3)
+    member.deliver(3, HeartbeatMsg(1, 40))
+    member.suspect(3)
+    assert member.outcome == Elected(2, 2)  # nobody better is alive
+    member.deliver(3, HeartbeatMsg(2, 1))
+    assert isinstance(member.election, Monitored)
+    assert member.election.detector.suspects == set()
+    member.deliver(3, CoordinatorMsg(3))
+    assert member.outcome == Elected(3, 3)
+    assert member.timers[("detector", 3)].deadline == member.clock + 1.25
+
+
+def test_an_answer_to_a_question_keeps_the_leader() -> None:
+    config = HeartbeatConfig.parse({**SETTINGS, "pattern": "leader-to-all", "confirm": 0.5})
+    member = RecordedMember(monitored(bully, config), Candidate(2), view_of(people(3)))
+    member.start()
+    member.assume_leader(3)
+    assert Send(3, PingMsg(1)) in member.fire(("detector", 3))
+    member.deliver(3, PongMsg(1))
+    assert member.election.leader == 3
+    member.fire(("detector", 3))
+    member.fire(("detector", 3))
+    assert member.election.leader == 2
+    assert member.deliver(3, PingMsg(5))[0] == Send(3, PongMsg(5))
 
 
 class Witness:
@@ -232,3 +280,18 @@ def test_one_seed_one_run() -> None:
 
     assert digest(1) == digest(1)
     assert digest(1) != digest(2)
+
+
+def test_one_multicast_each_period_does_what_a_heartbeat_to_each_does() -> None:
+    settings = {**SETTINGS, "pattern": "leader-to-all"}
+    noted, counted = [], []
+    for beat in ("send", "multicast"):
+        config = HeartbeatConfig.parse({**settings, "beat": beat})
+        world = Listening(5, config, Network(Fixed(0.25)), leader=5, debug=True)
+        counted.append(world.beats(until=9.5))
+        schedule(world, [Crash(member=5, at=9.75)])
+        world.run(until=20.0)
+        noted.append(world.journal)
+    assert counted == [36, 9]  # at 1, 2, ... 9; the first left before it was counted from
+    assert noted[0] == noted[1]
+    assert [note.who for note in noted[0]] == [1, 2, 3, 4]

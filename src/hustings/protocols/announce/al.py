@@ -110,4 +110,6 @@ class Al(Election):
         self.best = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
         if leader != ctx.me.id:
             ctx.set_timer(LISTEN_TIMER, self.config.listen)
+        elif self.number:
+            ctx.cancel_timer(LISTEN_TIMER)  # of whom I held before
         ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)

@@ -315,8 +315,10 @@ class Machine(Election):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Steady state: `leader` has just announced itself, and everybody has heard it."""
+        self.forget(ctx)
         self.leader = leader
         self.term = self.saved = term
+        self.contested = False
         self.remember(ctx)
         self.told = Elected(leader, term)
         self.seated = leader == ctx.me.id

@@ -95,6 +95,11 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
     def for_scenario(cls, scenario: str) -> dict[str, object]:
         return {"T_L": inf} if scenario in CONVERGENCE else {}
 
+    @classmethod
+    def for_network(cls, delta: float) -> dict[str, object]:
+        """Four announcements in a row must be lost before a leader is given up; leavers say so."""
+        return {"delta": delta, "T_A": 4 * delta, "T_L": 18 * delta, "bye": 1}
+
     @property
     def T_S(self) -> float:
         """The suppression interval: none, unless a variant has one."""
@@ -189,6 +194,10 @@ class SuppressConfig(AnnounceConfig, frozen=True, kw_only=True):
     T_S: Interval = 1.0
     law: NamedLaw = "uniform"
     lam: Lambda = 5.0
+
+    @classmethod
+    def for_network(cls, delta: float) -> dict[str, object]:
+        return {**super().for_network(delta), "T_S": 2 * delta}
 
 
 class LeSConfig(SuppressConfig, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ and `detect` step 3. What the figure leaves open or gets wrong is decided as fol
 - Who calls with a number long past is told by a few what holds now: it has been away. Who comes
   back from a crash calls, and so learns who leads.
 - Terms: round l of sequence s has term (s - 1) max_rounds + l. Where a larger call of the same
-  sequence supersedes one that was further on, the term falls with it.
+  sequence supersedes one that was further on, a member keeps the higher term: terms never fall.
 """
 
 from __future__ import annotations
@@ -182,11 +182,12 @@ class Probabilistic(Election):
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
         rounds = self.plan.rounds
-        self.current = Call((term + rounds - 1) // rounds, 0, 0)
-        self.round = rounds
-        ctx.persist(sequence=self.current.sequence)
-        if leader in ctx.view:
-            self.held = ctx.view.candidate(leader)
+        call = Call((term + rounds - 1) // rounds, 0, 0)
+        latest = max(self.current, call, key=lambda each: each.sequence)
+        self.note(ctx, latest, rounds)  # nothing more comes of it
+        self.phase = IDLE
+        self.on_alive(ctx, leader)
+        self.held = ctx.view.candidate(leader) if leader in ctx.view else None
 
     # Step 1: the filter
 
@@ -221,8 +222,7 @@ class Probabilistic(Election):
             ctx.persist(sequence=call.sequence)
         self.current, self.round = call, number
         self.ruled = call.without
-        self.named = None
-        self.several = False
+        self.named, self.several = None, False
         if self.expected is not None:
             ctx.cancel_timer(BEGIN)
             self.expected = None
@@ -400,7 +400,7 @@ class Probabilistic(Election):
             self.led = (*self.led, leader)[-MAX_LED:]
         rounds = self.plan.rounds
         term = (self.current.sequence - 1) * rounds + self.round
-        self.elect(ctx, leader.id, term, self.risk(ctx))
+        self.elect(ctx, leader.id, max(term, self.term), self.risk(ctx))
         if leader.id in self.gone and self.expected is None:  # and the call did not rule it out
             self.replace(ctx)
 

@@ -1,0 +1,98 @@
+"""Favour: who is preferred to whom before the choice function is asked.
+
+A member's favour is an attribute like any other, so gossip and announcements carry it. A leader
+that was handed its office, or that shall not be displaced by the next better member, has a high
+one; a member that stands back has a negative one. At rest all others have none, which counts as 0.
+
+Attributes whose names begin with "~" are the project's own: "~favour", and "~observer" of members
+that look on and are never elected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hustings.core.choice import Candidate, Choice
+
+FAVOUR = "~favour"
+OBSERVER = "~observer"
+
+MAX_FAVOUR = 2.0**52  # one more than a favour is still another number
+STOOD_BACK = -1.0  # chosen only if nobody else is
+
+
+def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
+    """The same member with an attribute more, or with another value of it.
+
+    >>> with_attribute(Candidate(3, (("cpu", 8.0), ("~favour", 1.0))), "load", 0.5)
+    Candidate(id=3, attributes=(('cpu', 8.0), ('load', 0.5), ('~favour', 1.0)))
+    """
+    others = [pair for pair in candidate.attributes if pair[0] != name]
+    return Candidate(candidate.id, tuple(sorted([*others, (name, value)])))
+
+
+def with_favour(candidate: Candidate, favour: float) -> Candidate:
+    """The same member with this favour; one of 0 is not mentioned, so that equals stay equal.
+
+    >>> with_favour(Candidate(3, (("~favour", 1.0),)), 0.0)
+    Candidate(id=3, attributes=())
+    """
+    if favour == favour_of(candidate):
+        return candidate
+    if favour:
+        return with_attribute(candidate, FAVOUR, favour)
+    others = (pair for pair in candidate.attributes if pair[0] != FAVOUR)
+    return Candidate(candidate.id, tuple(others))
+
+
+def favour_of(candidate: Candidate) -> float:
+    """A member's favour; 0 for one that has none."""
+    for name, value in candidate.attributes:
+        if name == FAVOUR:
+            return value
+    return 0.0
+
+
+def is_observer(candidate: Candidate) -> bool:
+    """Whether a member only looks on."""
+    return any(name == OBSERVER and value for name, value in candidate.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Favoured(Choice):
+    """By favour first, then by `choice`.
+
+    >>> from hustings.core.choice import HighestId
+    >>> order = Favoured(HighestId())
+    >>> order.better(with_favour(Candidate(1), 1.0), Candidate(2)), order.name
+    (True, 'favoured:highest-id')
+    """
+
+    choice: Choice
+
+    @property
+    def name(self) -> str:
+        return f"favoured:{self.choice.name}"
+
+    def key(self, candidate: Candidate) -> tuple[float, ...]:
+        return (favour_of(candidate), *self.choice.key(candidate))
+
+    def better(self, one: Candidate, other: Candidate) -> bool:
+        mine, yours = favour_of(one), favour_of(other)
+        return mine > yours or (mine == yours and self.choice.better(one, other))
+
+    def can_rank(self, candidate: Candidate) -> bool:
+        favour = favour_of(candidate)
+        return -MAX_FAVOUR <= favour <= MAX_FAVOUR and self.choice.can_rank(candidate)
+
+
+def accepts(choice: Choice) -> Callable[[Candidate], bool]:
+    """Whom a membership may let in: all who can be ranked, and observers, who need not be.
+
+    >>> from hustings.core.choice import parse_choice
+    >>> let_in = accepts(Favoured(parse_choice("highest:cpu")))
+    >>> let_in(Candidate(1)), let_in(with_attribute(Candidate(1), OBSERVER, 1.0))
+    (False, True)
+    """
+    return lambda candidate: is_observer(candidate) or choice.can_rank(candidate)

@@ -1,0 +1,114 @@
+"""Local health: who was asleep or is overloaded distrusts itself before it distrusts others.
+
+    p  HB ----- HB ----- HB ----- HB          p is well
+        `--,     `--,     `--,     `--,
+    q       *  zzzzzzzzzzzzzzzzzzzzzzz !?     q slept: its timer fires late, the heartbeats are
+                                              there, unread
+
+Idea       A timer that fires well after its time tells of the member itself: it was paused, or it
+           does not get the processor. The silence that it saw meanwhile proves nothing, so it does
+           not count, and as much time again is given to read what has come. And one that was late
+           lately will be so again: patience with everybody is multiplied by a factor that grows
+           with the lateness and halves its way back to 1.
+Promise    Completeness stays: the factor is bounded, and so is what all excuses for one silence
+           add to it, in multiples of the patience. With timers that fire in time nothing changes.
+Cost       Nothing on the wire, no timer of its own; some numbers for each watched member.
+Paper      None. The aim is that of Dadgar, Phillips and Currey 2018, arXiv:1707.00788: there a
+           member's score counts probes that failed, here its own lateness is measured.
+
+Pure, with time as an argument; `detector` runs it.
+"""
+
+from __future__ import annotations
+
+import math
+
+_LENIENCE = 16.0  # patiences that all excuses for one silence may add
+
+
+class Health:
+    """How much a member trusts its own timing: 1 is fully, 2 is half as much.
+
+    >>> health = Health(most=8.0, half_life=10.0, unit=1.25, slack=0.1)
+    >>> health.factor(0.0), health.late(0.0, by=0.05), health.late(5.0, by=2.5)
+    (1.0, False, True)
+    >>> health.factor(5.0), health.factor(15.0)
+    (3.0, 2.0)
+    """
+
+    __slots__ = ("_at", "_half_life", "_level", "_most", "_seen", "_unit", "latest", "slack")
+
+    def __init__(self, most: float, half_life: float, unit: float, slack: float) -> None:
+        """Being late by one `unit` adds 1; `most` = 1 switches all of it off."""
+        self._most = most
+        self._half_life = half_life
+        self._unit = unit
+        self.slack = slack  # lateness that is usual
+        self.latest = 1.0  # the factor when it was last asked for
+        self._level = 0.0  # the factor's excess over 1, at the instant `_at`
+        self._at = 0.0
+        self._seen = -math.inf  # lateness up to here is counted
+
+    def factor(self, now: float) -> float:
+        """By how much patience is multiplied."""
+        if self._level:
+            passed = max(0.0, now - self._at)
+            self._level *= 0.5 ** (passed / self._half_life)
+            if self._level < 1e-3:
+                self._level = 0.0
+        self._at = now
+        self.latest = 1.0 + self._level
+        return self.latest
+
+    def late(self, now: float, by: float) -> bool:
+        """A timer fires `by` after its time; whether that is worth notice.
+
+        Several timers that one sleep has made late count once.
+        """
+        if by <= self.slack or self._most <= 1.0:
+            return False
+        fresh = min(by, now - self._seen)
+        self._seen = now
+        grown = self.factor(now) - 1.0 + max(0.0, fresh) / self._unit
+        self._level = min(grown, self._most - 1.0)
+        self.latest = 1.0 + self._level
+        return True
+
+
+class Vigil:
+    """The watch over one member's silence: since when, until when, and what excused it so far."""
+
+    __slots__ = ("asked", "due", "granted", "questions", "sign", "since", "wait")
+
+    def __init__(self) -> None:
+        self.sign = -math.inf  # when the last message came that was no heartbeat
+        self.begin(0.0, 0.0, 1.0)
+
+    def begin(self, now: float, wait: float, factor: float) -> float:
+        """A silence begins now, of which `wait` times `factor` is no reason to worry."""
+        self.since = now
+        self.wait = wait
+        self.due = now + wait * factor
+        self.granted = 0.0  # what excuses have added
+        self.asked = 0  # the number of the question that is open
+        self.questions = 0  # so far
+        return wait * factor
+
+    def grant(self, now: float, since: float, factor: float) -> bool:
+        """Count the silence only from `since` on, if that gives more time and is not too much."""
+        since = min(now, max(since, self.since))
+        due = since + self.wait * factor
+        more = due - max(now, self.due)
+        if more <= 0.0 or self.granted + more > _LENIENCE * self.wait:
+            return False
+        self.granted += more
+        self.since = since
+        self.due = due
+        return True
+
+    def ask(self, now: float, number: int, wait: float, factor: float) -> None:
+        """A question is out; its answer may take `wait` times `factor`."""
+        self.asked = number
+        self.questions += 1
+        self.due = now + wait * factor
+        self.since = self.due - self.wait * factor

@@ -1,0 +1,445 @@
+"""The helm: what owners need beside an election, whichever it is.
+
+    the owner          hand_over, stand_back, stand, call, leave
+    ---------------------------------------------------------------
+    Helmed             who may be elected, who is favoured, do all agree?
+    ---------------------------------------------------------------
+    inner election     perhaps with a detector
+
+Electors   The election inside sees only members that may be elected: observers are not in its view.
+Favour     Members compare by favour first (`Favoured`), then by the choice function. A leader whose
+           place is not to be taken by the next better member (`reclaim` is not 0) has more favour
+           than all others once it has led for T_check; so has, at once, one that was handed its
+           office. Favour ends with the office: a leader that crashed comes back without.
+Hand-over  The leader names its successor and the next term to all; whoever hears it for the first
+           time, and knows of no later term, follows at once. Copies, late or out of order, carry a
+           term that is no longer new. The successor says the same to all: who misses one hears the
+           other. It is told again, a few times, until it speaks. One of several leaders that
+           hands over gives favour only, and the election does the rest.
+Standing   Who stands back hands over, and has less favour than all others. With nobody to hand over
+           to there is no leader, until somebody else turns up, it stands again, or an election
+           is called.
+Observers  Know the leader by hearsay, see `helm_lookout`; of several, the first.
+Concord    Each leader tells one random elector, from time to time, that it leads; some followers
+           tell their leader whom they follow. Who knows of a later term than the other says so. Of
+           two leaders in one term the better insists: it takes the next term and tells all. Who has
+           no leader for long asks around, and calls an election if nobody knows one. Elections that
+           announce do all that by themselves; only who has no leader asks.
+Return     With `reclaim` a leader hands over to a better member that has been in view for so long.
+Pause      A leader that did not run for too long, as the world says, holds itself for the leader
+           no more, and asks first.
+
+Invariant  Terms that a member follows by this layer's doing only grow.
+Cost       At rest two small messages each T_check for the group, one for each observer each
+           T_tidings; a multicast with each new leader.
+Guarantee  Advisory, like the elections inside: each of two sides has its leader until they meet.
+
+Timer keys ("helm", ...) are the helm's: no election may use these. What the world must do: put
+`wanted_favour` among this member's attributes after each handler (`with_favour`), mark observers by
+the attribute OBSERVER, and, if it can, call `joined` and `woke`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, Handler
+from hustings.core.errors import ProtocolBug
+from hustings.core.guard import Verdict
+from hustings.core.messages import Message, kind_of
+from hustings.substrate.favour import STOOD_BACK, favour_of, is_observer
+from hustings.substrate.helm_concord import Concord
+from hustings.substrate.helm_config import HelmConfig
+from hustings.substrate.helm_lookout import UNHEARD, Lookout
+from hustings.substrate.helm_messages import AskMsg, HandOverMsg, TidingsMsg, sound
+from hustings.substrate.helm_steering import (
+    ANSWERS,
+    HELM,
+    JOIN,
+    RECLAIM,
+    REPEAT,
+    SECURE,
+    TICK,
+    TIMERS,
+)
+
+__all__ = ["PAUSED", "RESIGNED", "HelmConfig", "Helmed", "helmed"]
+
+PAUSED = "paused"
+RESIGNED = "resigned"
+
+
+class Helmed(Concord):
+    """`inner` with a helm."""
+
+    def __init__(self, inner: Election, settings: HelmConfig, observer: bool = False) -> None:
+        super().__init__(inner, settings)
+        self.observer = observer
+        self.lookout = Lookout(settings)
+        self.handlers = _table(tuple(inner.handlers))
+        self.gone = False
+        self._heir: tuple[MemberId, HandOverMsg, int] | None = None  # and how often it is told yet
+
+    @staticmethod
+    def owns(key: TimerKey) -> bool:
+        """Whether a timer is the helm's."""
+        return isinstance(key, tuple) and key[0] == HELM
+
+    # What one may ask
+
+    @property
+    def leader(self) -> MemberId | None:
+        """Whom this member holds for the leader."""
+        if self.observer:
+            return self.lookout.leaders[0] if self.lookout.leaders else None
+        return self.inner.leader
+
+    @leader.setter
+    def leader(self, leader: MemberId | None) -> None:
+        self.inner.leader = leader
+
+    @property
+    def term(self) -> int:
+        """The highest term known."""
+        return self.lookout.term if self.observer else self.inner.term
+
+    @term.setter
+    def term(self, term: int) -> None:
+        self.inner.term = term
+
+    @property
+    def leaders(self) -> tuple[MemberId, ...]:
+        """All leaders that this member knows of."""
+        return self.lookout.leaders if self.observer else self.inner.leaders
+
+    def state(self) -> str:
+        if self.observer:
+            return f"observer leader={self.leader} term={self.term}"
+        return f"{self.inner.state()} favour={self.wanted_favour:g}"
+
+    # What a world calls
+
+    def start(self, ctx: Context) -> None:
+        self.observer = self.observer or is_observer(ctx.me)
+        self.look(ctx)
+        ctx.set_timer(TICK, self.settings.period * ctx.rng.uniform(0.5, 1.0))
+        if self.observer:
+            self.lookout.start(ctx)
+            return
+        self.inner.recall(ctx)  # not every election does, and none before it has been started
+        self.bereft = ctx.now()
+        if self.settings.joining:
+            ctx.set_timer(JOIN, self.settings.joining)
+        else:
+            self.enter(ctx)
+        self.settle(ctx)
+
+    def joined(self, ctx: Context) -> None:
+        """The membership has had its chance: somebody answered, or nobody will."""
+        if not (self.observer or self.gone or self.entered):
+            ctx.cancel_timer(JOIN)
+            self.look(ctx)
+            self.enter(ctx)
+            self.settle(ctx)
+
+    def call(self, ctx: Context) -> None:
+        if self.observer or self.gone:
+            return
+        self.look(ctx)
+        self.rise(ctx)
+        self.begin(ctx)
+        self.inner.call(self.within(ctx))
+        self.settle(ctx)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if not self.owns(key):
+            if not self.observer:
+                self.look(ctx)
+                self.inner.on_timer(self.within(ctx), key)
+                self.settle(ctx)
+            return
+        if self.gone:
+            return
+        self.look(ctx)
+        if key == TICK:
+            ctx.set_timer(TICK, self.settings.period)
+            self._tick(ctx)
+        elif key == JOIN:
+            self.enter(ctx)
+        elif key == ANSWERS:
+            self.conclude(ctx)
+        elif key == REPEAT:
+            self._repeat(ctx)
+        elif key == SECURE:
+            self.secure(ctx)
+        elif key == RECLAIM:
+            self._reclaim(ctx)
+        self.settle(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        observer = member in self.electors.observers
+        self.look(ctx)
+        if member in self.electors.since:
+            self.electors.since[member] = ctx.now()  # what counts is to be there all the time
+        if self.observer:
+            self.lookout.lose(ctx, member)
+        elif self.begun and not observer:
+            self.inner.on_suspect(self.within(ctx), member)
+            self.settle(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        told = self.look(ctx)
+        if self.begun and member not in told and member not in self.electors.observers:
+            self.inner.on_alive(self.within(ctx), member)
+            self.settle(ctx)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        if not self.observer:
+            self.look(ctx)
+            self.inner.on_verdict(self.within(ctx), verdict)
+            self.settle(ctx)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        self.look(ctx)
+        if self.observer:
+            self.lookout.hear(ctx, leader, (leader,), term)
+            return
+        self.entered = True
+        ctx.cancel_timer(JOIN)
+        self.assume(ctx, leader, term)
+        self.settle(ctx)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        self.look(ctx)
+        if self.gone:
+            return
+        if self.observer:
+            if self.lookout.leaders:
+                self.lookout.forget(ctx, UNHEARD)
+            return
+        self.inner.woke(self.within(ctx), gap)
+        if self.leads(ctx.me.id) and self.inner.seats == 1:
+            self.step_down(ctx, PAUSED)
+            self.settle(ctx)
+            self.entered = True
+            self.inquire(ctx)
+
+    def leave(self, ctx: Context) -> None:
+        self.look(ctx)
+        self.gone = True
+        if not self.observer:
+            heir = self.best_other(ctx)
+            if heir is not None and self.inner.seats == 1:
+                self._name(ctx, heir)
+            self.inner.leave(self.within(ctx))
+        for timer in TIMERS:
+            ctx.cancel_timer(timer)
+
+    # What an owner asks for
+
+    def hand_over(self, ctx: Context, to: MemberId) -> bool:
+        """Make somebody else the leader; False if it cannot be, or this member does not lead."""
+        self.look(ctx)
+        if self.observer or self.gone or to == ctx.me.id or to not in self.electors:
+            return False
+        done = self._name(ctx, to)
+        self.settle(ctx)
+        return done
+
+    def stand_back(self, ctx: Context) -> None:
+        """Lead no more, and be chosen only if nobody else is."""
+        if self.observer or self.gone:
+            return
+        self.look(ctx)
+        self.base = STOOD_BACK
+        if self.leads(ctx.me.id) and self.inner.seats == 1:
+            heir = self.best_other(ctx)
+            if heir is not None:
+                self._name(ctx, heir)
+            else:
+                self.step_down(ctx, RESIGNED)
+                self.resting = True
+        self.grip = None
+        self.settle(ctx)
+
+    def stand(self, ctx: Context) -> None:
+        """Be chosen like everybody else."""
+        if self.observer or self.gone:
+            return
+        self.look(ctx)
+        self.base = 0.0
+        if self.resting:
+            self.rise(ctx)
+            self.inquire(ctx)
+        self.settle(ctx)
+
+    def _name(self, ctx: Context, to: MemberId) -> bool:
+        """Tell all who leads from now on."""
+        me = ctx.me.id
+        if not self.leads(me):
+            return False
+        message = HandOverMsg(to, self.next_term(), self.more_favour())
+        self.grip = None
+        ctx.send(to, message)
+        if self.inner.seats == 1:
+            ctx.multicast(message)
+            self.electors.tell(to, message.favour)
+            self.assume(ctx, to, message.term)
+        if self.settings.repeats:
+            self._heir = (to, message, self.settings.repeats)
+            ctx.set_timer(REPEAT, 2 * self.settings.delta)
+        return True
+
+    def _repeat(self, ctx: Context) -> None:
+        """The successor has not spoken."""
+        if self._heir is not None:
+            to, message, left = self._heir
+            held = self.held
+            current = held is not None and (held.leader, held.term) == (to, message.term)
+            self._heir = None
+            if to in self.electors and (current or self.inner.seats > 1):
+                ctx.send(to, message)
+                if left > 1:
+                    self._heir = (to, message, left - 1)
+                    ctx.set_timer(REPEAT, 2 * self.settings.delta)
+
+    # What others say
+
+    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        if self.observer:
+            return
+        self.look(ctx)
+        if not self.gone:
+            self.rise(ctx)
+            self.begin(ctx)
+        self.inner.handlers[type(message)](self.inner, self.within(ctx), sender, message)
+        self.settle(ctx)
+
+    def _on_hand_over(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
+        if self.gone or sender == ctx.me.id or not sound(message):
+            return
+        if self.observer:
+            self.lookout.hear(ctx, sender, (message.to,), message.term)
+            return
+        self.look(ctx)
+        self.heard_from(sender)
+        if self.inner.seats > 1:
+            self._favoured(ctx, sender, message)
+        elif message.term > self.highest:
+            self._succeed(ctx, sender, message)
+        elif message.to == ctx.me.id and (held := self.held) is not None:
+            if held.leader == ctx.me.id and held.term == message.term:
+                ctx.send(sender, self.tidings(held))  # it is asked for a second time
+        self.settle(ctx)
+
+    def _succeed(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
+        """A new leader in a new term."""
+        to, me = message.to, ctx.me.id
+        if to == me:
+            self.rise(ctx)
+            self.grip = message.favour
+            self.assume(ctx, me, message.term)
+            if self.leads(me):
+                self.announced = self.held
+                ctx.multicast(message)
+                ctx.send(sender, self.tidings_of(me, message.term))
+            else:
+                self.grip = None
+        elif to in self.electors:
+            self.electors.tell(to, message.favour)
+            self.assume(ctx, to, message.term)
+
+    def _favoured(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
+        """One of several leaders gives way: the favour decides, and the election does the rest."""
+        if message.to == ctx.me.id:
+            if not self.leads(ctx.me.id):
+                self.grip = message.favour
+                self.courted = ctx.now()
+            ctx.send(sender, self.tidings_of(ctx.me.id, message.term))
+
+    def _on_tidings(self, ctx: Context, sender: MemberId, message: TidingsMsg) -> None:
+        if self.gone or sender == ctx.me.id or not sound(message):
+            return
+        if self.observer:
+            self.lookout.hear(ctx, sender, message.leaders, message.term)
+            return
+        self.look(ctx)
+        self.heard_from(sender)
+        if self.inner.seats == 1:
+            self.compare(ctx, sender, message)
+        self.settle(ctx)
+
+    def heard_from(self, sender: MemberId) -> None:
+        """A successor that speaks need not be told again."""
+        if self._heir is not None and self._heir[0] == sender:
+            self._heir = None
+
+    def _on_ask(self, ctx: Context, sender: MemberId, message: AskMsg) -> None:
+        if self.gone or self.observer or sender == ctx.me.id or not sound(message):
+            return
+        self.look(ctx)
+        self.answer(ctx, sender, message.term)
+        self.settle(ctx)
+
+    # From time to time
+
+    def _tick(self, ctx: Context) -> None:
+        if self.observer:
+            self.lookout.tick(ctx, self.electors.others(ctx.me.id))
+        elif self.entered and not self.resting:
+            self.check(ctx)
+            self._make_room(ctx)
+            self._reclaim(ctx)
+
+    def _make_room(self, ctx: Context) -> None:
+        """Who stands back leads only while there is nobody else."""
+        if self.base < 0.0 and self.grip is None and self.leads(ctx.me.id):
+            heir = self.best_other(ctx)
+            if heir is not None and self.inner.seats == 1:
+                self._name(ctx, heir)
+
+    def _reclaim(self, ctx: Context) -> None:
+        """Hand over to a better member that has been up for long enough, or see when that will be.
+
+        Once more when the view changes: a member that is new is looked at with the next tick.
+        """
+        due, me = self.settings.reclaim, ctx.me
+        if not due or not self.leads(me.id) or self.inner.seats > 1:
+            return
+        now, best, wait = ctx.now(), me, due
+        for member, at in self.electors.since.items():
+            other = self.electors.candidate(member)
+            if favour_of(other) < 0.0 or not self.plain.better(other, me):
+                continue
+            left = at + due - now
+            if left > self.settings.delta / 100:  # a timer that is due now would fire for ever
+                wait = min(wait, left)
+            elif self.plain.better(other, best):
+                best = other
+        if best.id != me.id:
+            self._name(ctx, best.id)
+        elif wait < due:
+            ctx.set_timer(RECLAIM, wait)
+
+
+@lru_cache(maxsize=256)
+def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
+    """Who handles what beside an election of these kinds; members of one kind share one table."""
+    own: dict[type[Message], Handler] = {
+        HandOverMsg: Helmed._on_hand_over,
+        TidingsMsg: Helmed._on_tidings,
+        AskMsg: Helmed._on_ask,
+    }
+    if clash := [kind_of(kind) for kind in own if kind in kinds]:
+        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a helm already")
+    return {**dict.fromkeys(kinds, Helmed._on_inner), **own}
+
+
+def helmed(
+    elect: Callable[[], Election], settings: HelmConfig, observer: bool = False
+) -> Callable[[], Helmed]:
+    """What makes elections, each with a helm of its own, from what makes them without."""
+    return lambda: Helmed(elect(), settings, observer)

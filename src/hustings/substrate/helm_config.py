@@ -1,0 +1,106 @@
+"""Settings of the helm: times default to multiples of delta."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from msgspec import Meta
+
+from hustings.core.config import Config
+
+
+class HelmConfig(Config, frozen=True, kw_only=True):
+    """How often members compare notes, how long they wait, and whether a better one takes over."""
+
+    T_join: (
+        Annotated[
+            float,
+            Meta(ge=0, description="wait for the membership before the election; default 4 delta"),
+        ]
+        | None
+    ) = None
+    T_check: (
+        Annotated[float, Meta(gt=0, description="period of comparing notes; default 5 delta")]
+        | None
+    ) = None
+    T_tidings: (
+        Annotated[
+            float, Meta(gt=0, description="a leader tells observers so often; default T_check")
+        ]
+        | None
+    ) = None
+    patience: (
+        Annotated[
+            float,
+            Meta(gt=0, description="time without a leader before something is done; 20 delta"),
+        ]
+        | None
+    ) = None
+    reclaim: (
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                description="a better member takes over after being up so long; 0: as the "
+                "election has it, not given: never while the leader lives",
+            ),
+        ]
+        | None
+    ) = None
+    repeats: Annotated[
+        int, Meta(ge=0, le=100, description="times a hand-over is told to a silent successor")
+    ] = 5
+
+    @property
+    def joining(self) -> float:
+        """How long to wait for the membership."""
+        return 4 * self.delta if self.T_join is None else self.T_join
+
+    @property
+    def period(self) -> float:
+        """How often notes are compared."""
+        return 5 * self.delta if self.T_check is None else self.T_check
+
+    @property
+    def tidings(self) -> float:
+        """How often observers are told."""
+        return self.period if self.T_tidings is None else self.T_tidings
+
+    @property
+    def endurance(self) -> float:
+        """How long a member does without a leader."""
+        return 20 * self.delta if self.patience is None else self.patience
+
+    @property
+    def answers(self) -> float:
+        """How long a question may take to be answered: there, back, and some time to think."""
+        return 3 * self.delta
+
+    @property
+    def probation(self) -> float:
+        """How long a leader is in office before the next better one no longer unseats it."""
+        return 3 * self.delta
+
+    @property
+    def sticky(self) -> bool:
+        """Whether a leader stays though a better member turns up."""
+        return self.reclaim != 0
+
+    def broken_rules(self) -> list[str]:
+        times = {
+            "T_join": self.T_join,
+            "T_check": self.T_check,
+            "T_tidings": self.T_tidings,
+            "patience": self.patience,
+            "reclaim": self.reclaim,
+        }
+        return [f"{name} must be finite" for name, value in times.items() if value == math.inf]
+
+    def warnings(self) -> list[str]:
+        if self.endurance < 3 * self.tidings:
+            return [
+                f"patience = {self.endurance:g} is shorter than three periods of tidings "
+                f"({3 * self.tidings:g}): observers lose sight of a leader that lives"
+            ]
+        return []

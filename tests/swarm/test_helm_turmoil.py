@@ -1,0 +1,95 @@
+"""Turmoil, then calm, for groups with a helm: in the end all agree on one leader that lives.
+
+Members start at different times and alone, crash, pause, are cut off and find each other again,
+hand over, resign and stand again, while one message in ten is lost and some come twice or late.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.core.election import Election
+from hustings.protocols.bully import Bully
+from hustings.protocols.bully_group import BullyGroup
+from hustings.protocols.catalogue import ANNOUNCING, COMPARED, LARGE
+from hustings.substrate.helm import HelmConfig, Helmed
+from hustings.substrate.helm_messages import TidingsMsg
+from tests.swarm.helms import Turmoil, judge
+
+# As often as the election has it, never, and after a while.
+SETTINGS = (HelmConfig(), HelmConfig(reclaim=0.0), HelmConfig(reclaim=15.0))
+AGREEING = [kind for kind in ANNOUNCING if kind.assumptions.agrees]
+KINDS = [*COMPARED, *LARGE, *AGREEING]
+EVERY_PROTOCOL = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)
+SEEDS = 4
+MANY_SEEDS = 300
+SHOWN = 5
+
+
+def check(kind: type[Election], seeds: range, helm: type[Helmed] = Helmed) -> None:
+    wrong = []
+    for seed in seeds:
+        complaint = judge(kind, seed, SETTINGS[seed % len(SETTINGS)], helm)
+        if complaint is not None:
+            wrong.append(f"seed {seed}: {complaint}")
+    assert not wrong, f"{len(wrong)} of {len(seeds)} seeds fail:\n" + "\n".join(wrong[:SHOWN])
+
+
+@EVERY_PROTOCOL
+def test_in_the_end_all_agree(kind: type[Election]) -> None:
+    check(kind, range(SEEDS))
+
+
+@pytest.mark.soak
+@EVERY_PROTOCOL
+def test_in_the_end_all_agree_for_very_many_seeds(kind: type[Election]) -> None:
+    check(kind, range(SEEDS, SEEDS + MANY_SEEDS))
+
+
+# The swarm itself: what is wrong must be found
+
+
+class Aloof(Helmed):
+    """Listens to nobody."""
+
+    def compare(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:
+        """Never mind."""
+
+
+class Listless(Helmed):
+    """Does nothing about having no leader."""
+
+    def inquire(self, ctx: Context) -> None:
+        """Somebody else will."""
+
+
+class Gullible(Helmed):
+    """Follows whoever was named last, in whatever term."""
+
+    @property
+    def highest(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    "kind, helm, seeds",
+    [
+        (BullyGroup, Aloof, range(12)),
+        (Bully, Listless, range(6, 9)),
+        (Bully, Gullible, range(9)),
+    ],
+)
+def test_a_helm_that_is_wrong_is_found(
+    kind: type[Election], helm: type[Helmed], seeds: range
+) -> None:
+    with pytest.raises(AssertionError, match=r"do not agree|term fell"):
+        check(kind, seeds, helm)
+
+
+def test_a_group_has_its_share_of_misfortune() -> None:
+    group = Turmoil(Bully, 1, SETTINGS[0])
+    group.run()
+    assert group.world.lost["loss"] > 50
+    assert len({outcome for _, _, outcome in group.watch.log}) > 4
