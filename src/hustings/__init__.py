@@ -1,1 +1,55 @@
-"""Leader election for groups of any size."""
+"""Leader election for groups of any size.
+
+>>> import hustings
+>>> async def work():
+...     async with hustings.join("billing", seeds=["10.0.0.1:7400"]) as member:
+...         async with member.campaign() as term:
+...             print("I lead in term", term.number)
+"""
+
+from typing import TYPE_CHECKING
+
+from hustings._version import __version__
+
+if TYPE_CHECKING:
+    from hustings.core.errors import BadInput as BadInput
+    from hustings.core.errors import HustingsError as HustingsError
+    from hustings.joining import Joining as Joining
+    from hustings.joining import join as join
+    from hustings.net.campaigns import Term as Term
+    from hustings.net.member import Member as Member
+    from hustings.net.states import Leadership as Leadership
+    from hustings.net.states import LeadershipLost as LeadershipLost
+    from hustings.net.states import Metrics as Metrics
+    from hustings.net.states import NotLeader as NotLeader
+    from hustings.net.states import Peer as Peer
+
+# Found when they are asked for, so that a simulation does not wait for the network's modules.
+_WHERE = {
+    "BadInput": "hustings.core.errors",
+    "HustingsError": "hustings.core.errors",
+    "Joining": "hustings.joining",
+    "Leadership": "hustings.net.states",
+    "LeadershipLost": "hustings.net.states",
+    "Member": "hustings.net.member",
+    "Metrics": "hustings.net.states",
+    "NotLeader": "hustings.net.states",
+    "Peer": "hustings.net.states",
+    "Term": "hustings.net.campaigns",
+    "join": "hustings.joining",
+}
+
+_MODULES = ("blocking", "testing")
+
+__all__ = ["__version__", *sorted(_WHERE)]  # noqa: PLE0604 (all of them are texts)
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module  # noqa: PLC0415 (as late as what it imports)
+
+    if name in _MODULES:
+        return import_module(f"hustings.{name}")
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'hustings' has no attribute {name!r}")
+    return getattr(import_module(where), name)

@@ -18,6 +18,7 @@ from hustings.net.limits import Limits
 from hustings.net.sealing import KeyRing
 from hustings.net.wire import Wire
 from hustings.protocols.catalogue import CATALOGUE
+from hustings.substrate import heartbeat
 from hustings.substrate.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
 from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
 from hustings.substrate.detector import Detector
@@ -41,6 +42,8 @@ SUBSTRATE: tuple[type[Message], ...] = (
     LeaveMsg,
     HeartbeatMsg,
     WatchMsg,
+    heartbeat.PingMsg,
+    heartbeat.PongMsg,
     ConfirmedMsg,
 )
 

@@ -57,6 +57,8 @@ class Reason(StrEnum):
     CONNECTIONS = "connections"
     SENDERS_FORGOTTEN = "senders-forgotten"
     UNSENDABLE = "unsendable"  # our own, and no frame can hold it
+    UNSENT = "unsent"  # the network would not take it
+    UNKNOWN_ADDRESS = "unknown-address"  # for a member of whom nobody said where it is
 
 
 class Counters:

@@ -64,6 +64,10 @@ class Replays:
         self._remember(sender, incarnation, highest, bits | bit)
         return None
 
+    def life(self, sender: MemberId) -> int:
+        """The newest life in which a sender was heard; 0 for one that was not."""
+        return self._seen.get(sender, (0, 0, 0))[0]
+
     def forget(self, sender: MemberId) -> None:
         """Its id may be used by somebody else from now on; an unknown one is fine."""
         self._seen.pop(sender, None)

@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from hashlib import blake2b
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from typing import TYPE_CHECKING
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.net.keys import ID, Key
 from hustings.net.limits import Reason
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 NONCE = 24
 TAG = 16
@@ -113,7 +115,7 @@ class KeyRing:
         cipher, short = _derive(key, sealed[ID : ID + NONCE])
         try:
             return cipher.decrypt(short, sealed[ID + NONCE :], bound)
-        except InvalidTag:
+        except _library()[1]:
             return Reason.BAD_SEAL
 
     def _find(self, key_id: str) -> Key:
@@ -123,8 +125,17 @@ class KeyRing:
         raise UnknownName("key", key_id, self.ids)
 
 
+@cache
+def _library() -> tuple[type[ChaCha20Poly1305], type[Exception]]:
+    """Found when the first key is used: a member without one need not carry it, 7 MB."""
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 (late on purpose)
+    from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 (late on purpose)
+
+    return aead.ChaCha20Poly1305, InvalidTag
+
+
 def _derive(key: Key, nonce: bytes) -> tuple[ChaCha20Poly1305, bytes]:
     """The cipher and its nonce, for one frame only."""
     size = _CIPHER_KEY + _CIPHER_NONCE
     made = blake2b(nonce, key=key.secret, digest_size=size, person=b"hustings seal").digest()
-    return ChaCha20Poly1305(made[:_CIPHER_KEY]), made[_CIPHER_KEY:]
+    return _library()[0](made[:_CIPHER_KEY]), made[_CIPHER_KEY:]

@@ -1,0 +1,372 @@
+"""`hustings.join`: from a few words to a member of a group on a real network."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+from urllib.parse import quote
+
+from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
+from hustings.core.durations import parse_duration
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.core.streams import Stream, derive
+from hustings.net.addresses import Address, endpoints, parse_address, permit
+from hustings.net.book import Place
+from hustings.net.composition import Configured, Design, compose, configure
+from hustings.net.dialect import check_label
+from hustings.net.durable import DurableState, life_by_clock
+from hustings.net.gate import Gate
+from hustings.net.host import Host
+from hustings.net.keys import Key, read_key
+from hustings.net.limits import Counters, Limits
+from hustings.net.member import Member, checked_attributes
+from hustings.net.namesakes import LivedLater
+from hustings.net.port import Endpoint, Port
+from hustings.net.runner import Forgetful, Memory
+from hustings.net.sealing import KeyRing
+from hustings.net.seeds import Seeds
+from hustings.net.udp import open_port, resolve
+from hustings.net.wire import Wire
+from hustings.protocols.catalogue import BASELINES, PRINTED, find
+from hustings.substrate.favour import OBSERVER, with_attribute
+
+PORT = 7400  # of seeds that are given without one
+PROTOCOL = "le-s"
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LIVES = 3  # begun in one attempt to join
+_JOIN_WAIT = 1.0  # seconds in which an answer from the seeds is waited for
+
+KeyLike = Key | str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a member is, and where it looks for others."""
+
+    seeds: tuple[Address, ...]
+    bind: Address
+    advertise: Address | None
+    multicast: Address | None
+    port: Port | None  # one that is there already, instead
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that was asked for, read and checked."""
+
+    group: str
+    name: str
+    design: Design
+    config: Configured
+    me: Candidate
+    places: Places
+    keys: tuple[Key, ...]
+    insecure: bool
+    state: Path | None
+    seed: int
+    life: int | None
+    note: Callable[[str], None] | None
+
+
+def join(
+    group: str,
+    *,
+    name: str | None = None,
+    seeds: Sequence[str] = (),
+    protocol: str = PROTOCOL,
+    settings: Mapping[str, object] | None = None,
+    choice: str | Choice = "highest-id",
+    attributes: Mapping[str, float] | None = None,
+    bind: str = "127.0.0.1:0",
+    advertise: str | None = None,
+    key: KeyLike | Sequence[KeyLike] | None = None,
+    insecure: bool = False,
+    state: str | Path | None = None,
+    observer: bool = False,
+    multicast: str = "fan-out",
+    detector: str = "accrual",
+    detector_settings: Mapping[str, object] | None = None,
+    substrate_settings: Mapping[str, object] | None = None,
+    helm_settings: Mapping[str, object] | None = None,
+    limits: Mapping[str, object] | None = None,
+    reclaim: str | float | None = None,
+    port: Port | None = None,
+    seed: int | None = None,
+    life: int | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Joining:
+    """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
+
+    `name` must be unique in the group. `seeds` are addresses of members, some of which should be
+    up by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
+    traffic is sealed; without one only this machine is listened to, unless `insecure`. With a
+    `state` directory terms survive restarts. `reclaim` lets a better member take over from a living
+    leader after it has been up so long; 0 is the protocol's own way, None is never.
+
+    Everything that is wrong raises `BadInput` here, before anything has started; what only the
+    system can tell, as a port in use, when the member is opened.
+    """
+    check_label("group", group)
+    name = _named(name)
+    policy, group_address = _policy(multicast)
+    design = Design(
+        kind=_kind(protocol),
+        choice=parse_choice(choice) if isinstance(choice, str) else choice,
+        settings=settings or {},
+        detector=detector,
+        detector_settings=detector_settings or {},
+        substrate_settings=substrate_settings or {},
+        helm_settings=helm_settings or {},
+        multicast=policy,
+        reclaim=None if reclaim is None else parse_duration(reclaim, "reclaim"),
+        observer=observer,
+        limits=Limits.parse(limits or {}),
+    )
+    return Joining(
+        Wanted(
+            group=group,
+            name=name,
+            design=design,
+            config=configure(design),
+            me=_candidate(name, design, attributes or {}),
+            places=_places(seeds, bind, advertise, group_address, port),
+            keys=_keys(key),
+            insecure=insecure,
+            state=None if state is None else Path(state),
+            seed=secrets.randbits(63) if seed is None else seed,
+            life=life,
+            note=note,
+        )
+    )
+
+
+def _named(name: str | None) -> str:
+    name = default_name() if name is None else name
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"name {name!r} does not do: 1 to 64 letters, digits, dots, - and _")
+    return name
+
+
+def _places(
+    seeds: Sequence[str],
+    bind: str,
+    advertise: str | None,
+    multicast: Address | None,
+    port: Port | None,
+) -> Places:
+    return Places(
+        seeds=tuple(parse_address(each, "seed", PORT) for each in seeds),
+        bind=parse_address(bind, "bind address", 0),
+        advertise=None if advertise is None else parse_address(advertise, "advertise", 0),
+        multicast=multicast,
+        port=port,
+    )
+
+
+def _kind(protocol: str) -> type[Election]:
+    kind = find(protocol)
+    if kind in PRINTED or kind in BASELINES:
+        raise BadInput(
+            f"{protocol} is for study, not for use: run it with hustings sim, or join with another "
+            "protocol (hustings protocols lists them)"
+        )
+    return kind
+
+
+class Joining:
+    """A member to be: open it with `async with`, or with `await joining.open()`."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self._member: Member | None = None
+
+    async def __aenter__(self) -> Member:
+        self._member = await self.open()
+        return self._member
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._member is not None:
+            await self._member.leave()
+
+    async def open(self) -> Member:
+        """A member that has found its group, or is alone for now and goes on looking.
+
+        Where the group has heard this member in a later life than its clock says, it begins once
+        more, in a life after that.
+        """
+        wanted = self.wanted
+        for last in range(_LIVES - 1, -1, -1):
+            try:
+                return await _settled(wanted)
+            except LivedLater as error:
+                if not last or wanted.state is not None:
+                    raise BadInput(
+                        f"{error}: its state file was lost or is an old copy; put back the right "
+                        "one, or give the member another name"
+                    ) from None
+                wanted = replace(wanted, life=error.life + 1)
+        raise AssertionError("the last try returns or raises")
+
+
+async def _settled(wanted: Wanted) -> Member:
+    opened = _Opened()
+    try:
+        member = await _open(wanted, opened)
+        await member.host.settled.wait()
+    except BaseException:
+        await opened.close()
+        raise
+    if member.error is not None:
+        await opened.close()
+        raise member.error
+    member.opened = True
+    return member
+
+
+class _Opened:
+    """What has to be closed with a member."""
+
+    def __init__(self) -> None:
+        self.port: Port | None = None
+        self.state: DurableState | None = None
+        self.host: Host | None = None
+
+    async def close(self) -> None:
+        if self.host is not None:
+            self.host.stop()
+        if self.port is not None:
+            await self.port.close()
+        if self.state is not None:
+            self.state.close()
+
+
+async def _open(wanted: Wanted, opened: _Opened) -> Member:
+    sealed = bool(wanted.keys)
+    counters, limits = Counters(), wanted.design.limits
+    warning = None if wanted.places.port else permit(wanted.places.bind, sealed, wanted.insecure)
+    own: Endpoint
+    if wanted.places.port is None:
+        both = endpoints(wanted.places.bind, wanted.places.advertise)
+        port: Port = await open_port(wanted.places.bind, limits, counters, wanted.places.multicast)
+        opened.port = port
+        own = await _advertised(both.bound(port.endpoint[1]).advertise, port)
+    else:
+        port, own = wanted.places.port, wanted.places.port.endpoint
+        if wanted.places.advertise is not None:
+            own = await _advertised(wanted.places.advertise, port)
+    memory, incarnation = _memory(wanted, opened)
+    place = Place(own, wanted.name)
+    made = compose(wanted.design, wanted.config, place.text())
+    ring = KeyRing(wanted.keys) if sealed else None
+    wire = Wire(wanted.group, wanted.me.id, incarnation, made.dialect, ring, limits)
+    member = Member(
+        name=wanted.name,
+        group=wanted.group,
+        address=str(Address(*own)),
+        me=wanted.me,
+        guarantee=wanted.design.kind.about.guarantee,
+        bound=wanted.config.pause,
+        note=wanted.note,
+        close=opened.close,
+    )
+    opened.host = host = Host(
+        port=port,
+        gate=Gate(wire, counters),
+        stack=made.stack,
+        helm=made.helm,
+        detector=made.detector,
+        me=wanted.me,
+        rng=Stream(derive(wanted.seed, "member", wanted.name, incarnation)),
+        memory=memory,
+        seeds=Seeds(wanted.places.seeds, resolve, member.note),
+        household=member,
+        pause=wanted.config.pause,
+        join_wait=max(_JOIN_WAIT, 10 * wanted.config.election.delta),
+    )
+    member.attend(host)
+    for sentence in [*([warning] if warning else []), *wanted.config.warnings]:
+        member.note(sentence)
+    host.start()
+    return member
+
+
+def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
+    life = life_by_clock(time.time()) if wanted.life is None else wanted.life
+    if wanted.state is None:
+        return Forgetful(), life
+    if not wanted.state.is_dir():
+        raise BadInput(f"state directory {str(wanted.state)!r} does not exist: create it first")
+    file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
+    opened.state = DurableState(wanted.state / file, wanted.group, wanted.me.id, first=life)
+    return opened.state, opened.state.incarnation
+
+
+async def _advertised(address: Address, port: Port) -> Endpoint:
+    found = await resolve(Address(address.host, address.port or port.endpoint[1]))
+    if not found:
+        raise BadInput(f"advertise address {address} cannot be resolved: give it by number")
+    return found[0]
+
+
+def _candidate(name: str, design: Design, attributes: Mapping[str, float]) -> Candidate:
+    me = candidate(member_id(name), **checked_attributes(attributes))
+    if design.observer:
+        return with_attribute(me, OBSERVER, 1.0)
+    design.choice.key(me)  # what it ranks by must be there
+    return me
+
+
+def _policy(text: str) -> tuple[Literal["world", "bimodal"], Address | None]:
+    if text == "fan-out":
+        return "world", None
+    if text == "bimodal":
+        return "bimodal", None
+    head, colon, rest = text.partition(":")
+    if head != "ip" or not colon:
+        raise BadInput(
+            f"multicast {text!r} is not understood: use fan-out, bimodal or ip:GROUP:PORT"
+        )
+    address = parse_address(rest, "multicast group")
+    if address.ip is None or not address.ip.is_multicast or address.ip.version != 4:
+        raise BadInput(f"multicast group {rest!r} is not an IPv4 multicast address")
+    if not address.port:
+        raise BadInput(f"multicast group {rest!r} needs a port that all members share")
+    return "world", address
+
+
+def _keys(key: KeyLike | Sequence[KeyLike] | None) -> tuple[Key, ...]:
+    if key is None:
+        return ()
+    given = [key] if isinstance(key, Key | str | Path) else list(key)
+    return tuple(each if isinstance(each, Key) else read_key(each) for each in given)
+
+
+def member_id(name: str) -> MemberId:
+    """The number that stands for a name.
+
+    >>> member_id("web-1") == member_id("web-1") != member_id("web-2")
+    True
+    """
+    digest = blake2b(name.encode(), digest_size=8, person=b"hustings member").digest()
+    return int.from_bytes(digest, "big") >> 2
+
+
+def default_name() -> str:
+    """A name that no other process has."""
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname().partition(".")[0])[:32] or "member"
+    return f"{host}-{os.getpid()}-{secrets.token_hex(2)}"

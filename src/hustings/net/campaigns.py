@@ -1,0 +1,98 @@
+"""Campaigns: code that runs only while its member leads.
+
+    async with member.campaign() as term:      # waits until this member leads
+        ...                                    # cancelled when it leads no longer
+
+A campaign works like `asyncio.timeout`: when leadership is lost, the task that entered the block is
+cancelled, and the block turns that cancellation, and no other, into `LeadershipLost`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hustings.net.states import Leadership, LeadershipLost
+
+if TYPE_CHECKING:
+    from hustings.net.member import Member
+
+
+class Term:
+    """One period of leading, as the code inside a campaign sees it."""
+
+    __slots__ = ("draining", "group", "lost", "member", "number", "token")
+
+    def __init__(self, state: Leadership, member: str) -> None:
+        self.number = state.term
+        self.token = state.token
+        self.group = state.group
+        self.member = member
+        self.lost = asyncio.Event()  # leadership is over
+        self.draining = asyncio.Event()  # it is about to be handed over: finish what you do
+
+    def __repr__(self) -> str:
+        return f"Term(group={self.group!r}, number={self.number}, token={self.token})"
+
+
+class Campaign:
+    """One use of `member.campaign()`."""
+
+    def __init__(self, member: Member, drain: float) -> None:
+        self.drain = drain
+        self._member = member
+        self.task: asyncio.Task[object] | None = None
+        self._term: Term | None = None
+        self._cancelling = 0
+        self._cancelled = False
+        self.done = asyncio.Event()
+
+    async def __aenter__(self) -> Term:
+        if self._term is not None:
+            raise RuntimeError("a campaign is entered once: call member.campaign() again")
+        state = await self._member.wait_to_lead()
+        self.task = asyncio.current_task()
+        self._cancelling = 0 if self.task is None else self.task.cancelling()
+        self._term = Term(state, self._member.name)
+        self._member.campaigns[self] = None
+        return self._term
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._member.campaigns.pop(self, None)
+        self.done.set()
+        term, task = self._term, self.task
+        if not self._cancelled or term is None or task is None:
+            return
+        outer = task.uncancel() > self._cancelling  # somebody else has cancelled the task too
+        if not outer and kind is not None and issubclass(kind, asyncio.CancelledError):
+            raise LeadershipLost(
+                f"{self._member.name} leads group {term.group!r} no longer (term {term.number})"
+            ) from error
+
+    def holds(self, state: Leadership, *, alone: bool) -> bool:
+        """Whether this campaign may go on.
+
+        A sole leader of a later term may not: somebody else may have led in between.
+        """
+        if not state.leading or self._term is None:
+            return False
+        return not alone or self._term.number == state.term
+
+    def ask_to_finish(self) -> None:
+        """A hand-over is wanted."""
+        if self._term is not None:
+            self._term.draining.set()
+
+    def end(self) -> None:
+        """Leadership is over: the block has to end now."""
+        if self._term is None or self.task is None or self._cancelled or self.done.is_set():
+            return
+        self._cancelled = True
+        self._term.lost.set()
+        self.task.cancel()

@@ -1,0 +1,189 @@
+"""How an election becomes a member's: with membership, multicast, a detector and a helm.
+
+Stacked       who is there and where (gossip), multicast by the world or by epidemics
+  Helmed      hand-over, standing back, observers, return to the preferred member
+    Monitored a failure detector, unless the election announces itself all the time
+      the election
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hustings.core.choice import Choice
+from hustings.core.config import Config
+from hustings.core.durations import is_duration, parse_duration
+from hustings.core.election import Election
+from hustings.core.errors import BadInput, UnknownName
+from hustings.core.messages import Message
+from hustings.net.courtesy import COURTESY
+from hustings.net.dialect import Dialect
+from hustings.net.limits import Limits
+from hustings.substrate.accrual import AccrualConfig
+from hustings.substrate.bimodal import Bimodal
+from hustings.substrate.detector import Detector
+from hustings.substrate.favour import Favoured, accepts
+from hustings.substrate.gossip import Membership
+from hustings.substrate.heartbeat import HeartbeatConfig
+from hustings.substrate.helm import HelmConfig, Helmed
+from hustings.substrate.monitored import Monitored
+from hustings.substrate.stack import Codec, StackConfig, Stacked
+
+DELTA = 0.05  # seconds that a message takes at most, unless settings say otherwise
+DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
+    "accrual": AccrualConfig,
+    "heartbeat": HeartbeatConfig,
+}
+_ROOM = 1000  # bytes of entries in one gossip message: with envelope and seal it is a datagram
+_LEAST_PAUSE = 0.25  # seconds: any process may be kept waiting for a while
+
+Settings = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a member is made of, as its owner wants it."""
+
+    kind: type[Election]
+    choice: Choice
+    settings: Settings = field(default_factory=dict)
+    detector: str = "accrual"
+    detector_settings: Settings = field(default_factory=dict)
+    substrate_settings: Settings = field(default_factory=dict)
+    helm_settings: Settings = field(default_factory=dict)
+    multicast: Literal["world", "bimodal"] = "world"
+    reclaim: float | None = None
+    observer: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """All settings, read and checked."""
+
+    election: Config
+    detector: HeartbeatConfig | None
+    stack: StackConfig
+    helm: HelmConfig
+
+    @property
+    def pause(self) -> float:
+        """Whoever did not run for longer distrusts itself first."""
+        return max(_LEAST_PAUSE, 5 * self.election.delta)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Settings that work and have consequences."""
+        parts = [self.election, self.detector, self.stack, self.helm]
+        return [each for part in parts if part is not None for each in part.warnings()]
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """One member's election, ready to be run."""
+
+    stack: Stacked
+    helm: Helmed
+    detector: Detector | None
+    dialect: Dialect
+
+
+def configure(design: Design) -> Configured:
+    """Read all settings; what is wrong is told at once."""
+    settings = in_seconds(design.settings)
+    delta = Config.parse({"delta": settings.get("delta", DELTA)}).delta
+    election = design.kind.Settings.parse({**design.kind.Settings.for_network(delta), **settings})
+    detector = None
+    if design.detector not in DETECTORS:
+        raise UnknownName("detector", design.detector, DETECTORS)
+    if not design.kind.assumptions.announces:
+        detector = _detector(design, delta)
+    elif design.detector_settings:
+        raise BadInput(
+            f"{design.kind.about.name} announces its leader all the time and has no detector: "
+            "set T_A and T_L instead"
+        )
+    stack = StackConfig.parse(
+        {
+            "delta": delta,
+            "T_gossip": 5 * delta,
+            "entries": 64,
+            "room": _ROOM,
+            "welcome": min(65_536, design.limits.view),
+            "welcomes": 256,
+            "introductions": 64,
+            "minima": 3,
+            "whole": True,
+            "p_mistake": 1e-4,
+            "view_size": max(1, design.limits.view - 1),
+            "joins": 1,
+            "T_round": 5 * delta,
+            "epoch": 40,
+            **in_seconds(design.substrate_settings),
+        }
+    )
+    helm = {"delta": delta, **in_seconds(design.helm_settings)}
+    if design.reclaim is not None:
+        helm["reclaim"] = design.reclaim
+    return Configured(election, detector, stack, HelmConfig.parse(helm))
+
+
+def _detector(design: Design, delta: float) -> HeartbeatConfig:
+    """The leader beats, the others watch it, and ask it before they suspect it.
+
+    Real gaps between heartbeats are short and even, with a stall now and then: the accrual
+    detector goes by the worst one it has seen lately.
+    """
+    kind, given = DETECTORS[design.detector], in_seconds(design.detector_settings)
+    known: dict[str, object] = {"delta": delta, "pattern": "leader-to-all", "beat": "multicast"}
+    if issubclass(kind, AccrualConfig):
+        known["tail"] = "peak"
+    first = kind.parse({**known, **given})
+    known.setdefault("D", 1.5 * delta)
+    known["confirm"] = delta if first.period >= 2 * delta else 0.0
+    known["grace"] = 4 * first.period + 2 * delta
+    return kind.parse({**known, **given})
+
+
+def compose(design: Design, config: Configured, place: str) -> Composed:
+    """One member's election, upon all that it needs."""
+    choice = Favoured(design.choice)
+    election: Election = design.kind(config.election, choice)
+    detector = None if config.detector is None else Detector(config.detector)
+    inner = election if detector is None else Monitored(election, detector)
+    helm = Helmed(inner, config.helm, observer=design.observer)
+    membership = Membership(config.stack, accepts(choice), place)
+    epidemic = design.multicast == "bimodal"
+    multicast = Bimodal(config.stack, membership.targets) if epidemic else None
+    stack = Stacked(helm, membership, multicast)
+    if multicast is not None:
+        stack.codec = _strict_codec(design, tuple(helm.handlers))
+    kinds = (*stack.handlers, *COURTESY)
+    return Composed(stack, helm, detector, Dialect(design.kind.about.name, kinds))
+
+
+def _strict_codec(design: Design, kinds: tuple[type[Message], ...]) -> Codec:
+    """What is inside a multicast is as hostile as what comes straight from a peer."""
+    read = Dialect(design.kind.about.name, kinds).reader(design.limits.view)
+
+    def decode(body: bytes) -> Message | None:
+        message = read(body)
+        return message if isinstance(message, Message) else None
+
+    codec = Codec(kinds)
+    codec.decode = decode
+    return codec
+
+
+def in_seconds(settings: Settings) -> dict[str, object]:
+    """Settings with durations as numbers of seconds; the rest as it was.
+
+    >>> in_seconds({"T_A": "250ms", "leaders": "2"})
+    {'T_A': 0.25, 'leaders': '2'}
+    """
+    return {
+        name: parse_duration(value, name) if is_duration(value) else value
+        for name, value in settings.items()
+    }

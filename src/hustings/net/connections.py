@@ -1,0 +1,270 @@
+"""Streams of a port: what is too large for a datagram, and connections kept to see them end.
+
+A process that is killed cannot say goodbye, but its kernel closes what it had open, at once. So a
+follower keeps a connection to its leader on which nothing is ever sent after the first frame. When
+it closes, and nobody listens there any more, the leader is gone, and no time-out had to pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from hustings.net.limits import Counters, Limits, Reason
+from hustings.net.port import Endpoint
+from hustings.net.streams import Unstreamed, on_stream
+from hustings.net.wire import Direction
+
+if TYPE_CHECKING:
+    from hustings.net.udp import UdpPort
+
+_FIRST_FRAME = 5.0  # seconds in which a frame must be complete; the first one, from the beginning
+_CONNECT = 2.0  # seconds for a connection to come about
+_RECONNECT = 0.25  # the same, when the question is only whether anybody is still there
+_TRANSFER = 10.0  # seconds for one frame to be sent
+_BRIEF = 1.0  # a watch that ends sooner was not wanted: the far end has too many
+_CHECKS = 3  # a dying process may close its streams a moment before it stops listening
+_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two attempts of a watch
+_CHUNK = 65_536
+_BACKLOG = 128
+_TURNS = 3  # of the loop until a transport that was closed has let go of its socket
+
+
+class Lifeline:
+    """A watch: the task that keeps the connection."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+
+class Connections:
+    """All streams of one port, accepted and opened."""
+
+    def __init__(self, port: UdpPort, limits: Limits, counters: Counters) -> None:
+        self._port = port
+        self._limits = limits
+        self._counters = counters
+        self._listener: socket.socket | None = None
+        # Streams that others opened, the oldest first, and whether each has shown a frame.
+        self._accepted: dict[asyncio.Task[None], bool] = {}
+        self._opened: dict[asyncio.Task[None], None] = {}
+        self._transfers = 0
+
+    def listen(self) -> None:
+        """Accept streams at the port's own number.
+
+        By hand: a server of asyncio's loses what it accepts at the moment when it is closed.
+        """
+        host, number = self._port.endpoint
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setblocking(False)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and ip_address(host).is_unspecified:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind((host, number))
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+        self._listener = listener
+        asyncio.get_running_loop().add_reader(listener.fileno(), self._incoming, listener)
+
+    async def close(self) -> None:
+        """Close all."""
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+        tasks = [*self._accepted, *self._opened]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+
+    # Accepted
+
+    def _incoming(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(_BACKLOG):
+            try:
+                stream, _ = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # too many files are open: others have to be closed first
+                self._counters.count(Reason.CONNECTIONS)
+                loop.remove_reader(listener.fileno())
+                loop.call_later(_SHORTEST, self._resume, listener)
+                return
+            if not self._has_room():
+                stream.close()
+                continue
+            task = loop.create_task(self._accept(stream))
+            self._accepted[task] = False
+            task.add_done_callback(partial(self._ended, stream))
+
+    def _ended(self, stream: socket.socket, task: asyncio.Task[None]) -> None:
+        """Whether it was served or cancelled before it began."""
+        del self._accepted[task]
+        stream.close()
+
+    def _resume(self, listener: socket.socket) -> None:
+        if self._listener is listener:
+            asyncio.get_running_loop().add_reader(listener.fileno(), self._incoming, listener)
+
+    async def _accept(self, stream: socket.socket) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise AssertionError("nobody else calls this")
+        reader, writer = await _streams(stream)
+        try:
+            await self._serve(task, reader, writer)
+        except (OSError, TimeoutError):
+            pass  # it ended; why is nobody's concern
+        finally:
+            writer.close()
+
+    def _has_room(self) -> bool:
+        """Whether one more is accepted; who has shown nothing yet makes room for it."""
+        if len(self._accepted) < self._limits.connections:
+            return True
+        self._counters.count(Reason.CONNECTIONS)
+        silent = next((task for task, known in self._accepted.items() if not known), None)
+        if silent is not None:
+            silent.cancel()
+        return silent is not None
+
+    async def _serve(
+        self,
+        task: asyncio.Task[None],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        peer = writer.get_extra_info("peername")
+        source = (str(peer[0]), int(peer[1])) if peer else ("", 0)
+        frames = Unstreamed(self._limits.transfer)
+        clock = asyncio.get_running_loop().time
+        deadline: float | None = clock() + _FIRST_FRAME  # of the frame that is being read
+        while True:
+            async with asyncio.timeout_at(deadline):
+                data = await reader.read(_CHUNK)
+            if not data:
+                if reason := frames.end():
+                    self._counters.count(reason)
+                return
+            complete = frames.feed(data)
+            for frame in complete:
+                receiver = self._port.receiver(frame)
+                if receiver is None or not receiver.frame(frame, source, Direction.QUESTION):
+                    return
+                self._accepted[task] = True
+            if frames.broken is not None:
+                self._counters.count(frames.broken)
+                return
+            if not frames.waiting:
+                deadline = None if self._accepted[task] else deadline
+            elif complete or deadline is None:
+                deadline = clock() + _FIRST_FRAME
+
+    # Opened
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._opened[task] = None
+        task.add_done_callback(lambda done: self._opened.pop(done, None))
+        return task
+
+    def stream(self, to: Endpoint, data: bytes) -> None:
+        """Open, write one frame, close."""
+        if self._transfers >= self._limits.connections:
+            self._counters.count(Reason.TRANSFER)
+            return
+        self._transfers += 1
+        self._spawn(self._transfer(to, data))
+
+    async def _transfer(self, to: Endpoint, data: bytes) -> None:
+        try:
+            if not self._port.faults.reaches(to):
+                return
+            async with asyncio.timeout(_TRANSFER):
+                _, writer = await asyncio.open_connection(*to)
+                try:
+                    writer.write(on_stream(data))
+                    await writer.drain()
+                finally:
+                    writer.close()
+                await writer.wait_closed()
+        except (OSError, TimeoutError):
+            self._counters.count(Reason.UNSENT)
+        finally:
+            self._transfers -= 1
+
+    def watch(
+        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+    ) -> Lifeline:
+        """Keep a connection, and say when it ends."""
+        return Lifeline(self._spawn(self._keep(to, hello, gone)))
+
+    async def _keep(
+        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+    ) -> None:
+        pause, checks = _SHORTEST, 0
+        while True:
+            try:
+                lasted = await self._hold(to, hello, _RECONNECT if checks else _CONNECT)
+            except ConnectionRefusedError:
+                if checks:
+                    gone(True)
+            except (OSError, TimeoutError):
+                if checks:
+                    gone(False)
+            else:
+                if lasted >= _BRIEF:
+                    pause, checks = _SHORTEST, 0
+                checks += 1
+                if checks <= _CHECKS:
+                    continue  # at once: is anybody still there?
+            checks = 0
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST, 2 * pause)
+
+    async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
+        """Returns when a connection that came about has ended: how long it lasted."""
+        if not self._port.faults.reaches(to):
+            raise OSError("cut on purpose")
+        async with asyncio.timeout(within):
+            reader, writer = await asyncio.open_connection(*to)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            first = hello()
+            if first is not None:
+                writer.write(on_stream(first))
+            while await reader.read(_CHUNK):
+                pass
+        except ConnectionError:
+            pass  # reset, as when a process is killed with something unread
+        finally:
+            writer.close()
+        return loop.time() - began
+
+
+async def _streams(stream: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """What asyncio reads and writes an accepted connection with."""
+    stream.setblocking(False)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_CHUNK, loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, stream)
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)

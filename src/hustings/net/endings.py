@@ -1,0 +1,119 @@
+"""Processes that have ended, noticed before any time-out: see decision 0013.
+
+By a stream that the far kernel closed, where nobody listens any more; by a datagram that it
+refused, twice; by the word of somebody who noticed. A machine that is gone, or cut off, shows none
+of these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hustings.core.choice import MemberId
+from hustings.net.courtesy import GoneMsg, LifelineMsg, ProbeMsg
+from hustings.net.port import Endpoint, Watch
+from hustings.net.wire import Direction
+
+if TYPE_CHECKING:
+    from hustings.net.host import Host
+
+_REFUSALS = 2  # and a member counts as gone, if they come within ...
+_FRESH = 3.0  # ... so many seconds
+_WATCHED = 8  # leaders at most to whom a stream is kept
+_TELLERS = 3  # of those who notice an end by themselves tell the others, on average
+_TOLD = 256  # ends that are remembered, so as not to be told of twice
+
+
+class Endings:
+    """What one host does to see others end."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._watches: dict[MemberId, tuple[Endpoint, Watch]] = {}
+        self._refusals: dict[Endpoint, tuple[int, float]] = {}
+        self._told: dict[tuple[MemberId, int], None] = {}
+
+    def stop(self) -> None:
+        """Watch nobody any more."""
+        for _, watch in self._watches.values():
+            watch.cancel()
+        self._watches.clear()
+
+    def refused(self, to: Endpoint) -> None:
+        """Nobody listens there: ask once more, and then believe it."""
+        host = self._host
+        member = host.book.owner(to)
+        if member is None:
+            return
+        now = asyncio.get_running_loop().time()
+        times, first = self._refusals.pop(to, (0, now))
+        if now - first > _FRESH:
+            times, first = 0, now
+        if times + 1 >= _REFUSALS:
+            self._ended(member, tell=1.0)
+            return
+        self._refusals[to] = (times + 1, first)
+        if len(self._refusals) > host.gate.wire.limits.members:
+            del self._refusals[next(iter(self._refusals))]
+        host.transmit(member, ProbeMsg(0))
+
+    def gone(self, message: GoneMsg) -> None:
+        """Somebody says that a process has ended."""
+        circle = self._host.stack.membership.circle
+        entry = circle.entry(message.member)
+        known = entry is not None and entry.incarnation == message.incarnation
+        if known and message.member != self._host.runner.me.id and circle.lives(message.member):
+            self._ended(message.member, tell=0.0)
+
+    def follow(self) -> None:
+        """Keep a stream to each leader but oneself."""
+        host = self._host
+        mine = host.runner.me.id
+        wanted: dict[MemberId, Endpoint] = {}
+        for leader in host.stack.leaders[:_WATCHED]:
+            endpoint = host.book.endpoint(leader) if leader != mine else None
+            if endpoint is not None:
+                wanted[leader] = endpoint
+        watches = self._watches
+        for leader in [each for each in watches if watches[each][0] != wanted.get(each)]:
+            watches.pop(leader)[1].cancel()
+        for leader, endpoint in wanted.items():
+            if leader not in watches:
+                watch = host.port.watch(endpoint, self._hello(leader), self._closes(leader))
+                watches[leader] = (endpoint, watch)
+
+    def _hello(self, leader: MemberId) -> Callable[[], bytes | None]:
+        def hello() -> bytes | None:
+            frame = self._host.gate.outgoing(LifelineMsg(), leader, Direction.QUESTION)
+            return None if frame is None else frame.data
+
+        return hello
+
+    def _closes(self, leader: MemberId) -> Callable[[bool], None]:
+        def closed(certainly: bool) -> None:
+            if leader not in self._watches:
+                return
+            if certainly:
+                self._watches.pop(leader)[1].cancel()
+                self._ended(leader, tell=_TELLERS / len(self._host.stack.membership.view))
+            else:
+                # If that is refused, it is an answer too.
+                self._host.transmit(leader, ProbeMsg(0))
+
+        return closed
+
+    def _ended(self, member: MemberId, tell: float) -> None:
+        """It is gone; `tell` the others with this probability, unless they have been told."""
+        host = self._host
+        entry = host.stack.membership.circle.entry(member)
+        if entry is not None:
+            end = (member, entry.incarnation)
+            if end not in self._told and host.runner.rng.random() < tell:
+                host.transmit(None, GoneMsg(*end))
+            self._told.pop(end, None)
+            self._told[end] = None
+            if len(self._told) > _TOLD:
+                del self._told[next(iter(self._told))]
+        host.runner.run(lambda ctx: host.stack.on_suspect(ctx, member))

@@ -1,0 +1,334 @@
+"""A host: one member of one group at one port.
+
+It carries what the election says to where the others are, and what they say to the election. Beside
+that it looks for members that it does not know (seeds, and those it lost sight of), and notices
+processes that are gone sooner than any time-out: by a stream that its kernel closed, by a datagram
+that its kernel refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import Context
+from hustings.core.messages import Message, kind_of
+from hustings.core.outcome import Outcome
+from hustings.core.streams import Stream
+from hustings.core.view import View
+from hustings.net.book import Book
+from hustings.net.courtesy import (
+    GoneMsg,
+    LifelineMsg,
+    LivedLaterMsg,
+    NameTakenMsg,
+    PresentMsg,
+    ProbeMsg,
+)
+from hustings.net.endings import Endings
+from hustings.net.gate import Gate
+from hustings.net.limits import Reason
+from hustings.net.namesakes import Namesakes
+from hustings.net.port import Endpoint, Port
+from hustings.net.runner import Memory, Runner
+from hustings.net.seeds import Seeds
+from hustings.net.unreadable import Unreadable
+from hustings.net.wire import Direction, Received, group_tag
+from hustings.substrate.detector import Detector
+from hustings.substrate.favour import with_favour
+from hustings.substrate.gossip_messages import JoinMsg
+from hustings.substrate.helm import Helmed
+from hustings.substrate.stack import Stacked, StackedContext
+
+_ALONE = (0.1, 2.0)  # seconds between two looks for others while there are none: first, last
+_COMPANY = 2.0  # the same in company, as long as somebody is missing
+_STRANGERS = 8  # approached at a time while alone; one in company
+
+
+class Household(Protocol):
+    """Whom a host works for."""
+
+    def told(self, outcome: Outcome) -> None:
+        """The election has come to something."""
+
+    def changed(self) -> None:
+        """Members have come or gone, or stand otherwise."""
+
+    def note(self, sentence: str) -> None:
+        """Something worth a line in a log."""
+
+    def failed(self, error: Exception) -> None:
+        """The host cannot go on."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What went out and came in."""
+
+    sent: Counter[str] = field(default_factory=Counter)  # messages by kind
+    received: Counter[str] = field(default_factory=Counter)
+    packets_out: int = 0
+    packets_in: int = 0
+    bytes_out: int = 0
+    bytes_in: int = 0
+
+
+class Host:
+    """One member at work. Its election is `stack`, of which `helm` is a part."""
+
+    def __init__(
+        self,
+        *,
+        port: Port,
+        gate: Gate,
+        stack: Stacked,
+        helm: Helmed,
+        detector: Detector | None,
+        me: Candidate,
+        rng: Stream,
+        memory: Memory,
+        seeds: Seeds,
+        household: Household,
+        pause: float,
+        join_wait: float,
+    ) -> None:
+        self.port = port
+        self.gate = gate
+        self.stack = stack
+        self.helm = helm
+        self.seeds = seeds
+        self.household = household
+        self.traffic = Traffic()
+        self.book = Book(me.id, stack.membership)
+        view = View({me.id: me}, [me.id])
+        self.runner = Runner(stack, me, view, rng, gate.wire.incarnation, memory, self, pause)
+        self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
+        self._detector = detector
+        self._join_wait = join_wait
+        self._endings = Endings(self)
+        self._namesakes = Namesakes(self)
+        self._unreadable = Unreadable(self.note)
+        self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
+        self._seeking: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    # A life
+
+    def start(self) -> None:
+        """Take part from now on."""
+        self.port.attach(group_tag(self.gate.wire.group), self)
+        if not self.runner.run(self.stack.start) or self._closed:
+            return  # who started it was told why
+        if not self.seeds.addresses and not self.port.reaches_all:
+            self._enter()
+        else:
+            self._loop.call_later(self._join_wait, self._enter)
+        self._seeking = self._loop.create_task(self._seek())
+
+    def leave(self) -> None:
+        """Say goodbye."""
+        self.runner.run(self.stack.leave)
+
+    def stop(self) -> None:
+        """Fall silent, without a word."""
+        if self._closed:
+            return
+        self._closed = True
+        self.runner.stop()
+        self.port.detach(group_tag(self.gate.wire.group))
+        if self._seeking is not None:
+            self._seeking.cancel()
+        self._endings.stop()
+        self._namesakes.stop()
+        self.settled.set()
+
+    def upon(self, act: Callable[[Context], None]) -> bool:
+        """Run something of the helm's; whether it could be run."""
+        return self.runner.run(lambda ctx: act(StackedContext(ctx, self.stack)))
+
+    def stand_as(self, me: Candidate) -> None:
+        """This member's attributes have changed; its favour is the helm's."""
+        self._become(with_favour(me, self.helm.wanted_favour))
+        self.ran()
+
+    def health(self) -> float:
+        """1 is well; above, this member has reason to distrust itself."""
+        return 1.0 if self._detector is None else self._detector.health
+
+    def _enter(self) -> None:
+        if not self._closed and not self.settled.is_set():
+            self.settled.set()
+            self.upon(self.helm.joined)
+
+    # What the runner tells
+
+    def transmit(self, to: MemberId | None, message: Message) -> None:
+        """A message of the election's, or of this host's own, on its way."""
+        frame = self.gate.outgoing(message, to)
+        if frame is None:
+            return
+        self.traffic.sent[kind_of(message)] += 1
+        streamed = frame.direction is not Direction.DATAGRAM
+        if to is not None:
+            endpoint = self.book.endpoint(to)
+            if endpoint is None:
+                self.gate.counters.count(Reason.UNKNOWN_ADDRESS)
+            else:
+                self._put(endpoint, frame.data, streamed)
+            return
+        if self.port.reaches_all and not streamed:
+            self._count_out(frame.data)
+            self.port.send_all(frame.data)
+            return
+        for endpoint in self.book.everybody():
+            self._put(endpoint, frame.data, streamed)
+
+    def _put(self, endpoint: Endpoint, data: bytes, streamed: bool) -> None:
+        self._count_out(data)
+        if streamed:
+            self.port.stream(endpoint, data)
+        else:
+            self.port.send(endpoint, data)
+
+    def _count_out(self, data: bytes) -> None:
+        self.traffic.packets_out += 1
+        self.traffic.bytes_out += len(data)
+
+    def told(self, outcome: Outcome) -> None:
+        self.household.told(outcome)
+
+    def overslept(self) -> None:
+        self.port.discard()
+
+    def note(self, sentence: str) -> None:
+        self.household.note(sentence)
+
+    def failed(self, error: Exception) -> None:
+        self.stop()
+        self.household.failed(error)
+
+    def ran(self) -> None:
+        """Whatever a handler may have changed is looked at once, afterwards."""
+        self._become(with_favour(self.runner.me, self.helm.wanted_favour))
+        if not self.settled.is_set() and self.stack.membership.joined:
+            self._enter()
+        if not self._closed:
+            self._endings.follow()
+        seen = (self.stack.membership.view.version, self.stack.leaders)
+        if seen != self._seen:
+            self._seen = seen
+            self.household.changed()
+
+    def _become(self, me: Candidate) -> None:
+        if me != self.runner.me:
+            self.runner.me = me
+            self.stack.membership.circle.renew_own(me)
+
+    # What arrives
+
+    def datagram(self, data: bytes, source: Endpoint) -> None:
+        self._read(data, source, Direction.DATAGRAM)
+
+    def frame(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
+        return self._read(data, source, direction)
+
+    def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
+        if self._closed:
+            return False
+        self.traffic.packets_in += 1
+        self.traffic.bytes_in += len(data)
+        now = self._loop.time()
+        got = self.gate.incoming(data, direction, now, self._namesakes.doubts)
+        if got is None:
+            self._refused_to_read(source)
+            return False
+        if direction is Direction.DATAGRAM:
+            self.book.heard(got.sender, source)
+        if self._namesakes.doubts(got):
+            self._namesakes.challenge(got)
+        else:
+            self.accept(got, source)
+        return True
+
+    def accept(self, got: Received, source: Endpoint) -> None:
+        """Hand a message to whom it is for."""
+        message = got.message
+        self.traffic.received[kind_of(message)] += 1
+        match message:
+            case LifelineMsg():
+                pass
+            case ProbeMsg(nonce):
+                self.transmit(got.sender, PresentMsg(nonce))
+            case PresentMsg(nonce):
+                self._namesakes.present(nonce, source)
+            case NameTakenMsg():
+                self._namesakes.taken(message)
+            case GoneMsg():
+                self._endings.gone(message)
+            case LivedLaterMsg(life):
+                self._namesakes.lived_later(life)
+            case _:
+                if isinstance(message, JoinMsg) and self._is_full(got.sender):
+                    self.gate.counters.count(Reason.MEMBERS)
+                if not self.runner.deliver(got.sender, message) and self.runner.stalled:
+                    self.gate.counters.count(Reason.INBOX)
+
+    def _is_full(self, newcomer: MemberId) -> bool:
+        membership = self.stack.membership
+        full = membership.circle.known > membership.config.view_size
+        return full and membership.circle.entry(newcomer) is None
+
+    def _refused_to_read(self, source: Endpoint) -> None:
+        reason = self.gate.refused
+        if reason is Reason.NAMESAKE:
+            self._namesakes.met(source)
+        elif reason is Reason.OLD_LIFE:
+            self._namesakes.out_of_date(source)
+        elif reason is not None:
+            self._unreadable.saw(reason, source, self._loop.time())
+
+    def refused(self, to: Endpoint) -> None:
+        if not self._closed:
+            self._endings.refused(to)
+
+    # Looking for others
+
+    async def _seek(self) -> None:
+        wait = _ALONE[0]
+        while True:
+            await self.seeds.look_up()
+            strangers = self._strangers()
+            company = len(self.stack.membership.view) > 1
+            for endpoint in self.runner.rng.sample(
+                strangers, min(len(strangers), 1 if company else _STRANGERS)
+            ):
+                self.approach(endpoint)
+            await asyncio.sleep(_COMPANY if company else wait)
+            wait = _ALONE[0] if company else min(_ALONE[1], 1.5 * wait)
+
+    def _strangers(self) -> list[Endpoint]:
+        known = dict.fromkeys(self.book.everybody())
+        own = self.stack.membership.circle.own.place
+        found = dict.fromkeys([*self.seeds.endpoints, *self.book.lost(self._loop.time())])
+        return [
+            each
+            for each in found
+            if each not in known and each != self.port.endpoint and not _is_at(own, each)
+        ]
+
+    def approach(self, endpoint: Endpoint) -> None:
+        """Introduce oneself to whoever is there."""
+        frame = self.gate.outgoing(self.stack.membership.card())
+        if frame is not None:
+            self.traffic.sent["JOIN"] += 1
+            self._put(endpoint, frame.data, frame.direction is not Direction.DATAGRAM)
+
+
+def _is_at(place: str, endpoint: Endpoint) -> bool:
+    host, port = endpoint
+    return place.startswith((f"{host}:{port} ", f"[{host}]:{port} "))

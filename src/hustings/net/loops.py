@@ -1,0 +1,25 @@
+"""The event loop of programs of ours: uvloop's where it is installed, else the standard one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Like `asyncio.run`.
+
+    >>> async def seven(): return 7
+    >>> run(seven())
+    7
+    """
+    if find_spec("uvloop") is None:
+        return asyncio.run(main)
+    import uvloop  # noqa: PLC0415 (only where it is installed)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)

@@ -1,0 +1,378 @@
+"""The member: what a program holds of its part in a group.
+
+Everything here happens on the event loop on which the member was opened; `hustings.blocking` is
+for threads. Losing leadership never ends the process or the membership: the member goes on, and may
+lead again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+
+from hustings.core.choice import Candidate, MemberId, candidate
+from hustings.core.errors import BadInput, UnknownName
+from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
+from hustings.net.campaigns import Campaign
+from hustings.net.figures import Figures
+from hustings.net.host import Host
+from hustings.net.keys import Key
+from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer
+from hustings.substrate.favour import OBSERVER, with_attribute
+from hustings.substrate.gossip_messages import MAX_ATTRIBUTES
+
+RESERVED = "~"  # attributes of such names are the project's own
+MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
+_NOTES = 100  # kept
+_ENDING = 5.0  # seconds for campaigns that were cancelled to clean up before a hand-over
+
+
+class Member:
+    """One member of one group. `hustings.join` makes it."""
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        address: str,
+        me: Candidate,
+        guarantee: Guarantee,
+        bound: float,
+        note: Callable[[str], None] | None,
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.name = name
+        self.group = group
+        self.address = address
+        self.guarantee = guarantee
+        self.bound = bound
+        self.notes: list[str] = []
+        self.error: Exception | None = None  # why it was closed, if not by its owner
+        self.opened = False  # whether its owner has it
+        self.campaigns: dict[Campaign, None] = {}
+        self.state = Leadership(
+            group=group, term=0, leader=None, leaders=(), leading=False, reason=JOINING
+        )
+        self._me = me
+        self._host: Host | None = None
+        self._outcome: Outcome = NoLeader(JOINING)
+        self._note = note
+        self._close = close
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._yielding = 0  # hand-overs under way
+        self._figures = Figures(asyncio.get_running_loop().time)
+
+    # What is known
+
+    @property
+    def id(self) -> MemberId:
+        """The number that stands for this member's name."""
+        return self._me.id
+
+    @property
+    def host(self) -> Host:
+        """What runs this member."""
+        if self._host is None:
+            raise RuntimeError("the member is not open")
+        return self._host
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has left, or had to."""
+        return self._closed
+
+    @property
+    def leader(self) -> Peer | None:
+        """The leader, if one is known."""
+        return self.state.leader
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member leads, in its own opinion: without a guard that is all it is."""
+        return self.state.leading
+
+    @property
+    def term(self) -> int:
+        """The highest term heard of."""
+        return self.state.term
+
+    def members(self) -> tuple[Peer, ...]:
+        """All live members, this one too, by name."""
+        if self._host is None:
+            return ()
+        peers = [self._peer(member) for member in self._host.stack.membership.view.ids]
+        return tuple(sorted(peers, key=lambda peer: (peer.name, peer.id)))
+
+    def metrics(self) -> Metrics:
+        """Figures since the member joined."""
+        return self._figures.metrics(self.host, self.state)
+
+    # What an owner does
+
+    async def observe(self) -> AsyncIterator[Leadership]:
+        """The present state, then each change; who reads slowly sees only the newest.
+
+        Ends when the member has left. If it had to, the error is raised.
+        """
+        seen: Leadership | None = None
+        while True:
+            changed = self._changed
+            if self.state != seen:
+                seen = self.state
+                yield seen
+                continue
+            if self._closed:
+                if self.error is not None:
+                    raise self.error
+                return
+            await changed.wait()
+
+    def campaign(self, drain: float | None = None) -> Campaign:
+        """An `async with` block that runs while this member leads; `drain`: seconds to finish in.
+
+        >>> async def work(member):
+        ...     async with member.campaign() as term:
+        ...         print("I lead in term", term.number)
+        """
+        return Campaign(self, 0.0 if drain is None else drain)
+
+    async def wait_to_lead(self) -> Leadership:
+        """Until this member leads, and is not about to hand over."""
+        while True:
+            changed = self._changed
+            if self._closed:
+                raise self.error or NotLeader(f"{self.name} has left group {self.group!r}")
+            if self.state.leading and not self._yielding:
+                return self.state
+            await changed.wait()
+
+    async def elect(self) -> None:
+        """Call an election."""
+        host = self._open()
+        host.runner.run(host.stack.call)
+
+    async def resign(self, drain: float | None = None) -> None:
+        """Lead no more: the best other member takes over, and this one stands back.
+
+        It is chosen again only if nobody else is there, or after `stand`.
+        """
+        host = self._open()
+        async with self._giving_way(drain):
+            host.upon(host.helm.stand_back)
+
+    async def stand(self) -> None:
+        """Be eligible again, after `resign`."""
+        host = self._open()
+        host.upon(host.helm.stand)
+
+    async def transfer(self, to: str, drain: float | None = None) -> None:
+        """Hand over to the member of this name.
+
+        Campaigns are asked to finish and have `drain` seconds to do so, then they are cancelled;
+        only when all have ended does the other member take over.
+        """
+        host = self._open()
+        heir = self._heir(to)
+        if not self.state.leading:
+            raise NotLeader(f"{self.name} does not lead group {self.group!r}: ask its leader")
+        done: list[bool] = []
+        async with self._giving_way(drain):
+            host.upon(lambda ctx: done.append(host.helm.hand_over(ctx, heir.id)))
+        if not any(done):
+            raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
+
+    async def update(self, attributes: Mapping[str, float]) -> None:
+        """Change some of this member's attributes; the group learns of it."""
+        host = self._open()
+        own = {k: v for k, v in self._me.attributes if not k.startswith(RESERVED)}
+        fresh = candidate(self._me.id, **checked_attributes({**own, **attributes}))
+        if host.helm.observer:
+            fresh = with_attribute(fresh, OBSERVER, 1.0)
+        elif not host.stack.choice.can_rank(fresh):
+            raise BadInput("the group ranks by an attribute that is not given or not finite")
+        self._me = fresh
+        host.stand_as(fresh)
+
+    def rekey(self, keys: Iterable[Key]) -> None:
+        """Have exactly these keys, and seal with the first."""
+        ring = self._open().gate.wire.ring
+        if ring is None:
+            raise BadInput("a member that joined without a key cannot be given one: let it rejoin")
+        ring.replace(keys)
+
+    async def leave(self) -> None:
+        """Depart in good order: hand over, say goodbye, close. A second time is fine."""
+        if self._closed:
+            return
+        host = self._host
+        if host is not None:
+            async with self._giving_way(None):
+                host.leave()
+        await self._end(LEFT)
+
+    async def kill(self) -> None:
+        """Stop without a word, as a crash would: for tests."""
+        await self._end(LEFT)
+
+    # What its host tells
+
+    def attend(self, host: Host) -> None:
+        """From now on this host runs the member."""
+        self._host = host
+
+    def told(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._publish()
+
+    def changed(self) -> None:
+        self._publish()
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+        del self.notes[:-_NOTES]
+        if self._note is not None:
+            self._note(sentence)
+
+    def failed(self, error: Exception) -> None:
+        if self.error is None:
+            self.error = error
+        if self.opened:  # else whoever opens it is told
+            self.note(f"this member cannot go on: {error}")
+        asyncio.get_running_loop().create_task(self._end(str(error)))
+
+    # Inside
+
+    def _open(self) -> Host:
+        if self._closed or self._host is None:
+            raise NotLeader(f"{self.name} has left group {self.group!r}")
+        return self._host
+
+    async def _end(self, reason: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._outcome = NoLeader(reason)
+        if self._host is not None:
+            self._host.stop()
+        self._publish()
+        await self._close()
+
+    def _heir(self, name: str) -> Peer:
+        others = [peer for peer in self.members() if not peer.me]
+        found = [peer for peer in others if peer.name == name]
+        if name == self.name:
+            raise BadInput(f"{name!r} is this member itself: name another one")
+        if not found:
+            raise UnknownName("member", name, [peer.name for peer in others])
+        if found[0].observer:
+            raise BadInput(f"{name!r} only observes and cannot lead")
+        return found[0]
+
+    @asynccontextmanager
+    async def _giving_way(self, drain: float | None) -> AsyncIterator[None]:
+        """When no campaign runs any more, and none begins."""
+        self._yielding += 1
+        try:
+            await self._drain(drain)
+            yield
+        finally:
+            self._yielding -= 1
+            self._wake()
+
+    async def _drain(self, drain: float | None) -> None:
+        """Let campaigns come to their end, and make them."""
+        caller = asyncio.current_task()  # it may be a campaign's own: it need not wait for itself
+        running = [each for each in self.campaigns if each.task is not caller]
+        if not running:
+            return
+        for campaign in running:
+            campaign.ask_to_finish()
+        patience = max(each.drain for each in running) if drain is None else drain
+        await _all_done(running, patience)
+        for campaign in running:
+            campaign.end()
+        await _all_done(running, _ENDING)
+
+    def _publish(self) -> None:
+        """Work out the state anew; if it is another one, tell everybody who waits for it."""
+        before, self.state = self.state, self._state()
+        alone = self._host is not None and self._host.stack.seats == 1
+        for campaign in list(self.campaigns):
+            if not campaign.holds(self.state, alone=alone):
+                campaign.end()
+        self._figures.changed(before, self.state)
+        if before != self.state or self._closed:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Whoever waits looks again."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def _state(self) -> Leadership:
+        outcome, host = self._outcome, self._host
+        term = self.state.term
+        if host is None or not isinstance(outcome, Elected):
+            reason = outcome.reason if isinstance(outcome, NoLeader | GaveUp) else ""
+            return Leadership(
+                group=self.group, term=term, leader=None, leaders=(), leading=False, reason=reason
+            )
+        ids = host.stack.leaders or (outcome.leader,)
+        if outcome.leader not in ids:
+            ids = (outcome.leader, *ids)
+        leaders = tuple(self._peer(each, leader=True) for each in ids)
+        first = next(each for each in leaders if each.id == outcome.leader)
+        return Leadership(
+            group=self.group,
+            term=outcome.term,
+            leader=first,
+            leaders=leaders,
+            leading=self.id in ids,
+            risk=outcome.risk,
+        )
+
+    def _peer(self, member: MemberId, leader: bool | None = None) -> Peer:
+        host = self.host
+        entry = host.stack.membership.circle.entry(member)
+        place = host.book.place(member)
+        attributes = dict(() if entry is None else entry.who.attributes)
+        if leader is None:
+            leader = any(each.id == member for each in self.state.leaders)
+        return Peer(
+            id=member,
+            name=f"member-{member}" if place is None else place.name,
+            address="" if place is None else place.text().partition(" ")[0],
+            attributes={k: v for k, v in attributes.items() if not k.startswith(RESERVED)},
+            incarnation=0 if entry is None else entry.incarnation,
+            observer=OBSERVER in attributes,
+            me=member == self.id,
+            leader=leader,
+        )
+
+
+async def _all_done(campaigns: Iterable[Campaign], within: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within):
+            for campaign in campaigns:
+                await campaign.done.wait()
+
+
+def checked_attributes(attributes: Mapping[str, float]) -> dict[str, float]:
+    """Attributes as a member may have them, or a sentence about what is wrong."""
+    checked: dict[str, float] = {}
+    if len(attributes) > MOST_ATTRIBUTES:
+        raise BadInput(f"{len(attributes)} attributes are too many: at most {MOST_ATTRIBUTES}")
+    for name, value in attributes.items():
+        if not name or len(name) > 64 or not name.isprintable() or name.startswith(RESERVED):
+            raise BadInput(
+                f"attribute {name!r} does not do: 1 to 64 printable characters, and names that "
+                f"begin with {RESERVED} are taken"
+            )
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise BadInput(f"attribute {name!r} must be a number, not {value!r}")
+        if not abs(float(value)) < float("inf"):
+            raise BadInput(f"attribute {name!r} must be finite, not {value!r}")
+        checked[name] = float(value)
+    return checked

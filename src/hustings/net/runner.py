@@ -1,0 +1,234 @@
+"""Runs one election on a real clock: handlers in, then persist, then send, then tell the owner.
+
+It knows nothing of addresses or sockets. Where messages go is `transmit`'s affair, where fields are
+kept `persist`'s.
+
+When fields cannot be stored, what depends on them must not be said: the member falls silent, hears
+nothing, and tries again every second. Its owner is told that it knows no leader meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Protocol
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election
+from hustings.core.messages import Message
+from hustings.core.outcome import NoLeader, Outcome
+from hustings.core.streams import Stream
+from hustings.core.view import View
+from hustings.net.context import NetContext
+from hustings.net.durable import NotPersisted
+
+UNWRITABLE = "its state cannot be written"
+_AGAIN = 1.0  # seconds until a write that failed is tried again
+
+
+class Memory(Protocol):
+    """Where a member's fields are kept."""
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        """All of them."""
+
+    def persist(self, fields: Mapping[str, object]) -> None:
+        """Keep some more, for good when this returns; `NotPersisted` if that failed."""
+
+
+class Forgetful:
+    """A memory that ends with the process."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, object] = {}
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        return self._fields
+
+    def persist(self, fields: Mapping[str, object]) -> None:
+        self._fields.update(fields)
+
+
+class Owner(Protocol):
+    """Whom a runner works for."""
+
+    def transmit(self, to: MemberId | None, message: Message) -> None:
+        """Send to one member, or to all."""
+
+    def told(self, outcome: Outcome) -> None:
+        """The election has come to something."""
+
+    def overslept(self) -> None:
+        """Nothing ran for long: what waits to be read is old."""
+
+    def ran(self) -> None:
+        """A handler has run, and all of its effects are out."""
+
+    def note(self, sentence: str) -> None:
+        """Something worth a line in a log."""
+
+    def failed(self, error: Exception) -> None:
+        """A handler raised: the member cannot go on."""
+
+
+class Runner:
+    """One member's election at work; everything happens on one event loop."""
+
+    def __init__(
+        self,
+        election: Election,
+        me: Candidate,
+        view: View,
+        rng: Stream,
+        incarnation: int,
+        memory: Memory,
+        owner: Owner,
+        pause: float = inf,
+    ) -> None:
+        """`pause`: whoever did not run for longer is told so before anything else happens."""
+        self.election = election
+        self.me = me
+        self.view = view
+        self.rng = rng
+        self.incarnation = incarnation
+        self.stalled: NetContext | None = None
+        self.dropped = 0  # inputs that came while nothing could be handled
+        self._memory = memory
+        self._owner = owner
+        self._pause = pause
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._ran = self._loop.time()
+        self._retry: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._said: Outcome | None = None  # what the owner was told last, stalls apart
+
+    # What a context reads
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        return self._memory.stored
+
+    def now(self) -> float:
+        return self._loop.time()
+
+    def arm(self, key: TimerKey, delay: float) -> None:
+        self.disarm(key)
+        if delay != inf and not self._stopped:
+            self._timers[key] = self._loop.call_later(delay, self._fire, key)
+
+    def disarm(self, key: TimerKey) -> None:
+        handle = self._timers.pop(key, None)
+        if handle is not None:
+            handle.cancel()
+
+    # What the world below calls
+
+    def run(self, handler: Callable[[Context], None]) -> bool:
+        """Run one handler and carry out its effects; whether it could be run."""
+        if self._stopped:
+            return False
+        if self.stalled is not None:
+            self.dropped += 1
+            return False
+        self._wake()
+        return self._one(handler)
+
+    def deliver(self, sender: MemberId, message: Message) -> bool:
+        """A message for the election; whether it was handled.
+
+        One that was slept through is not: the group has moved on since it was sent.
+        """
+        handler = self.election.handlers.get(type(message))
+        if handler is None or self._stopped:
+            return False
+        if self.stalled is None and self._wake():
+            return False
+        election = self.election
+        return self.run(lambda ctx: handler(election, ctx, sender, message))
+
+    def stop(self) -> None:
+        """No timer fires and no handler runs any more."""
+        self._stopped = True
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        if self._retry is not None:
+            self._retry.cancel()
+
+    # Inside
+
+    def _wake(self) -> bool:
+        """Whether nothing ran for too long though a timer was due: then that comes first."""
+        now = self._loop.time()
+        due = min((handle.when() for handle in self._timers.values()), default=inf)
+        gap = now - max(self._ran, due)
+        self._ran = now
+        if gap <= self._pause:
+            return False
+        self._owner.overslept()
+        self._one(lambda ctx: self.election.woke(ctx, gap))
+        return True
+
+    def _fire(self, key: TimerKey) -> None:
+        handle = self._timers[key]
+        if self.stalled is not None:
+            self._timers[key] = self._loop.call_later(_AGAIN, self._fire, key)
+            return
+        self._wake()
+        if self._timers.get(key) is handle:  # else waking up has disposed of it
+            del self._timers[key]
+            self._one(lambda ctx: self.election.on_timer(ctx, key))
+
+    def _one(self, handler: Callable[[Context], None]) -> bool:
+        if self._stopped:
+            return False
+        if self.stalled is not None:
+            self.dropped += 1
+            return False
+        ctx = NetContext(self)
+        try:
+            handler(ctx)
+        except Exception as error:
+            self._owner.failed(error)
+            return False
+        self._settle(ctx)
+        return True
+
+    def _settle(self, ctx: NetContext) -> None:
+        if ctx.fields:
+            try:
+                self._memory.persist(ctx.fields)
+            except NotPersisted as error:
+                self._stall(ctx, error)
+                return
+        for to, message in ctx.sent:
+            self._owner.transmit(to, message)
+        for outcome in ctx.declared:
+            self._said = outcome
+            self._owner.told(outcome)
+        self._owner.ran()
+
+    def _stall(self, ctx: NetContext, error: NotPersisted) -> None:
+        if self.stalled is None:
+            self.stalled = ctx
+            self._owner.note(f"{error}; this member is silent until it can be")
+            self._owner.told(NoLeader(UNWRITABLE))
+        self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
+
+    def _try_again(self, ctx: NetContext) -> None:
+        """What was said last about the leader is said again, unless the handler said more."""
+        try:
+            self._memory.persist(ctx.fields)
+        except NotPersisted:
+            self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
+            return
+        self.stalled = None
+        self._owner.note("the state can be written again")
+        if self._said is not None and not ctx.declared:
+            self._owner.told(self._said)
+        self._settle(ctx)

@@ -1,0 +1,318 @@
+"""The port on real sockets: UDP for datagrams, TCP on the same number for streams.
+
+A datagram socket is read and written directly, not through asyncio's transports: only so can the
+kernel's word that a datagram was refused be matched with whom it was sent to. Where the system has
+no such queue of errors, refusals are not heard of, and nothing else is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+
+from hustings.core.errors import BadInput
+from hustings.net.addresses import Address
+from hustings.net.connections import Connections
+from hustings.net.faults import Faults
+from hustings.net.limits import Counters, Limits, Reason
+from hustings.net.port import Endpoint, Receiver, Watch
+from hustings.net.wire import tag_of
+
+_AT_ONCE = 64  # datagrams read before anybody else has a turn
+_LARGEST = 65_536
+_MOST_STALE = 100_000  # datagrams that can wait at a socket
+_TRIES = 8  # to find a number that is free for UDP and TCP
+_BUFFER = 4 * 1024 * 1024  # bytes asked of the kernel: a pause must not lose what came meanwhile
+
+_IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE = 11, 25, 0x2000  # Linux; Python 3.11 does not name them
+_LINUX = sys.platform == "linux"
+
+
+class UdpPort:
+    """One bound address. Make it with `open_port`."""
+
+    def __init__(
+        self,
+        datagrams: socket.socket,
+        limits: Limits,
+        counters: Counters,
+        group: tuple[socket.socket, Endpoint] | None,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._socket = datagrams
+        self._group = group
+        self._mapped = datagrams.family == socket.AF_INET6
+        self._limits = limits
+        self._counters = counters
+        self._receivers: dict[bytes, Receiver] = {}
+        self._outbox: deque[tuple[Endpoint, bytes]] = deque()
+        self._closed = False
+        self.faults = Faults()
+        self.endpoint = _endpoint(datagrams.getsockname())
+        self.connections = Connections(self, limits, counters)
+        self._loop.add_reader(datagrams.fileno(), self._readable, datagrams)
+        if group is not None:
+            self._loop.add_reader(group[0].fileno(), self._readable, group[0])
+
+    @property
+    def reaches_all(self) -> bool:
+        return self._group is not None
+
+    def attach(self, tag: bytes, receiver: Receiver) -> None:
+        if tag in self._receivers:
+            raise BadInput("two members of one group cannot share a port: give each its own")
+        self._receivers[tag] = receiver
+
+    def detach(self, tag: bytes) -> None:
+        self._receivers.pop(tag, None)
+
+    def receiver(self, data: bytes) -> Receiver | None:
+        """Whose frame this is, or any member's to count it if it is nobody's."""
+        tag = tag_of(data)
+        found = None if tag is None else self._receivers.get(tag)
+        if found is None:
+            found = next(iter(self._receivers.values()), None)
+        return found
+
+    # Out
+
+    def send(self, to: Endpoint, data: bytes) -> None:
+        if self._closed:
+            return
+        if not self.faults.active:
+            self._send(to, data)
+            return
+        for after in self.faults.departures(to):
+            if after:
+                self._loop.call_later(after, self._send, to, data)
+            else:
+                self._send(to, data)
+
+    def send_all(self, data: bytes) -> None:
+        if self._group is not None:
+            self.send(self._group[1], data)
+
+    def _send(self, to: Endpoint, data: bytes) -> None:
+        if self._closed:
+            return
+        if self._outbox or not self._sent(to, data):
+            self._queue(to, data)
+
+    def _sent(self, to: Endpoint, data: bytes) -> bool:
+        """Whether it is out, or never will be; else it has to wait.
+
+        What the kernel has to say about an earlier datagram it says instead of sending the next.
+        """
+        for _ in range(_AT_ONCE):
+            try:
+                self._socket.sendto(data, self._native(to))
+                return True
+            except (BlockingIOError, InterruptedError):
+                return False
+            except ConnectionRefusedError:
+                self._loop.call_soon(self._refusals, self._socket)
+            except OSError:
+                break
+        self._counters.count(Reason.UNSENT)
+        return True
+
+    def _queue(self, to: Endpoint, data: bytes) -> None:
+        if len(self._outbox) >= self._limits.outbox:
+            self._counters.count(Reason.OUTBOX)
+            return
+        if not self._outbox:
+            self._loop.add_writer(self._socket.fileno(), self._writable)
+        self._outbox.append((to, data))
+
+    def _writable(self) -> None:
+        while self._outbox:
+            if not self._sent(*self._outbox[0]):
+                return
+            self._outbox.popleft()
+        self._loop.remove_writer(self._socket.fileno())
+
+    def _native(self, to: Endpoint) -> Endpoint:
+        if self._mapped and ":" not in to[0]:
+            return (f"::ffff:{to[0]}", to[1])
+        return to
+
+    # In
+
+    def _readable(self, source: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                data, address = source.recvfrom(_LARGEST)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                continue  # about something that was sent: see below
+            self._arrived(data, _endpoint(address))
+            if self._closed:
+                return
+        self._refusals(source)
+
+    def discard(self) -> None:
+        for source in self._sockets():
+            for _ in range(_MOST_STALE):
+                try:
+                    source.recv(_LARGEST)
+                except (BlockingIOError, InterruptedError):
+                    break
+                except OSError:
+                    continue
+
+    def _sockets(self) -> list[socket.socket]:
+        return [self._socket] if self._group is None else [self._socket, self._group[0]]
+
+    def _arrived(self, data: bytes, source: Endpoint) -> None:
+        if self.faults.active and not self.faults.hears(source):
+            return
+        receiver = self.receiver(data)
+        if receiver is not None:
+            receiver.datagram(data, source)
+
+    def _refusals(self, source: socket.socket) -> None:
+        if not _LINUX or self._closed:
+            return
+        for _ in range(_AT_ONCE):
+            try:
+                address = source.recvmsg(1, 512, _MSG_ERRQUEUE)[3]
+            except OSError:
+                return
+            if address:
+                endpoint = _endpoint(address)
+                for receiver in list(self._receivers.values()):
+                    receiver.refused(endpoint)
+
+    # Streams
+
+    def stream(self, to: Endpoint, data: bytes) -> None:
+        self.connections.stream(to, data)
+
+    def watch(
+        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+    ) -> Watch:
+        return self.connections.watch(to, hello, gone)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        sockets = self._sockets()
+        if self._outbox:
+            self._loop.remove_writer(self._socket.fileno())
+        for each in sockets:
+            self._loop.remove_reader(each.fileno())
+        await self.connections.close()
+        for each in sockets:
+            each.close()
+
+
+def _endpoint(address: tuple[object, ...]) -> Endpoint:
+    host, port = str(address[0]), address[1]
+    if host.startswith("::ffff:") and "." in host:
+        host = host[7:]
+    return host, port if isinstance(port, int) else 0
+
+
+async def resolve(address: Address) -> list[Endpoint]:
+    """The numbers of a host; none where its name cannot be resolved now."""
+    if address.ip is not None:
+        return [(address.host, address.port)]
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_DGRAM)
+    except OSError:
+        return []
+    return list(dict.fromkeys(_endpoint(each[4]) for each in found))
+
+
+async def open_port(
+    bind: Address,
+    limits: Limits | None = None,
+    counters: Counters | None = None,
+    multicast: Address | None = None,
+) -> UdpPort:
+    """Bind an address, both for datagrams and for streams; what is wrong is told in a sentence."""
+    limits = Limits() if limits is None else limits
+    counters = Counters() if counters is None else counters
+    numbers = await resolve(bind)
+    if not numbers:
+        raise BadInput(f"bind address {bind} cannot be resolved: give it by number")
+    host = numbers[0][0]
+    for last in range(_TRIES - 1, -1, -1):
+        datagrams = _bound(host, bind)
+        group = None
+        try:
+            group = None if multicast is None else _joined(multicast, host)
+            port = UdpPort(datagrams, limits, counters, group)
+        except BaseException:
+            datagrams.close()
+            if group is not None:
+                group[0].close()
+            raise
+        try:
+            port.connections.listen()
+            return port
+        except OSError as error:
+            await port.close()
+            if bind.port or not last:
+                raise _refusal(bind, error) from None
+    raise AssertionError("the last try returns or raises")
+
+
+def _bound(host: str, bind: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    datagrams = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        datagrams.setblocking(False)
+        if family == socket.AF_INET6 and ip_address(host).is_unspecified:
+            datagrams.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if _hears_errors():
+            if family == socket.AF_INET6:
+                datagrams.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
+            else:
+                datagrams.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
+        with suppress(OSError):
+            datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        datagrams.bind((host, bind.port))
+    except OSError as error:
+        datagrams.close()
+        raise _refusal(bind, error) from None
+    return datagrams
+
+
+def _hears_errors() -> bool:
+    """Whether the socket may be asked for errors: uvloop stops reading at the first one."""
+    return _LINUX and not type(asyncio.get_running_loop()).__module__.startswith("uvloop")
+
+
+def _joined(multicast: Address, interface: str) -> tuple[socket.socket, Endpoint]:
+    """A socket in an IP multicast group, on the interface that is bound."""
+    group = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        group.setblocking(False)
+        group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        group.bind((multicast.host, multicast.port))
+        member = socket.inet_aton(multicast.host) + socket.inet_aton(interface)
+        group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+    except OSError as error:
+        group.close()
+        raise BadInput(f"cannot join multicast group {multicast}: {error.strerror}") from None
+    return group, (multicast.host, multicast.port)
+
+
+def _refusal(bind: Address, error: OSError) -> BadInput:
+    if error.errno == errno.EADDRINUSE:
+        return BadInput(f"{bind} is in use by another process: choose another port, or 0 for any")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return BadInput(f"{bind} may not be bound by this user: choose a port above 1023")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return BadInput(f"{bind} is not an address of this machine: bind one of its own")
+    return BadInput(f"cannot bind {bind}: {error.strerror}")
