@@ -1,4 +1,17 @@
-"""The kit for tests of elections: effects as values, a member driven by hand, golden scripts.
+"""The kit for tests: of programs that use a group, and of elections.
+
+`Group` is for programs: real members on a virtual clock and a network in memory.
+
+>>> from hustings.testing import Group
+>>> with Group(seed=7) as group:
+...     for name in ("a", "b", "c"):
+...         member = group.join(name)
+...     leader = group.settle()
+...     group.kill(leader)
+...     group.settle() == leader
+False
+
+The rest is for elections: effects as values, a member or a group driven by hand, golden scripts.
 
 >>> from hustings.core.choice import Candidate, HighestId
 >>> from hustings.core.config import Config
@@ -15,6 +28,8 @@
 [Declare(outcome=Elected(leader=1, term=1))]
 """
 
+from hustings.testing.clock import NotVirtual, RanTooLong, Stuck, VirtualLoop
+from hustings.testing.company import AsyncGroup, Logged, NotSettled
 from hustings.testing.effects import (
     CancelTimer,
     Declare,
@@ -27,26 +42,40 @@ from hustings.testing.effects import (
     SetTimer,
     persist,
 )
-from hustings.testing.group import Group, Standing, Step
+from hustings.testing.group import Group
+from hustings.testing.memory_port import MemoryPort
 from hustings.testing.recording import RecordedMember, RecordingContext, recording, view_of
 from hustings.testing.script import BadScript, play
+from hustings.testing.scripted import ScriptedGroup, Standing, Step
+from hustings.testing.switchboard import Conditions, Switchboard
 
 __all__ = [
+    "AsyncGroup",
     "BadScript",
     "CancelTimer",
+    "Conditions",
     "Declare",
     "Effect",
     "Group",
+    "Logged",
+    "MemoryPort",
     "Multicast",
+    "NotSettled",
+    "NotVirtual",
     "Persist",
     "Propose",
+    "RanTooLong",
     "RecordedMember",
     "RecordingContext",
     "Relinquish",
+    "ScriptedGroup",
     "Send",
     "SetTimer",
     "Standing",
     "Step",
+    "Stuck",
+    "Switchboard",
+    "VirtualLoop",
     "persist",
     "play",
     "recording",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.messages import kind_of
-from hustings.testing.group import Envelope, Group
+from hustings.testing.scripted import Envelope, ScriptedGroup
 
 _LINK = re.compile(r"(\d+|\*)->(\d+|\*)")
 
@@ -42,7 +42,7 @@ def numbers(text: str) -> list[MemberId]:
     return [number(part, "a member id") for part in text.split(",")]
 
 
-def members(words: Sequence[str], group: Group) -> list[MemberId]:
+def members(words: Sequence[str], group: ScriptedGroup) -> list[MemberId]:
     """Ids of the group, separated by blanks or commas; `*` for everybody who is up."""
     found: list[MemberId] = []
     for word in words:
@@ -73,7 +73,7 @@ class Selection:
         return found[:1] if self.first else found
 
 
-def selection(words: Sequence[str], group: Group, kinds: Sequence[str]) -> Selection:
+def selection(words: Sequence[str], group: ScriptedGroup, kinds: Sequence[str]) -> Selection:
     """`all`, or any of `first`, a link `FROM->TO` (either may be `*`) and a kind of message."""
     if list(words) == ["all"]:
         return Selection()

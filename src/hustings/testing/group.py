@@ -1,298 +1,193 @@
-"""A group in memory, driven by hand: messages wait until they are delivered, timers until fired.
+"""A group for tests of one's own: real members, a virtual clock, a network in memory, one seed.
 
-There is no network and no order but the one the test chooses; `settle` chooses the plainest. All
-members read one clock, which moves only when a timer fires.
+    def test_failover() -> None:
+        with Group(seed=7) as group:
+            for name in ("a", "b", "c"):
+                group.join(name)
+            leader = group.settle()
+            group.kill(leader)
+            assert group.settle() != leader
+
+No time passes but virtual time, and that only inside these calls. The same seed gives the same
+story to the last datagram.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from enum import Enum
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
-from hustings.core.choice import Candidate, MemberId
-from hustings.core.context import TimerKey
-from hustings.core.election import Election
-from hustings.core.errors import BadInput, ProtocolBug, UnknownName
-from hustings.core.guard import Verdict
-from hustings.core.messages import Message, kind_of
-from hustings.core.view import View
-from hustings.testing.effects import CancelTimer, Effect, Multicast, Send, SetTimer
-from hustings.testing.recording import RecordedMember
-from hustings.testing.words import effect_text, link_text, timer_text, verdict_text
+from hustings.core.errors import BadInput
+from hustings.joining import PROTOCOL
+from hustings.net.member import Member
+from hustings.testing.clock import MOST_CALLBACKS, MOST_SECONDS, VirtualLoop
+from hustings.testing.company import WITHIN, AsyncGroup, Logged
+from hustings.testing.switchboard import Conditions, Switchboard
 
-
-class Standing(Enum):
-    """Whether a member takes part."""
-
-    OUT = "not started"
-    UP = "up"
-    DOWN = "down"
-    LEFT = "gone"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Envelope:
-    """A message under way; two with the same content are still two."""
-
-    sender: MemberId
-    to: MemberId
-    message: Message
-
-    def __str__(self) -> str:
-        return link_text(self.sender, self.to, self.message)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A timer under way."""
-
-    member: MemberId
-    key: TimerKey
-    deadline: float
-
-    def __str__(self) -> str:
-        return f"{self.member} {timer_text(self.key)} at {self.deadline:g}"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that happened, and the effects that show, a line each.
-
-    Cancelling a timer that was not armed changes nothing and does not show.
-    """
-
-    title: str
-    effects: tuple[str, ...] = ()
-
-    def lines(self) -> list[str]:
-        """The title, and below it the effects, indented."""
-        return [self.title, *(f"  {effect}" for effect in self.effects)]
+_T = TypeVar("_T")
 
 
 class Group:
-    """Recorded members, the messages between them, and who is up."""
+    """Members that share a process, a virtual clock and a network in memory.
+
+    What waits is called from plain code: `join`, `restart`, `leave`, `settle`, `advance`, `run`.
+    Inside a coroutine on the group's clock, `inside` has the same to be awaited.
+    """
 
     def __init__(
         self,
-        elect: Callable[[], Election],
-        candidates: Sequence[Candidate],
         *,
         seed: int = 0,
-        leader: MemberId | None = None,
-        down: Sequence[MemberId] = (),
+        protocol: str = PROTOCOL,
+        group: str = "test",
+        delay: float | tuple[float, float] = 0.001,
+        loss: float = 0.0,
+        duplicate: float = 0.0,
+        reorder: float = 0.0,
+        most_seconds: float = MOST_SECONDS,
+        most_callbacks: int = MOST_CALLBACKS,
+        **options: Any,
     ) -> None:
-        """Nobody is started yet. Members that start take `leader` for elected in term 1.
-
-        Those in `down` have crashed before the story begins, and are missing from the views if
-        the election assumes views of live members only.
-        """
-        directory = {candidate.id: candidate for candidate in candidates}
-        self.members: dict[MemberId, RecordedMember] = {}
-        self.standing: dict[MemberId, Standing] = {}
-        self.flight: list[Envelope] = []
-        self.sent: Counter[str] = Counter()
-        self.now = 0.0
-        self._leader = leader
-        for me in sorted(directory):
-            self.members[me] = RecordedMember(
-                elect, directory[me], View(directory, sorted(directory)), seed=seed
-            )
-            self.standing[me] = Standing.OUT
-        for member in down:
-            self.member(member).incarnation = 1
-            self.standing[member] = Standing.DOWN
-            if self.member(member).election.assumptions.live_view:
-                self._forget(member)
+        """Delays are in seconds, the rest are probabilities; options go to `hustings.join`."""
+        conditions = Conditions(delay, loss, duplicate, reorder)
+        self._loop = VirtualLoop(most_seconds=most_seconds, most_callbacks=most_callbacks)
+        self.inside = AsyncGroup(
+            self._loop, seed, group, conditions, {"protocol": protocol, **options}
+        )
 
     # What one may ask
 
-    def member(self, member: MemberId) -> RecordedMember:
-        """A member by id."""
-        if member not in self.members:
-            raise UnknownName("member", str(member), [str(other) for other in self.members])
-        return self.members[member]
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the group began."""
+        return self.inside.now
 
-    def up(self) -> list[MemberId]:
-        """Members that are up, by id."""
-        return [member for member, how in self.standing.items() if how is Standing.UP]
+    @property
+    def log(self) -> list[Logged]:
+        """Who came to which opinion, and when."""
+        return self.inside.log
 
-    def timers(self) -> list[Waiting]:
-        """Armed timers as `settle` fires them: by deadline, then eager first, then as armed."""
-        found = [
-            (armed.deadline, not armed.eager, armed.since, member, place, key)
-            for member in self.up()
-            for place, (key, armed) in enumerate(self.members[member].timers.items())
-        ]
-        return [Waiting(it[3], it[5], it[0]) for it in sorted(found, key=lambda it: it[:5])]
+    @property
+    def leaders(self) -> list[str]:
+        """Who takes part and believes to lead, in the order of joining."""
+        return self.inside.leaders
 
-    # What may happen
+    @property
+    def up(self) -> list[str]:
+        """Who takes part, paused or not, in the order of joining."""
+        return self.inside.up
 
-    def start(self, members: Sequence[MemberId]) -> list[Step]:
-        """Members join; then those that start take the leader given for granted."""
-        for member in members:
-            if self._standing(member) is not Standing.OUT:
-                raise BadInput(f"member {member} is {self._standing(member).value}: use restart")
-        steps = []
-        for member in members:
-            self.standing[member] = Standing.UP
-            steps.append(self._step(f"{member} starts", member, self.members[member].start))
-        if self._leader is not None:
-            assumed = [self._assume(member, self._leader) for member in members]
-            steps += [step for step in assumed if step.effects]
-        return steps
+    @property
+    def network(self) -> Switchboard:
+        """The network, with its tally of datagrams."""
+        return self.inside.network
 
-    def restart(self, member: MemberId) -> Step:
-        """A member that was up before comes back as a new incarnation; all views know it."""
-        if self._standing(member) is Standing.OUT:
-            raise BadInput(f"member {member} has not been started: use start")
-        self.standing[member] = Standing.UP
-        self.members[member].timers.clear()  # they died with the last incarnation
-        for other in self.members.values():
-            other.view.add(member)
-        number = self.members[member].incarnation + 1
-        title = f"{member} restarts, incarnation {number}"
-        return self._step(title, member, self.members[member].start)
+    def member(self, name: str) -> Member:
+        """A member by name, in its latest life."""
+        return self.inside.member(name)
 
-    def crash(self, member: MemberId) -> Step:
-        """Fail-stop. What it has sent stays under way."""
-        self._must_be_up(member)
-        self.standing[member] = Standing.DOWN
-        return Step(f"{member} is down")
+    # What takes time
 
-    def leave(self, member: MemberId) -> Step:
-        """A member departs in good order, and all views forget it."""
-        self._must_be_up(member)
-        step = self._step(f"{member} leaves", member, self.members[member].leave)
-        self.standing[member] = Standing.LEFT
-        self._forget(member)
-        return step
+    def join(self, name: str, **options: Any) -> Member:
+        """A new member; options are those of `hustings.join`, and go before the group's own."""
+        return self._wait("join", lambda: self.inside.join(name, **options))
 
-    def call(self, member: MemberId) -> Step:
-        """A member calls an election."""
-        self._must_be_up(member)
-        return self._step(f"{member} calls", member, self.members[member].call)
+    def restart(self, name: str, **options: Any) -> Member:
+        """A new life at the same place; a member that is up is killed first."""
+        return self._wait("restart", lambda: self.inside.restart(name, **options))
 
-    def suspect(self, member: MemberId, about: MemberId) -> Step:
-        """A member's detector suspects another, rightly or not."""
-        self._must_be_up(member)
-        title = f"{member} suspects {about}"
-        return self._step(title, member, lambda: self.members[member].suspect(about))
+    def leave(self, name: str) -> None:
+        """A member departs in good order."""
+        self._wait("leave", lambda: self.inside.leave(name))
 
-    def alive(self, member: MemberId, about: MemberId) -> Step:
-        """A member's detector takes a suspicion back."""
-        self._must_be_up(member)
-        title = f"{member} trusts {about} again"
-        return self._step(title, member, lambda: self.members[member].alive(about))
+    def settle(
+        self, among: Iterable[str] | None = None, *, within: float = WITHIN, steady: float = 0.0
+    ) -> str:
+        """Until all members agree who leads, and that one does too; its name.
 
-    def answer(self, member: MemberId, verdict: Verdict) -> Step:
-        """The guard answers a member."""
-        self._must_be_up(member)
-        title = f"{member} is {verdict_text(verdict)}"
-        return self._step(title, member, lambda: self.members[member].answer(verdict))
-
-    def deliver(self, envelope: Envelope) -> Step:
-        """A message arrives, or is lost because nobody is there."""
-        self._take(envelope)
-        receiver = self.members[envelope.to]
-        if self.standing[envelope.to] is not Standing.UP:
-            return Step(f"{envelope} is lost: {envelope.to} is {self.standing[envelope.to].value}")
-        return self._step(
-            str(envelope),
-            envelope.to,
-            lambda: receiver.deliver(envelope.sender, envelope.message),
-        )
-
-    def drop(self, envelope: Envelope) -> Step:
-        """A message is lost."""
-        self._take(envelope)
-        return Step(f"{envelope} is dropped")
-
-    def duplicate(self, envelope: Envelope) -> Step:
-        """The network makes a copy, which travels behind everything now under way."""
-        self.flight.append(Envelope(envelope.sender, envelope.to, envelope.message))
-        return Step(f"{envelope} is doubled")
-
-    def fire(self, member: MemberId, key: TimerKey) -> Step:
-        """An armed timer expires; the clock moves to its deadline, never back."""
-        self._must_be_up(member)
-        driven = self.members[member]
-        if key not in driven.timers:
-            armed = [timer_text(other) for other in driven.timers]
-            raise UnknownName(f"armed timer of member {member}", timer_text(key), armed)
-        self.now = max(self.now, driven.timers[key].deadline)
-        title = f"{member} {timer_text(key)} fires at {self.now:g}"
-        return self._step(title, member, lambda: driven.fire(key), fired=key)
-
-    def settle(self, limit: int) -> tuple[list[Step], bool]:
-        """Deliver in the order of sending; when nothing is under way, fire the next timer; again.
-
-        Whether it came to an end within `limit` steps is the second result.
+        Asked are all that are up and not paused, or those given. The agreement must last for
+        `steady` seconds, and be there `within` so many, else `NotSettled` says who believes what.
         """
-        steps: list[Step] = []
-        while len(steps) < limit:
-            if self.flight:
-                steps.append(self.deliver(self.flight[0]))
-            elif timers := self.timers():
-                steps.append(self.fire(timers[0].member, timers[0].key))
-            else:
-                return steps, True
-        return steps, not self.flight and not self.timers()
+        return self._wait("settle", lambda: self.inside.settle(among, within=within, steady=steady))
 
-    # Inside
+    def advance(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self._wait("advance", lambda: self.inside.advance(seconds))
 
-    def _standing(self, member: MemberId) -> Standing:
-        self.member(member)
-        return self.standing[member]
+    def run(self, work: Awaitable[_T]) -> _T:
+        """Run a coroutine, or await a task, on the group's clock."""
+        if self._loop.is_running():
+            raise BadInput("the group's clock is running already: await it")
+        return self._loop.run_until_complete(work)
 
-    def _must_be_up(self, member: MemberId) -> None:
-        if self._standing(member) is not Standing.UP:
-            raise BadInput(f"member {member} is {self.standing[member].value}")
+    # What takes none
 
-    def _forget(self, member: MemberId) -> None:
-        for other in self.members.values():
-            if other.me.id != member:
-                other.view.remove(member)
+    def kill(self, name: str, *, machine: bool = False) -> None:
+        """A member's process ends without a word; or, beyond that, its whole machine."""
+        self.inside.kill(name, machine=machine)
 
-    def _assume(self, member: MemberId, leader: MemberId) -> Step:
-        title = f"{member} takes {leader} for leader"
-        return self._step(title, member, lambda: self.members[member].assume_leader(leader))
+    def pause(self, name: str) -> None:
+        """A member's process stands still: what comes for it waits, and so do its timers."""
+        self.inside.pause(name)
 
-    def _take(self, envelope: Envelope) -> None:
-        self.flight = [other for other in self.flight if other is not envelope]
+    def resume(self, name: str) -> None:
+        """It goes on, and finds everything that has waited."""
+        self.inside.resume(name)
 
-    def _step(
-        self,
-        title: str,
-        member: MemberId,
-        act: Callable[[], list[Effect]],
-        fired: TimerKey | None = None,
-    ) -> Step:
-        driven = self.members[member]
-        driven.clock = self.now
-        armed = {key for key in driven.timers if key != fired}
-        effects = act()
-        shown: list[str] = []
-        for effect in effects:
-            if isinstance(effect, CancelTimer):
-                if effect.key not in armed:
-                    continue
-                armed.discard(effect.key)
-            elif isinstance(effect, SetTimer):
-                armed.add(effect.key)
-            elif isinstance(effect, Send | Multicast):
-                self._post(member, effect)
-            shown.append(effect_text(member, effect))
-        return Step(title, tuple(shown))
+    def partition(self, *sides: Iterable[str]) -> None:
+        """Members of different sides cannot reach each other; others reach all."""
+        self.inside.partition(*sides)
 
-    def _post(self, sender: MemberId, effect: Send | Multicast) -> None:
-        self.sent[kind_of(effect.message)] += 1
-        if isinstance(effect, Send):
-            if effect.to not in self.members:
-                raise ProtocolBug(f"member {sender} sent to {effect.to}, which does not exist")
-            self.flight.append(Envelope(sender, effect.to, effect.message))
+    def cut(self, sender: str, to: str) -> None:
+        """What one sends does not reach the other any more; the way back stays open."""
+        self.inside.cut(sender, to)
+
+    def heal(self) -> None:
+        """All partitions and cuts are undone."""
+        self.inside.heal()
+
+    def weather(self, **conditions: Any) -> None:
+        """From now on the network has other delays, loss, duplicates or reordering."""
+        self.inside.weather(**conditions)
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Run code in a member's process: it stands still and ends with the member."""
+        return self.inside.spawn(name, work)
+
+    # The end
+
+    def close(self) -> None:
+        """Everybody leaves; an error of spawned code that nobody has looked at is raised."""
+        if self._loop.is_closed():
             return
-        for member, standing in self.standing.items():
-            if member != sender and standing is not Standing.LEFT:
-                self.flight.append(Envelope(sender, member, effect.message))
+        try:
+            self._loop.run_until_complete(self.inside.close())
+        finally:
+            self._loop.close()
+        neglected = self.inside.neglected()
+        if neglected is not None:
+            raise neglected
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except Exception:
+            if error is None:
+                raise  # else what went wrong first is what matters
+
+    def _wait(self, what: str, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        if self._loop.is_running():
+            raise BadInput(f"inside a coroutine, await group.inside.{what}(...) instead")
+        if self._loop.is_closed():
+            raise BadInput("the group is closed: use it inside its with block")
+        return self._loop.run_until_complete(make())

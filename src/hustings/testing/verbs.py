@@ -18,7 +18,7 @@ from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.substrate.confirmed import ConfirmedMsg, GuardConfig, confirmed
 from hustings.testing.arguments import decimal, members, number, numbers, selection
-from hustings.testing.group import Envelope, Group, Standing, Step
+from hustings.testing.scripted import Envelope, ScriptedGroup, Standing, Step
 from hustings.testing.words import timer_text
 
 Resolver = Callable[[str], type[Election]]
@@ -31,16 +31,16 @@ class Stage:
 
     def __init__(self, resolve: Resolver) -> None:
         self.resolve = resolve
-        self._group: Group | None = None
+        self._group: ScriptedGroup | None = None
         self.kinds: list[str] = []
 
     @property
-    def group(self) -> Group:
+    def group(self) -> ScriptedGroup:
         if self._group is None:
             raise BadInput("there is no group yet: begin with `nodes`")
         return self._group
 
-    def build(self, group: Group, messages: Sequence[type[Message]]) -> None:
+    def build(self, group: ScriptedGroup, messages: Sequence[type[Message]]) -> None:
         """Put a group on the stage, in place of the one before."""
         self._group = group
         self.kinds = [kind_of(message) for message in messages]
@@ -113,7 +113,7 @@ def nodes(stage: Stage, words: Sequence[str]) -> list[str]:
         choice.key(candidate)  # a missing attribute is the script's mistake, not the protocol's
     leader = number(options["leader"], "leader") if "leader" in options else None
     elect, messages = _election(kind, config, choice, lease)
-    group = Group(
+    group = ScriptedGroup(
         elect,
         candidates,
         seed=number(options.get("seed", "0"), "seed"),

@@ -1,0 +1,414 @@
+"""A virtual clock for asyncio: an event loop whose time jumps to the next timer.
+
+Nothing sleeps. When no callback is ready, the clock is set to the deadline of the next timer, so an
+hour of heartbeats takes as long as its callbacks do. Two timers of one deadline fire in the order
+in which they were armed. Nothing here depends on the machine, its speed or a hash seed.
+
+A run always ends: when nothing is left that could ever happen, when it has taken more virtual time
+or more callbacks than allowed, or when a callback fails, an error says so. What needs the real
+world (sockets, threads, processes) is refused.
+
+>>> with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+...     runner.run(asyncio.sleep(3600))
+...     runner.get_loop().time()
+3600.0
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
+
+from hustings.core.errors import HustingsError
+
+MOST_SECONDS = 86_400.0  # of virtual time in one run
+MOST_CALLBACKS = 20_000_000  # in one run: minutes of real time
+
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
+
+
+class Stuck(HustingsError):
+    """Nothing is under way that could ever end the run."""
+
+
+class RanTooLong(HustingsError):
+    """The run took more virtual time, or more callbacks, than it may."""
+
+
+class NotVirtual(HustingsError):
+    """Something that only exists in the real world was asked of a virtual clock."""
+
+
+class Life:
+    """Whose callbacks belong together: those of one process, if it were one.
+
+    A callback belongs to the life in whose context it was scheduled, and everything it schedules
+    does too. A method of an object that a life has adopted is that life's, whoever scheduled it: a
+    test may call a member from outside, and still the member's timers are its own.
+
+    While a life is held, its callbacks wait, and so do its timers once they are due.
+    """
+
+    __slots__ = ("held", "name", "tasks")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.held: list[asyncio.Handle] | None = None  # what waits, if it is held
+        self.tasks: dict[asyncio.Task[Any], None] = {}  # its coroutines that have not ended
+
+    def context(self) -> Context:
+        """A context whose callbacks are this life's."""
+        context = copy_context()
+        context.run(_life.set, self)
+        return context
+
+
+_life: ContextVar[Life | None] = ContextVar("life", default=None)
+
+
+def _owner(context: Context | None) -> Life | None:
+    return _life.get() if context is None else context.get(_life)
+
+
+class _Call(asyncio.Handle):
+    """A callback that is ready."""
+
+    __slots__ = ("life", "loop")
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: VirtualLoop,
+        context: Context | None,
+    ) -> None:
+        super().__init__(callback, args, loop, context)
+        self.life = loop.owner(callback, context)
+        self.loop = loop
+
+    def _run(self) -> None:
+        if self.loop.admits(self, self.life):
+            super()._run()
+
+
+class _Timer(asyncio.TimerHandle):
+    """A callback for later; of two with one deadline the one armed first is less."""
+
+    __slots__ = ("life", "loop", "rank")
+    _scheduled: bool  # the base class's: whether it lies in the loop's heap
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: VirtualLoop,
+        context: Context | None,
+        place: int,
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self.life = loop.owner(callback, context)
+        self.loop = loop
+        self.rank = (when, place)
+
+    def __lt__(self, other: asyncio.TimerHandle) -> bool:
+        if isinstance(other, _Timer):
+            return self.rank < other.rank
+        return super().__lt__(other)
+
+    def _run(self) -> None:
+        if self.loop.admits(self, self.life):
+            super()._run()
+
+
+class _Jump:
+    """Stands where a loop has its selector: instead of waiting for sockets, time moves."""
+
+    __slots__ = ("_loop",)
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout: float | None) -> list[object]:
+        """Before each round of callbacks; `timeout` is how long a real loop might wait."""
+        self._loop.move(timeout)
+        return []
+
+
+def _refused(what: str) -> Callable[..., NoReturn]:
+    """A method that a virtual loop cannot have."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise NotVirtual(f"{what} cannot be used on a virtual clock: {_ALONE}")
+
+    return refuse
+
+
+_ALONE = "nothing outside the test takes part in it"
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An event loop in virtual time, which begins at 0.
+
+    The limits hold for each run by itself, that is for each `run_until_complete`.
+    """
+
+    # What the base class keeps; its round of callbacks asks these and the selector.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _thread_id: int | None
+
+    def __init__(
+        self, *, most_seconds: float = MOST_SECONDS, most_callbacks: int = MOST_CALLBACKS
+    ) -> None:
+        super().__init__()
+        self._selector = _Jump(self)
+        self._now = 0.0
+        self._clock_resolution = math.ulp(0.0)  # due is what is due by now, and nothing later
+        self._armed = 0
+        self._most_seconds = most_seconds
+        self._most_callbacks = most_callbacks
+        self._began = 0.0
+        self._callbacks = 0
+        self._failure: BaseException | None = None
+        self._lives: dict[Life, None] = {}  # those held
+        self._adopted: dict[int, tuple[object, Life]] = {}  # by identity
+
+    def time(self) -> float:
+        """Virtual seconds."""
+        return self._now
+
+    # Callbacks
+
+    def call_soon(
+        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call in the next round, at the same instant."""
+        self._check_open()
+        call = _Call(callback, args, self, context)
+        self._ready.append(call)
+        return call
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*_Ts], object],
+        *args: *_Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call when the clock shows `when`."""
+        self._check_open()
+        if math.isnan(when):
+            raise ValueError("a timer needs a time, and not-a-number is none")
+        self._armed += 1
+        timer = _Timer(when, callback, args, self, context, self._armed)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True
+        return timer
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """The same as `call_soon`; another thread has no place in virtual time."""
+        thread = self._thread_id
+        if thread is not None and thread != threading.get_ident():
+            raise NotVirtual(f"another thread cannot take part in virtual time: {_ALONE}")
+        return self.call_soon(callback, *args, context=context)
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, _T] | Coroutine[Any, Any, _T],
+        *,
+        name: object = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[_T]:
+        """Run a coroutine beside the others."""
+        task = super().create_task(coro, name=name, context=context)
+        life = _owner(context)
+        if life is not None:
+            life.tasks[task] = None
+            task.add_done_callback(lambda done: life.tasks.pop(done, None), context=context)
+        return task
+
+    def _check_open(self) -> None:
+        if self.is_closed():
+            raise RuntimeError("the virtual loop is closed")
+
+    # Lives
+
+    def adopt(self, thing: object, life: Life) -> None:
+        """What calls a method of this object belongs to the life."""
+        self._adopted[id(thing)] = (thing, life)
+
+    def owner(self, callback: object, context: Context | None) -> Life | None:
+        """Whose a callback is, if anybody's."""
+        _, life = self._adopted.get(id(getattr(callback, "__self__", None)), (None, None))
+        return _owner(context) if life is None else life
+
+    def hold(self, life: Life) -> None:
+        """From now on, what belongs to this life waits; twice is fine."""
+        if life.held is None:
+            life.held = []
+            self._lives[life] = None
+
+    def release(self, life: Life) -> None:
+        """What has waited is run now, in the order in which it was due."""
+        if life.held is not None:
+            self._ready.extend(life.held)
+            life.held = None
+            del self._lives[life]
+
+    def bury(self, life: Life) -> None:
+        """Forget a life that is held: nothing of it ever runs again, but what is open is closed."""
+        tasks = list(life.tasks)
+        life.tasks.clear()
+        self._lives.pop(life, None)
+        self._adopted = {key: each for key, each in self._adopted.items() if each[1] is not life}
+        for task in tasks:
+            quiet: Any = task
+            quiet._log_destroy_pending = False  # that it never ended is what was wanted
+            coroutine = task.get_coro()
+            if isinstance(coroutine, Coroutine):
+                with suppress(Exception):  # it may want to wait for something: too late
+                    coroutine.close()
+
+    def admits(self, handle: asyncio.Handle, life: Life | None) -> bool:
+        """Count a callback that is about to run; one of a life that is held waits instead."""
+        if life is not None and life.held is not None:
+            life.held.append(handle)
+            return False
+        self._callbacks += 1
+        return True
+
+    # Runs
+
+    def run_forever(self) -> None:
+        """Run until stopped, or until an error says why it cannot go on."""
+        self._began = self._now
+        self._callbacks = 0
+        super().run_forever()
+        self._raise_failure()
+
+    def move(self, timeout: float | None) -> None:
+        """Let time pass, if nothing is ready."""
+        self._raise_failure()
+        if self._callbacks > self._most_callbacks:
+            raise RanTooLong(
+                f"{self._most_callbacks:,} callbacks have run and the end is not reached: "
+                f"virtual time stands at {self._now:g} s"
+            )
+        if timeout is None:
+            raise Stuck(self._standstill())
+        if timeout > 0:
+            following = self._scheduled[0].when()
+            if following - self._began > self._most_seconds:
+                raise RanTooLong(
+                    f"{self._most_seconds:g} s of virtual time have passed and the end is not "
+                    "reached"
+                )
+            self._now = following
+            self._clock_resolution = math.ulp(following)
+
+    def _standstill(self) -> str:
+        sentence = f"stuck at {self._now:g} s of virtual time: no callback and no timer is left"
+        waiting = [life for life in self._lives if life.held]
+        if waiting:
+            names = ", ".join(life.name for life in waiting)
+            sentence += f", but what {names} would do, which is held back"
+        return sentence
+
+    # Failures
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """A callback that failed ends the run; the rest is logged, as in any loop."""
+        error = context.get("exception")
+        if "handle" in context and isinstance(error, BaseException):
+            self._failure = self._failure or error
+        else:
+            super().default_exception_handler(context)
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    # What a loop of the real world has, and this one does not
+
+    async def getaddrinfo(
+        self,
+        host: bytes | str | None,
+        port: bytes | str | int | None,
+        *,
+        family: int = 0,
+        type: int = 0,
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        """Only what is a number already, since nobody can be asked."""
+        try:
+            return socket.getaddrinfo(
+                host, port, family, type, proto, flags | socket.AI_NUMERICHOST
+            )
+        except socket.gaierror:
+            raise NotVirtual(
+                f"{host!r} cannot be looked up on a virtual clock: give hosts by number"
+            ) from None
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[[*_Ts], object], *args: *_Ts
+    ) -> NoReturn:
+        """Refused, as all below."""
+        _refused("a thread")()
+
+    def add_signal_handler(
+        self, sig: int, callback: Callable[[*_Ts], Any], *args: *_Ts
+    ) -> NoReturn:
+        _refused("a signal")()
+
+    def add_reader(self, fd: Any, callback: Callable[[*_Ts], Any], *args: *_Ts) -> NoReturn:
+        _refused("a file descriptor")()
+
+    def add_writer(self, fd: Any, callback: Callable[[*_Ts], Any], *args: *_Ts) -> NoReturn:
+        _refused("a file descriptor")()
+
+    set_default_executor = _refused("a thread")
+    subprocess_exec = _refused("a process")
+    subprocess_shell = _refused("a process")
+    remove_signal_handler = _refused("a signal")
+    getnameinfo = _refused("a name server")
+    connect_read_pipe = _refused("a pipe")
+    connect_write_pipe = _refused("a pipe")
+    remove_reader = _refused("a file descriptor")
+    remove_writer = _refused("a file descriptor")
+    create_connection = _refused("a socket")
+    create_server = _refused("a socket")
+    create_unix_connection = _refused("a socket")
+    create_unix_server = _refused("a socket")
+    create_datagram_endpoint = _refused("a socket")
+    connect_accepted_socket = _refused("a socket")
+    start_tls = _refused("a socket")
+    sendfile = _refused("a socket")
+    sock_accept = _refused("a socket")
+    sock_connect = _refused("a socket")
+    sock_recv = _refused("a socket")
+    sock_recv_into = _refused("a socket")
+    sock_recvfrom = _refused("a socket")
+    sock_recvfrom_into = _refused("a socket")
+    sock_sendall = _refused("a socket")
+    sock_sendfile = _refused("a socket")
+    sock_sendto = _refused("a socket")
+
+    def _process_events(self, _: list[object]) -> None:
+        """There are none."""
+
+    def _write_to_self(self) -> None:
+        """Nobody waits who would have to be woken."""

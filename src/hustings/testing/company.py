@@ -1,0 +1,397 @@
+"""The members of a group in virtual time, for code that runs on the group's own clock.
+
+`Group` is the same for plain tests. Each member is a real one, as `hustings.join` makes it; only
+the network below it is in memory. Whatever belongs to a member (its timers, what arrives for it,
+code that was spawned in it) belongs to one life, which can be held, or ended without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+from hustings.core.errors import BadInput, HustingsError, UnknownName
+from hustings.core.streams import derive
+from hustings.joining import join
+from hustings.net.member import Member
+from hustings.net.port import Endpoint
+from hustings.net.states import Leadership
+from hustings.testing.clock import Life, VirtualLoop
+from hustings.testing.memory_port import MemoryPort
+from hustings.testing.switchboard import Conditions, Switchboard
+
+SEEDS = 5  # members of whom a newcomer is told
+WITHIN = 60.0  # seconds in which a group should agree
+_HOST, _FIRST = "127.0.0.1", 7401  # where members are; nothing is opened there
+
+_T = TypeVar("_T")
+
+
+class NotSettled(HustingsError):
+    """The members did not come to agree in time."""
+
+
+class Logged(NamedTuple):
+    """A member's opinion, and when it came to it."""
+
+    time: float
+    member: str
+    state: Leadership
+
+
+class _Seat:
+    """A name in the group, with its place on the network, and who holds it now."""
+
+    def __init__(self, name: str, endpoint: Endpoint, options: Mapping[str, Any]) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self.options = dict(options)
+        self.lives = 0
+        self.member: Member | None = None  # the latest
+        self.holder: _Holder | None = None  # if it is up
+        self.ending: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self.endpoint[0]}:{self.endpoint[1]}"
+
+
+class _Holder:
+    """One life of a member."""
+
+    def __init__(self, life: Life, port: MemoryPort, member: Member) -> None:
+        self.life = life
+        self.port = port
+        self.member = member
+        self.recording: asyncio.Task[None] | None = None
+
+
+class AsyncGroup:
+    """A group whose members share a process, a virtual clock and a network in memory."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        seed: int,
+        label: str,
+        conditions: Conditions,
+        options: Mapping[str, Any],
+    ) -> None:
+        self.loop = loop
+        self.seed = seed
+        self.label = label
+        self.network = Switchboard(loop, derive(seed, "network"), conditions)
+        self.log: list[Logged] = []
+        self._options = dict(options)
+        self._seats: dict[str, _Seat] = {}
+        self._context = copy_context()  # what belongs to no member
+        self._stirred = asyncio.Event()
+        self._buried: list[Life] = []
+        self._spawned: list[asyncio.Task[Any]] = []
+
+    # What one may ask
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the group began."""
+        return self.loop.time()
+
+    @property
+    def up(self) -> list[str]:
+        """Who takes part, paused or not, in the order of joining."""
+        return [name for name, seat in self._seats.items() if seat.holder is not None]
+
+    @property
+    def paused(self) -> list[str]:
+        """Who is held back."""
+        return [name for name in self.up if self._holder(name).life.held is not None]
+
+    @property
+    def leaders(self) -> list[str]:
+        """Who takes part and believes to lead, paused or not, in the order of joining."""
+        return [name for name in self.up if self._holder(name).member.is_leader]
+
+    def member(self, name: str) -> Member:
+        """A member by name, in its latest life."""
+        member = self._seat(name).member
+        if member is None:
+            raise BadInput(f"{name!r} never came to join")
+        return member
+
+    # Coming and going
+
+    async def join(self, name: str, **options: Any) -> Member:
+        """A new member; options are those of `hustings.join`, and go before the group's own."""
+        if name in self._seats:
+            raise BadInput(f"{name!r} has joined before: restart it, or choose another name")
+        seat = _Seat(name, (_HOST, _FIRST + len(self._seats)), options)
+        try:
+            self._seats[name] = seat
+            return await self._open(seat)
+        except BaseException:
+            del self._seats[name]  # it never was here
+            raise
+
+    async def restart(self, name: str, **options: Any) -> Member:
+        """A new life at the same place; a member that is up is killed first."""
+        seat = self._seat(name)
+        if seat.holder is not None:
+            self.kill(name)
+        if seat.ending is not None:
+            await seat.ending
+        seat.options.update(options)
+        return await self._open(seat)
+
+    async def leave(self, name: str) -> None:
+        """A member departs in good order."""
+        seat, holder = self._seat(name), self._holder(name)
+        if holder.life.held is not None:
+            raise BadInput(f"{name!r} is paused: resume it, or kill it")
+        await self.loop.create_task(holder.member.leave(), context=holder.life.context())
+        await holder.port.close()
+        seat.holder = None
+        self._stir()
+
+    def kill(self, name: str, *, machine: bool = False) -> None:
+        """A member's process ends, without a word and at once.
+
+        Its machine still refuses what is sent there, which others notice at once, unless the
+        `machine` is gone too.
+        """
+        seat, holder = self._seat(name), self._holder(name)
+        seat.holder = None
+        self.loop.hold(holder.life)
+        holder.port.kill(dark=machine)
+        self._buried.append(holder.life)
+        if holder.recording is not None:
+            holder.recording.cancel()
+        seat.ending = self._apart(holder.member.kill())
+        self._stir()
+
+    def pause(self, name: str) -> None:
+        """A member's process stands still: what comes for it waits, and so do its timers."""
+        self.loop.hold(self._holder(name).life)
+        self._stir()
+
+    def resume(self, name: str) -> None:
+        """It goes on, and finds everything that has waited."""
+        self.loop.release(self._holder(name).life)
+        self._stir()
+
+    # The network
+
+    def partition(self, *sides: Iterable[str]) -> None:
+        """Members of different sides cannot reach each other; others reach all."""
+        named = [list(side) for side in sides]
+        places: dict[str, int] = {}
+        for number, side in enumerate(named):
+            for name in side:
+                if places.setdefault(name, number) != number:
+                    raise BadInput(f"{name!r} stands on two sides of the partition")
+        self.network.partition(*[[self._seat(name).endpoint for name in side] for side in named])
+
+    def cut(self, sender: str, to: str) -> None:
+        """What one sends does not reach the other any more; the way back stays open."""
+        self.network.cut(self._seat(sender).endpoint, self._seat(to).endpoint)
+
+    def heal(self) -> None:
+        """All partitions and cuts are undone."""
+        self.network.heal()
+
+    def weather(self, **conditions: Any) -> None:
+        """From now on the network has other delays, loss, duplicates or reordering."""
+        self.network.conditions = replace(self.network.conditions, **conditions)
+
+    # Time
+
+    async def advance(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await asyncio.sleep(seconds)
+
+    async def settle(
+        self, among: Iterable[str] | None = None, *, within: float = WITHIN, steady: float = 0.0
+    ) -> str:
+        """Until all members agree who leads, and that one does too; its name.
+
+        Asked are all that are up and not paused, or those given. The agreement must last for
+        `steady` seconds, and be there `within` so many.
+        """
+        asked = None if among is None else [self._seat(name).name for name in among]
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    leader = await self._agreement(asked)
+                    if not steady or await self._lasts(asked, leader, steady):
+                        return leader
+        except TimeoutError:
+            raise NotSettled(
+                f"after {within:g} s of virtual time the members do not agree: "
+                + "; ".join(self._opinions(asked))
+            ) from None
+
+    async def _agreement(self, asked: list[str] | None) -> str:
+        while (leader := self._agreed(asked)) is None:
+            self._stirred.clear()
+            await self._stirred.wait()
+        return leader
+
+    async def _lasts(self, asked: list[str] | None, leader: str, seconds: float) -> bool:
+        until = self.loop.time() + seconds
+        while self._agreed(asked) == leader:
+            self._stirred.clear()
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._stirred.wait()
+            except TimeoutError:
+                return True
+        return False
+
+    def _asked(self, asked: list[str] | None) -> list[str]:
+        paused = self.paused
+        chosen = [
+            name for name in self.up if name not in paused and (asked is None or name in asked)
+        ]
+        if not chosen:
+            raise BadInput("nobody is up who could agree")
+        return chosen
+
+    def _agreed(self, asked: list[str] | None) -> str | None:
+        names = self._asked(asked)
+        first = self.member(names[0]).leader
+        if first is None or first.name not in names:
+            return None
+        for name in names:
+            leader = self.member(name).leader
+            if leader is None or leader.name != first.name:
+                return None
+        return first.name
+
+    def _opinions(self, asked: list[str] | None) -> list[str]:
+        said = []
+        for name in self._asked(asked):
+            state = self.member(name).state
+            if state.leader is None:
+                said.append(f"{name} knows no leader ({state.reason or 'no reason given'})")
+            else:
+                said.append(f"{name} says {state.leader.name} in term {state.term}")
+        return said
+
+    # Code
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Run code in a member's process: it stands still and ends with the member."""
+        try:
+            life = self._holder(name).life
+        except BadInput:
+            work.close()
+            raise
+        task = self.loop.create_task(work, context=life.context())
+        self._spawned.append(task)
+        return task
+
+    # The end
+
+    async def close(self) -> None:
+        """Code that was spawned is cancelled, everybody leaves, and what then still runs ends."""
+        for name in self.paused:
+            self.resume(name)
+        dead = {task for life in self._buried for task in life.tasks}  # only asked
+        await _end(task for task in self._spawned if task not in dead)
+        for name in self.up:
+            await self.leave(name)
+        for seat in self._seats.values():
+            if seat.ending is not None:
+                await seat.ending
+        here = asyncio.current_task()
+        await _end(
+            task for task in asyncio.all_tasks(self.loop) if task is not here and task not in dead
+        )
+        for life in self._buried:
+            self.loop.bury(life)
+
+    def neglected(self) -> BaseException | None:
+        """The first error of spawned code that nobody has looked at."""
+        found = [
+            task.exception()
+            for task in self._spawned
+            if task.done() and not task.cancelled() and getattr(task, "_log_traceback", False)
+        ]
+        return found[0] if found else None
+
+    # Inside
+
+    def _seat(self, name: str) -> _Seat:
+        if name not in self._seats:
+            raise UnknownName("member", name, self._seats)
+        return self._seats[name]
+
+    def _holder(self, name: str) -> _Holder:
+        holder = self._seat(name).holder
+        if holder is None:
+            raise BadInput(f"{name!r} is not up: restart it first")
+        return holder
+
+    async def _open(self, seat: _Seat) -> Member:
+        seat.lives += 1
+        life = Life(seat.name)
+        context = life.context()
+        port = context.run(MemoryPort, self.network, seat.endpoint)
+        try:
+            joining = join(
+                self.label,
+                **{
+                    "name": seat.name,
+                    "seeds": self._seeds(seat),
+                    "port": port,
+                    "seed": derive(self.seed, "member", seat.name),
+                    "life": seat.lives,
+                    **self._options,
+                    **seat.options,
+                },
+            )
+            member = await self.loop.create_task(joining.open(), context=context)
+        except BaseException:
+            port.kill()
+            raise
+        for part in (member.host, member.host.runner):
+            self.loop.adopt(part, life)
+        seat.member = member
+        seat.holder = _Holder(life, port, member)
+        seat.holder.recording = self._apart(self._record(seat.name, member))
+        return member
+
+    def _seeds(self, seat: _Seat) -> list[str]:
+        others = [other for other in self._seats.values() if other is not seat]
+        others.sort(key=lambda other: other.holder is None)
+        return [other.address for other in others[:SEEDS]]
+
+    async def _record(self, name: str, member: Member) -> None:
+        async for state in member.observe():
+            self.log.append(Logged(self.loop.time(), name, state))
+            self._stir()
+
+    def _apart(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that belongs to no member; if it fails, so does the test."""
+        task = self.loop.create_task(work, context=self._context.copy())
+        task.add_done_callback(_look, context=self._context)
+        return task
+
+    def _stir(self) -> None:
+        self._stirred.set()
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel what has not ended, and wait until it has; how it ended is looked at elsewhere."""
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running)
+
+
+def _look(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.result()

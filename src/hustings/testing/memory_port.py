@@ -1,0 +1,247 @@
+"""A port on the network in memory: what `net.port` asks for, without a socket.
+
+What arrives is handed over in the context in which the port was opened. So it belongs to the
+member that opened it, and waits while that member is held, up to the size of a kernel's buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import copy_context
+
+from hustings.core.errors import BadInput
+from hustings.core.streams import derive
+from hustings.net.faults import Faults
+from hustings.net.port import Endpoint, Receiver
+from hustings.net.wire import Direction, tag_of
+from hustings.testing.switchboard import Line, Switchboard
+
+BUFFER = 212_992  # bytes of datagrams that wait to be read, as kernels have it
+BACKLOG = 128  # connections that wait to be read
+CONNECT, RECONNECT = 2.0, 0.25  # seconds for a connection to come about, first and once more
+TRANSFER = 10.0  # seconds for one frame
+BRIEF = 1.0  # a connection that ends sooner was not wanted
+CHECKS = 3  # short connections in a row after which a watch takes its time
+SHORTEST, LONGEST = 0.5, 30.0  # seconds between two attempts of a watch
+
+
+class Lifeline:
+    """A watch: the task that keeps the connection."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        """Watch no longer."""
+        self._task.cancel()
+
+
+class MemoryPort:
+    """One address on a switchboard."""
+
+    def __init__(self, board: Switchboard, endpoint: Endpoint) -> None:
+        self._board = board
+        self._endpoint = endpoint
+        self._faults = Faults(derive(0, "faults", *endpoint))
+        self._receivers: dict[bytes, Receiver] = {}
+        self._context = copy_context()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._waiting = 0  # bytes of datagrams
+        self._arrived = 0  # datagrams so far ...
+        self._stale = 0  # ... of which so many are not to be read any more
+        self._unread = 0  # frames of connections
+        self._closed = False
+        self.lines: dict[Line, None] = {}  # accepted
+        board.listen(self)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it listens."""
+        return self._endpoint
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong at this port, beside what its network does."""
+        return self._faults
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether the network multicasts."""
+        return self._board.multicast
+
+    def attach(self, tag: bytes, receiver: Receiver) -> None:
+        """From now on frames with this group tag are `receiver`'s; one per tag."""
+        if tag in self._receivers:
+            raise BadInput("two members of one group cannot share a port: give each its own")
+        self._receivers[tag] = receiver
+
+    def detach(self, tag: bytes) -> None:
+        """No longer; a tag that is not attached is fine."""
+        self._receivers.pop(tag, None)
+
+    def receiver(self, data: bytes) -> Receiver | None:
+        """Whose frame this is, or any member's to count it if it is nobody's."""
+        tag = tag_of(data)
+        found = None if tag is None else self._receivers.get(tag)
+        return next(iter(self._receivers.values()), None) if found is None else found
+
+    # Datagrams
+
+    def send(self, to: Endpoint, data: bytes) -> None:
+        """A datagram leaves."""
+        if self._closed:
+            return
+        for after in self._faults.departures(to):
+            if after:
+                self._board.loop.call_later(after, self._send, to, data, context=self._context)
+            else:
+                self._send(to, data)
+
+    def send_all(self, data: bytes) -> None:
+        """A datagram to everybody else."""
+        if self.reaches_all:
+            for other in self._board.everybody():
+                if other != self._endpoint:
+                    self.send(other, data)
+
+    def _send(self, to: Endpoint, data: bytes) -> None:
+        if not self._closed:
+            self._board.post(self, to, data)
+
+    def arrive(self, data: bytes, source: Endpoint) -> bool:
+        """The network brings a datagram; whether there was room for it."""
+        if self._waiting + len(data) > BUFFER:
+            return False
+        self._waiting += len(data)
+        self._arrived += 1
+        self._board.loop.call_soon(self._read, data, source, self._arrived, context=self._context)
+        return True
+
+    def discard(self) -> None:
+        """Whatever has come and was not read is dropped."""
+        self._stale = self._arrived
+
+    def _read(self, data: bytes, source: Endpoint, number: int) -> None:
+        self._waiting -= len(data)
+        if self._closed or number <= self._stale or not self._faults.hears(source):
+            return
+        receiver = self.receiver(data)
+        if receiver is not None:
+            receiver.datagram(data, source)
+
+    def refuse(self, to: Endpoint) -> None:
+        """The network says that nobody listens there."""
+        self._board.loop.call_soon(self._refused, to, context=self._context)
+
+    def _refused(self, to: Endpoint) -> None:
+        if not self._closed and self._faults.hears(to):
+            for receiver in list(self._receivers.values()):
+                receiver.refused(to)
+
+    # Connections
+
+    def arrive_frame(self, line: Line, data: bytes) -> None:
+        """The network brings a frame over a connection."""
+        if self._unread >= BACKLOG:
+            self._board.hang_up(line)
+            return
+        self._unread += 1
+        self._board.loop.call_soon(self._read_frame, line, data, context=self._context)
+
+    def _read_frame(self, line: Line, data: bytes) -> None:
+        self._unread -= 1
+        if self._closed:
+            return
+        receiver = self.receiver(data)
+        if receiver is None or not receiver.frame(data, line.source, Direction.QUESTION):
+            self._board.hang_up(line)
+
+    def stream(self, to: Endpoint, data: bytes) -> None:
+        """A frame over a connection of its own."""
+        if not self._closed:
+            self._spawn(self._transfer(to, data))
+
+    async def _transfer(self, to: Endpoint, data: bytes) -> None:
+        if not self._faults.reaches(to):
+            return
+        with suppress(ConnectionRefusedError, TimeoutError):
+            async with asyncio.timeout(TRANSFER):
+                line = await self._board.connect(self, to)
+                try:
+                    await self._board.travel(self._endpoint, to)
+                    self._board.say(line, data)
+                finally:
+                    self._board.forget(line)
+
+    def watch(
+        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+    ) -> Lifeline:
+        """Keep a connection to an endpoint, and say when its far end is no more."""
+        return Lifeline(self._spawn(self._keep(to, hello, gone)))
+
+    async def _keep(
+        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+    ) -> None:
+        """The rules are those of real connections: see `net.connections`."""
+        pause, checks = SHORTEST, 0
+        while not self._closed:
+            certain = None
+            try:
+                lasted = await self._hold(to, hello, RECONNECT if checks else CONNECT)
+            except ConnectionRefusedError:
+                certain = True
+            except (OSError, TimeoutError):
+                certain = False
+            else:
+                if lasted >= BRIEF:
+                    pause, checks = SHORTEST, 0
+                checks += 1
+                if checks <= CHECKS:
+                    continue
+            if certain is not None and checks:
+                gone(certain)
+            checks = 0
+            await asyncio.sleep(pause)
+            pause = min(LONGEST, 2 * pause)
+
+    async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
+        """Returns when a connection that came about has ended: how long it lasted."""
+        if not self._faults.reaches(to):
+            raise OSError("cut on purpose")
+        async with asyncio.timeout(within):
+            line = await self._board.connect(self, to)
+        began = self._board.loop.time()
+        try:
+            first = hello()
+            if first is not None:
+                await self._board.travel(self._endpoint, to)
+                self._board.say(line, first)
+            await line.ended
+        finally:
+            self._board.forget(line)
+        return self._board.loop.time() - began
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = self._board.loop.create_task(work, context=self._context.copy())
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return task
+
+    # The end
+
+    async def close(self) -> None:
+        """Stop listening and drop what is under way."""
+        self.kill()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def kill(self, *, dark: bool = False) -> None:
+        """The process has ended without a word or, if `dark`, its machine is gone."""
+        self._closed = True
+        self._board.close(self, dark=dark)
