@@ -14,11 +14,14 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from hustings._version import __version__
+from hustings.cli.agent import agent
+from hustings.cli.clients import elect, leader, members, observe, resign, transfer
 from hustings.cli.compare import compare
 from hustings.cli.demo import demo
 from hustings.cli.figure import figure
 from hustings.cli.keygen import keygen
 from hustings.cli.protocols import protocols
+from hustings.cli.run import run as run_command
 from hustings.cli.sim import sim
 from hustings.cli.theory import theory
 from hustings.cli.trace import trace
@@ -50,6 +53,12 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order in which one meets them
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in COMMANDS.items():
+            rows = [(str(each.name), each.get_short_help_str(120)) for each in section]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
 
 @click.group(
     cls=Commands,
@@ -58,14 +67,20 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="hustings")
 def hustings() -> None:
-    """Leader election for groups of any size: simulate it, compare it, see it.
+    """Leader election for groups of any size: run it, simulate it, compare it, see it.
 
     Every command takes --help. With --json, stdout carries one JSON object and nothing else.
     """
 
 
-for command in (demo, protocols, sim, compare, theory, figure, trace, keygen):
-    hustings.add_command(command)
+COMMANDS = {
+    "Elect leaders": (demo, run_command, agent, keygen),
+    "Ask an agent": (leader, members, observe, elect, resign, transfer),
+    "Study elections": (protocols, sim, compare, theory, figure, trace),
+}
+for section in COMMANDS.values():
+    for command in section:
+        hustings.add_command(command)
 
 
 def run(arguments: list[str]) -> int:

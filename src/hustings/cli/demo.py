@@ -1,232 +1,89 @@
-"""`hustings demo`: watch a simulated group elect, lose and regain its leader."""
+"""`hustings demo`: watch a group elect, lose and regain its leader."""
 
 from __future__ import annotations
 
-import time
-
 import click
-from rich import box
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from hustings.cli.output import show_json, warn
 from hustings.core.errors import BadInput
-from hustings.core.messages import Role
-from hustings.demo.acts import ONE, TWO, Play
-from hustings.demo.film import Film, Frame
-from hustings.demo.pace import Pace
-from hustings.demo.picture import Row, draw, plain
-from hustings.demo.story import FEWEST, MOST, play
-from hustings.demo.telling import COLUMNS, note, row, title, to_json, transcript
-from hustings.protocols.catalogue import find
+from hustings.demo.story import FEWEST, MOST
 
 INTERRUPTED = 130
 LONGEST = 3600.0
-PICTURES = 20  # a second
-SMALLEST = (64, 18)  # columns and rows below which the picture makes no sense
-TICKER = 30  # columns
-AROUND = 8  # rows that are not the picture's
-
-COLOURS = ("green", "cyan", "bright_blue", "bright_green", "bright_cyan", "blue")
-STYLES = {
-    "word": "default",
-    "doubt": "bold yellow",
-    "electing": "bold yellow",
-    "crashed": "red",
-    "paused": "bold white on grey30",
-    "gone": "dim",
-    "cut": "red",
-    "lost": "bold red",
-    "trail": "dim",
-    Role.ELECTION.value: "bold yellow",
-    Role.ANSWER.value: "bold bright_white",
-    Role.COORDINATOR.value: "bold bright_magenta",
-    Role.OTHER.value: "bold bright_red",
-}
-VERDICTS = {ONE: "green", TWO: "bold yellow"}
+PROTOCOL, MEMBERS, SECONDS = "le-s", 15, 18.0
+SIMULATED = "bully", 9, 36.0  # the same
 
 
 @click.command()
-@click.option("--protocol", default="bully", show_default=True, help="See hustings protocols.")
+@click.option("--protocol", help=f"See hustings protocols.  [default: {PROTOCOL}]")
+@click.option("--members", "-n", type=int, help=f"Processes, from 3 to 100.  [default: {MEMBERS}]")
+@click.option("--seconds", type=float, help=f"How long it lasts, about.  [default: {SECONDS:g}]")
 @click.option(
-    "--members", "-n", type=int, default=9, show_default=True, help=f"From {FEWEST} to {MOST}."
+    "--seed", type=int, default=1, show_default=True, help="Of what is drawn; time is real."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same story.")
-@click.option(
-    "--seconds", type=float, default=36.0, show_default=True, help="How long the show lasts."
-)
-@click.option("--no-tty", is_flag=True, help="Tell the story in plain lines, without pauses.")
+@click.option("--no-tty", is_flag=True, help="Plain lines instead of a picture.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help=(
+        f"A simulated group of {FEWEST} to {MOST} instead (by default {SIMULATED[1]}, "
+        f"{SIMULATED[0]}): same seed, same story, message by message."
+    ),
+)
 def demo(
-    protocol: str, members: int, seed: int, seconds: float, no_tty: bool, as_json: bool
+    protocol: str | None,
+    members: int | None,
+    seconds: float | None,
+    seed: int,
+    no_tty: bool,
+    as_json: bool,
+    simulated: bool,
 ) -> int:
-    """Watch a simulated group elect a leader, lose it, and agree again.
+    """Watch real processes elect a leader, lose it in every way, and agree again.
 
-    Members run the real protocol over a real failure detector; only the network and the clock are
-    simulated. The leader crashes, the network breaks and heals, the old leader returns, pauses and
-    goes on. Without a terminal the story is told in plain lines.
+    Starts a group of processes on this machine, each a member by hustings.join. The leader is
+    killed and starts again, is stopped and goes on; the group is cut in two and healed; the leader
+    hands over. Ends with the measured times until all agreed; exit 1 if they did not in time.
+    Nothing needs root, and nothing is left running.
 
     \b
     hustings demo
-    hustings demo --protocol ring --members 12 --seed 7
+    hustings demo --protocol bully --members 25
+    hustings demo --simulated --protocol ring --members 12 --seed 7
     """
+    defaults = SIMULATED if simulated else (PROTOCOL, MEMBERS, SECONDS)
+    protocol = defaults[0] if protocol is None else protocol
+    members = defaults[1] if members is None else members
+    seconds = defaults[2] if seconds is None else seconds
     if not 0.0 < seconds <= LONGEST:
         raise BadInput(f"seconds must lie above 0 and be at most {LONGEST:g}, not {seconds:g}")
-    story = play(find(protocol), members, seed)
-    if as_json:
-        show_json(to_json(story))
-        return 0
-    console = Console(highlight=False)
-    film = Film(story)
     try:
-        if no_tty or console.is_dumb_terminal or not console.file.isatty():
-            tell(console, story)
-        elif console.width < SMALLEST[0] or console.height < SMALLEST[1]:
-            warn(f"a terminal of {SMALLEST[0]} columns and {SMALLEST[1]} rows would show it live")
-            tell(console, story)
-        else:
-            show(console, film, seconds)
-        summary(console, film)
+        if simulated:
+            return _simulated(protocol, members, seed, seconds, no_tty, as_json)
+        return _live(protocol, members, seed, seconds, no_tty, as_json)
     except KeyboardInterrupt:
         click.echo("hustings: interrupted", err=True)
         return INTERRUPTED
+
+
+def _simulated(
+    protocol: str, members: int, seed: int, seconds: float, no_tty: bool, as_json: bool
+) -> int:
+    from hustings.cli.demo_film import film_demo, film_json
+
+    if as_json:
+        film_json(protocol, members, seed)
+    else:
+        film_demo(protocol, members, seed, seconds, no_tty)
     return 0
 
 
-def tell(console: Console, story: Play) -> None:
-    """Plain lines, as long as they are."""
-    for line in transcript(story):
-        console.print(line, soft_wrap=True, markup=False)
+def _live(
+    protocol: str, members: int, seed: int, seconds: float, no_tty: bool, as_json: bool
+) -> int:
+    """Late imports: no other command has to wait for the network's modules."""
+    from hustings.cli.demo_live import live_demo, live_json
+    from hustings.demo.live.scene import Plan
 
-
-def show(console: Console, film: Film, seconds: float) -> None:
-    """The pictures, at their pace, on a screen of their own."""
-    pace = Pace(film, seconds)
-    with Live(console=console, screen=True, auto_refresh=False) as live:
-        began = time.monotonic()
-        elapsed = 0.0
-        while elapsed < seconds:
-            live.update(screen(console, film, film.at(pace.at(elapsed))), refresh=True)
-            time.sleep(1.0 / PICTURES)
-            elapsed = time.monotonic() - began
-
-
-def summary(console: Console, film: Film) -> None:
-    """What each act came to."""
-    table = Table(
-        title=f"hustings demo: {title(film.play)}",
-        title_justify="left",
-        caption=note(film.play, film.letters),
-        caption_justify="left",
-        box=box.ASCII if console.options.ascii_only else box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    for column in COLUMNS:
-        table.add_column(column, justify="right" if column == "time" else "left", overflow="fold")
-    for act in film.play.acts:
-        *cells, verdict = row(act, film.letters)
-        table.add_row(*cells, Text(verdict, style=VERDICTS.get(verdict, "bold red")))
-    console.print(table)
-
-
-# One screen
-
-
-def screen(console: Console, film: Film, frame: Frame) -> Group:
-    """Title, acts, picture beside the ticker, sentence, counts."""
-    width, height = console.width, console.height - AROUND
-    wide = width - TICKER - 1
-    picture = [_text(pieces) for pieces in draw(film, frame, wide, height)]
-    recent = _ticker(film, frame, height)
-    body = [Text.assemble(left, " ", right) for left, right in zip(picture, recent, strict=True)]
-    caption = Text(frame.caption, style="bold")
-    lines = list(caption.wrap(console, width - 2))[:3]
-    lines += [Text()] * (3 - len(lines))
-    everything = [
-        _heading(film, frame, width),
-        _acts(film, frame),
-        Text(),
-        *body,
-        _rule(frame, width),
-        *(Text.assemble(" ", line) for line in lines),
-        _counts(film, frame),
-    ]
-    for line in everything:
-        line.no_wrap = True
-        line.truncate(width)
-        if console.options.ascii_only:
-            line.plain = plain(line.plain)
-    return Group(*everything)
-
-
-def _text(pieces: Row) -> Text:
-    return Text.assemble(*((text, style_of(name)) for text, name in pieces))
-
-
-def style_of(name: str) -> str:
-    """What a style's name means on this terminal."""
-    kind, _, place = name.partition(" ")
-    if place:
-        colour = COLOURS[int(place) % len(COLOURS)]
-        return f"bold reverse {colour}" if kind == "leader" else colour
-    return STYLES.get(name, "")
-
-
-def _heading(film: Film, frame: Frame, width: int) -> Text:
-    left = Text.assemble((" hustings demo ", "bold reverse"), f"  {title(film.play)}")
-    clock = f"time {frame.t:6.1f} "
-    left.append(" " * max(1, width - left.cell_len - len(clock)))
-    return left.append(clock, style="bold")
-
-
-def _acts(film: Film, frame: Frame) -> Text:
-    strip = Text(" ")
-    for place, act in enumerate(film.play.acts):
-        if place < frame.act:
-            strip.append(f"\N{HEAVY CHECK MARK}{act.name}  ", style="dim")
-        elif place == frame.act:
-            strip.append(f"\N{BLACK RIGHT-POINTING TRIANGLE}{act.name}", style="bold reverse")
-            strip.append("  ")
-        else:
-            strip.append(f" {act.name}  ")
-    return strip
-
-
-def _rule(frame: Frame, width: int) -> Text:
-    """A line; while there are two leaders, it says so."""
-    if len(frame.leading) < 2:
-        return Text("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * width, style="dim")
-    leaders = " and ".join(str(member) for member in frame.leading)
-    sign = f" {len(frame.leading)} LEADERS: {leaders} "
-    line = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * max(0, width - len(sign) - 2)
-    return Text.assemble(
-        ("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 2, "dim"), (sign, "bold white on red"), (line, "dim")
-    )
-
-
-def _ticker(film: Film, frame: Frame, height: int) -> list[Text]:
-    """What happened last, the newest at the bottom."""
-    bar = "\N{BOX DRAWINGS LIGHT VERTICAL} "
-    lines = [Text().append(bar, style="dim") for _ in range(height)]
-    for text, line in zip(lines[::-1], reversed(frame.lines), strict=False):
-        text.append(f"{line.t:5.1f} ", style="dim")
-        if line.kind and line.role is not None:
-            text.append(f"{line.kind} ", style=STYLES[line.role.value])
-            text.append(line.text, style="default")
-        else:
-            text.append(line.text, style="italic")
-        text.truncate(TICKER, overflow="ellipsis")
-    return lines
-
-
-def _counts(film: Film, frame: Frame) -> Text:
-    """This act's messages by kind, with the letter that flies; and heartbeats."""
-    text = Text(" ")
-    for kind, letter in film.letters.items():
-        count = frame.counts.get(kind, 0)
-        style = STYLES[film.roles[kind].value]
-        text.append(letter, style=f"{style} reverse").append(f" {kind} {count}  ", style=style)
-    return text.append(f"heartbeats {frame.heartbeats}", style="dim")
+    plan = Plan(members, protocol, seconds, seed)
+    return live_json(plan) if as_json else live_demo(plan, no_tty)

@@ -164,7 +164,10 @@ BAD = [
     ("sim bully --fault suspect:1,2>3@1", "takes one member"),
     ("sim bully --fault heal:partitoin@1", "did you mean 'partition'?"),
     # The demo
-    ("demo --no-tty -n 2", "members must lie between 3 and 40"),
+    ("demo -n 2", "members must lie between 3 and 100"),
+    ("demo -n 10000", "members must lie between 3 and 100"),
+    ("demo --protocol le-s-printed", "is for study"),
+    ("demo --simulated -n 2", "members must lie between 3 and 40"),
     ("demo --no-tty --seconds 0", "seconds must lie above 0"),
     ("demo --no-tty --seconds nan", "seconds must lie above 0"),
 ]

@@ -40,7 +40,7 @@ def _not_json(word: str) -> None:
         "theory",
         "theory bully",
         "theory heartbeat",
-        "demo",
+        "demo --simulated",
     ],
 )
 def test_one_object_and_nothing_else(arguments: str, hustings: Hustings) -> None:

@@ -1,0 +1,318 @@
+"""A command that runs only while this member leads.
+
+    stand -> lead: start the command -> lost: SIGTERM, grace, SIGKILL -> gone -> stand
+
+Law: the command is started only when leading, and never before everything of its last run is gone.
+It is ended when leadership is lost by this member's own knowledge, when this process is stopped,
+starved or killed (its keeper sees to that), and when a hand-over asks for it. What nobody can
+promise without a guard is that another member does not lead meanwhile: that is advisory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hustings.agent.candidate import Candidate, Term
+from hustings.agent.held import Held, Over
+from hustings.agent.keeper import SETTLE_S, adopt_orphans
+from hustings.agent.restarts import RestartPolicy, Restarts
+from hustings.core.durations import show_duration
+from hustings.core.errors import BadInput, HustingsError
+from hustings.core.outcome import Guarantee
+from hustings.net.states import LeadershipLost
+
+if TYPE_CHECKING:
+    from hustings.joining import Joining
+
+ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group, and then we leave
+FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
+HAND_OVER_S = 5.0  # within which a hand-over that we made room for should have happened
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """What to run while leading, and how."""
+
+    command: tuple[str, ...]
+    grace_s: float = 5.0  # between SIGTERM and SIGKILL
+    silence_s: float = 3.0  # after which a command is ended because this process says nothing
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+    hangup_ends: bool = False  # SIGHUP means that the terminal is gone
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+class Say(Protocol):
+    """Where sentences go; details are for those who asked for more."""
+
+    def __call__(self, sentence: str, detail: bool = False) -> None: ...
+
+
+def check_command(command: Sequence[str], path: str | None = None) -> None:
+    """Refuse a command that cannot be run, before anything has started."""
+    if not sys.platform.startswith("linux"):
+        raise BadInput(
+            "running a command needs Linux: elsewhere nothing ends what it leaves behind"
+        )
+    if not command or not command[0]:
+        raise BadInput("there is no command to run: write it after --")
+    name = command[0]
+    if shutil.which(name, path=path) is not None:
+        return
+    if os.sep not in name:
+        raise BadInput(f"command {name!r} is not found on the PATH")
+    if not os.path.exists(name):
+        raise BadInput(f"command {name!r} is not found")
+    raise BadInput(f"command {name!r} is not an executable file")
+
+
+def _say_nothing(sentence: str, detail: bool = False) -> None:
+    """For who does not want to hear."""
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Until one is done; being cancelled meanwhile cancels none of them."""
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+
+
+class Supervised:
+    """A member's command: `run` it until it ends for good, and hand it `signal`s meanwhile."""
+
+    def __init__(self, member: Candidate, spec: CommandSpec, say: Say = _say_nothing) -> None:
+        check_command(spec.command, spec.environment.get("PATH"))
+        self._member = member
+        self._spec = spec
+        self._say = say
+        self._work: asyncio.Task[int] | None = None
+        self._held: Held | None = None
+        self._leaving: int | None = None  # the signal that asked for it
+        self._code: int | None = None  # of the command's last run in this term
+
+    @property
+    def bound(self) -> float:
+        """Seconds from losing leadership, as far as this member knows, to the command's end."""
+        return self._member.bound + self._spec.grace_s + SETTLE_S
+
+    @property
+    def bound_if_stopped(self) -> float:
+        """The same, from the moment at which this process is stopped, starved or killed."""
+        return self._spec.silence_s + self._spec.grace_s + SETTLE_S
+
+    def promise(self) -> str:
+        """What is kept and what is not, in one sentence."""
+        kept = (
+            f"when leadership is lost the command is ended within {show_duration(self.bound)}, "
+            f"when this process is stopped or killed within {show_duration(self.bound_if_stopped)}"
+        )
+        if self._member.guarantee is Guarantee.ADVISORY:
+            return f"{kept}; advisory: until then, or when cut off, another member may run it too"
+        return f"{kept}; {self._member.guarantee.value}"
+
+    async def run(self) -> int:
+        """Run the command whenever this member leads; the code to exit with, in the end."""
+        changes = asyncio.create_task(self._tell_changes())
+        self._work = asyncio.create_task(self._stand())
+        if self._leaving is not None:
+            self._work.cancel()
+        try:
+            return await self._work
+        except asyncio.CancelledError:
+            me = asyncio.current_task()
+            if self._leaving is None or (me is not None and me.cancelling()):
+                raise
+            return self._exit_code()
+        finally:
+            changes.cancel()
+            await _first(changes)
+
+    def signal(self, number: int) -> None:
+        """What a signal to this process means: see `hustings run --help`."""
+        ends = number in ENDING or (number == signal.SIGHUP and self._spec.hangup_ends)
+        if not ends:
+            if self._held is not None:
+                self._held.signal(number, whole_group=False)
+        elif self._leaving is None:
+            self._leaving = number
+            if self._held is not None:
+                name = signal.Signals(number).name
+                self._say(f"{name} is passed on to the command; a second signal kills it")
+                self._held.signal(number, whole_group=True)
+            elif self._work is not None:
+                self._work.cancel()
+        elif self._held is not None:
+            if self._held.left.done():
+                self._say("gave up on ending the command")
+                self._held.abandon()
+            else:
+                self._held.kill()
+
+    # --- standing and leading --------------------------------------------------------------------
+
+    async def _stand(self) -> int:
+        drain_s = self._spec.grace_s + 2 * SETTLE_S
+        while True:
+            code = None
+            drained: int | None = None
+            try:
+                async with self._member.campaign(drain_s) as term:
+                    code = await self._lead(term)
+                    drained = term.number if term.draining.is_set() else None
+            except LeadershipLost:
+                self._say(f"{self._member.name} leads {self._member.group} no longer")
+            finally:
+                await self._clear()
+            if code is not None:
+                return code
+            if self._leaving is not None:
+                return self._exit_code()
+            self._code = None
+            if drained is not None:
+                await self._hand_over(drained)
+
+    async def _lead(self, term: Term) -> int | None:
+        """The code to exit with; None to stand again."""
+        restarts = Restarts(self._spec.restart)
+        while True:
+            over = await self._one_run(term)
+            if over.refused is not None:
+                why = os.strerror(over.refused)
+                raise BadInput(f"command {self._spec.command[0]!r} cannot be run: {why}")
+            self._code = over.code
+            if over.starved:
+                self._say("the command was ended: this process had been stopped or starved")
+                return None
+            if self._leaving is not None:
+                return over.code
+            if term.draining.is_set():
+                return None
+            delay_s = restarts.after(over.code, over.ran_s)
+            if delay_s is None:
+                self._say(f"the command ended with {over.code}")
+                return over.code
+            self._say(f"the command ended with {over.code}: again in {show_duration(delay_s)}")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(term.draining.wait(), delay_s)
+                return None
+
+    async def _one_run(self, term: Term) -> Over:
+        held = self._start(term)
+        draining = asyncio.create_task(term.draining.wait())
+        try:
+            await _first(held.over, draining)
+            if not held.over.done():
+                self._say("handing over: ending the command first")
+                held.end()
+                await _first(held.over)
+        except asyncio.CancelledError:
+            held.end()  # at once; that it is gone is waited for where nobody waits for us
+            raise
+        finally:
+            draining.cancel()
+        self._held = None
+        return held.over.result()
+
+    def _start(self, term: Term) -> Held:
+        spec, member = self._spec, self._member
+        environment = {
+            **spec.environment,
+            "HUSTINGS_GROUP": member.group,
+            "HUSTINGS_TERM": str(term.number),
+            "HUSTINGS_TOKEN": "" if term.token is None else str(term.token),
+            "HUSTINGS_MEMBER": member.name,
+        }
+        self._say(f"{member.name} leads {member.group} in term {term.number}: starting the command")
+        try:
+            self._held = Held(spec.command, environment, spec.grace_s, spec.silence_s)
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise BadInput(f"command {spec.command[0]!r} cannot be run: {why}") from None
+        return self._held
+
+    # --- afterwards ------------------------------------------------------------------------------
+
+    async def _clear(self) -> None:
+        """Wait until nothing of the command is left; who cancels that, hurries it."""
+        held = self._held
+        if held is None:
+            return
+        held.end()
+        cancelled = stood_back = False
+        while not held.over.done():
+            try:
+                if not held.left.done():
+                    await _first(held.over, held.left)
+                elif cancelled or self._leaving is not None:
+                    self._say("gave up on ending the command")
+                    held.abandon()
+                elif not stood_back:
+                    self._say(f"{held.left.result()} processes of the command do not end")
+                    stood_back = True
+                    await self._member.resign()
+                else:
+                    await _first(held.over)
+            except asyncio.CancelledError:
+                held.kill()
+                cancelled = True
+        self._held = None
+        self._code = held.over.result().code
+        if cancelled:
+            raise asyncio.CancelledError
+        self._say("nothing of the command is left", detail=True)
+        if stood_back:
+            await self._member.stand()
+
+    async def _hand_over(self, term: int) -> None:
+        """The command is gone, so the hand-over happens: until then we would only lead again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HAND_OVER_S):
+                async for state in self._member.observe():
+                    if not state.leading or state.term != term:
+                        return
+
+    async def _tell_changes(self) -> None:
+        with suppress(HustingsError):  # it is raised where the member campaigns, too
+            async for state in self._member.observe():
+                if state.leader is None:
+                    self._say(f"{self._member.group} has no leader: {state.reason}", detail=True)
+                elif not state.leading:
+                    self._say(
+                        f"{state.leader.name} leads {self._member.group} in term {state.term}",
+                        detail=True,
+                    )
+
+    def _exit_code(self) -> int:
+        """The command's if it ran in this term; else SIGTERM was obeyed, and others interrupt."""
+        if self._code is not None:
+            return self._code
+        interrupted = self._leaving is not None and self._leaving != signal.SIGTERM
+        return 128 + (self._leaving or 0) if interrupted else 0
+
+
+async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
+    """Join a group and run the command while leading it; the code to exit with.
+
+    It takes over this process's signals, apart from those that were ignored before.
+    """
+    check_command(spec.command, spec.environment.get("PATH"))
+    adopt_orphans()  # should a keeper be killed, what it kept is ours to bury
+    member = await joining.open()
+    loop = asyncio.get_running_loop()
+    heard = [each for each in (*ENDING, *FORWARDED) if signal.getsignal(each) != signal.SIG_IGN]
+    try:
+        supervised = Supervised(member, spec, say)
+        for each in heard:
+            loop.add_signal_handler(each, supervised.signal, each)
+        say(f"{member.name} at {member.address} stands in group {member.group}")
+        say(supervised.promise())
+        return await supervised.run()
+    finally:
+        await member.leave()
+        for each in heard:
+            loop.remove_signal_handler(each)

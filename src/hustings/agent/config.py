@@ -1,0 +1,219 @@
+"""What an agent is told: one port, HTTP, and the groups whose members it runs.
+
+    [agent]          where its members listen, and what holds for all groups
+    [http]           where it answers, and who may give orders
+    [groups.NAME]    one table for each group
+
+Whatever stands in the file is read strictly; flags and environment go before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hustings.agent.document import read_document
+from hustings.agent.layers import PREFIX, Layers, Plain, variable
+from hustings.core.errors import BadInput, UnknownName
+from hustings.net.addresses import Address
+
+MEMBER_PORT, HTTP_PORT = 7400, 7401
+BIND = Address("127.0.0.1", MEMBER_PORT)
+HTTP = Address("127.0.0.1", HTTP_PORT)
+FORMATS = ("text", "json")
+LEVELS = ("debug", "info", "warning", "error")
+SHUTDOWN_S, LONGEST_SHUTDOWN_S = 5.0, 600.0
+MOST_STREAMS = 10_000
+
+# Key of the file -> flag and environment variable: for all groups, and for the one there is.
+AGENT = {
+    key: key
+    for key in (
+        *("bind", "advertise", "name", "state", "key", "insecure"),
+        *("log-format", "log-level", "shutdown"),
+    )
+}
+WEB = {"bind": "http", "token-file": "token-file", "streams": "streams"}
+EACH = {key: key for key in ("name", "state", "key")}
+ONE = {
+    "seeds": "join",
+    "settings": "set",
+    "attributes": "attribute",
+    **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector", "reclaim")},
+}
+SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
+# Variables that other commands read, or set for what they run.
+OTHERS = ("agent", "term", "token", "member", "timeout")
+
+_GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True)
+class GroupConfig:
+    """One group's member."""
+
+    group: str
+    place: str  # where the group is spoken of, for sentences
+    name: str | None
+    seeds: tuple[str, ...]
+    protocol: str | None
+    settings: Mapping[str, Plain]
+    choice: str | None
+    attributes: Mapping[str, float]
+    keys: tuple[Path, ...]
+    state: Path | None
+    observer: bool
+    multicast: str | None
+    detector: str | None
+    detector_settings: Mapping[str, Plain]
+    substrate_settings: Mapping[str, Plain]
+    helm_settings: Mapping[str, Plain]
+    limits: Mapping[str, Plain]
+    reclaim: float | None
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """The whole of it."""
+
+    bind: Address
+    advertise: Address | None
+    insecure: bool
+    http: Address
+    token_file: Path | None
+    token: str | None = field(repr=False)
+    streams: int
+    log_format: str
+    log_level: str
+    shutdown_s: float
+    groups: tuple[GroupConfig, ...]
+    notes: tuple[str, ...] = ()
+
+
+def load(
+    path: Path | None, flags: Mapping[str, object], environment: Mapping[str, str]
+) -> AgentConfig:
+    """Read the file, if there is one, under flags and environment; bad input is refused whole."""
+    document = None if path is None else read_document(path)
+    folder = Path() if path is None else path.absolute().parent
+    layers = Layers(document, folder, flags, environment)
+    top = layers.section((), {})
+    agent = layers.section(("agent",), AGENT)
+    web = layers.section(("http",), WEB)
+    for table in ("agent", "http", "groups"):
+        top.knows(table)
+    top.end()
+    common = _Common(
+        agent.text("name"), agent.path("state"), agent.paths("key") or (), agent.flag("insecure")
+    )
+    shutdown_s = agent.duration("shutdown", SHUTDOWN_S, least=0.1, most=LONGEST_SHUTDOWN_S)
+    assert shutdown_s is not None
+    config = AgentConfig(
+        bind=agent.address("bind", BIND, MEMBER_PORT) or BIND,
+        advertise=agent.address("advertise", None, MEMBER_PORT),
+        insecure=common.insecure,
+        http=web.address("bind", HTTP, HTTP_PORT) or HTTP,
+        token_file=web.path("token-file"),
+        token=environment.get(variable("http-token")) or None,
+        streams=web.count("streams", 64, 1, MOST_STREAMS),
+        log_format=agent.one_of("log-format", FORMATS, "text"),
+        log_level=agent.one_of("log-level", LEVELS, "info"),
+        shutdown_s=shutdown_s,
+        groups=_groups(layers, common),
+        notes=tuple(unknown_variables(environment)),
+    )
+    agent.end()
+    web.end()
+    layers.judge()
+    return config
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Sentences about variables of ours that nothing reads: a slip of the keyboard shows here.
+
+    >>> unknown_variables({"HUSTINGS_BNID": "x", "HUSTINGS_BIND": "y", "PATH": "z"})[0][:35]
+    'the environment variable HUSTINGS_B'
+    """
+    known = [variable(setting) for setting in (*SETTINGS, *OTHERS)]
+    notes = []
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known:
+            notes.append(f"the environment variable {name} means nothing to hustings agent")
+    return notes
+
+
+@dataclass(frozen=True)
+class _Common:
+    name: str | None
+    state: Path | None
+    keys: tuple[Path, ...]
+    insecure: bool
+
+
+def _groups(layers: Layers, common: _Common) -> tuple[GroupConfig, ...]:
+    names = layers.section(("groups",), {}).names
+    chosen = _chosen(layers, names)
+    if not chosen:
+        layers.judge()  # perhaps the table is there, misspelt
+        raise BadInput(
+            "there is no group to join: say --group NAME, or write a table [groups.NAME] into "
+            "the file that --config names"
+        )
+    if len(chosen) > 1:
+        for setting in ONE.values():
+            if (origin := layers.origin(setting)) is not None:
+                raise BadInput(
+                    f"{origin} is for one group and there are {len(chosen)} "
+                    f"({', '.join(chosen)}): write it into the file, or choose with --group"
+                )
+    return tuple(_group(layers, name, common) for name in chosen)
+
+
+def _chosen(layers: Layers, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The group that flag or environment name, else all of the file."""
+    origin = layers.origin("group")
+    if origin is None:
+        return names
+    name = str(layers.above("group"))
+    if names and name not in names:
+        raise UnknownName("group", name, names)
+    return (name,)
+
+
+def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
+    path = ("groups", group)
+    origin = layers.origin("group")
+    place = f"{origin} {group}" if origin is not None else layers.place(path)
+    if _GROUP.fullmatch(group) is None:
+        layers.complain(
+            place, "must be letters, digits, dots, dashes and underscores, 64 at most, for a group"
+        )
+    table = layers.section(path, {**EACH, **ONE})
+    attributes = table.numbers("attributes")
+    for name in attributes:
+        if name.startswith("~"):
+            layers.complain(f"{place}: attribute {name}", "may not begin with ~, which is reserved")
+    config = GroupConfig(
+        group=group,
+        place=place,
+        name=table.text("name", common.name),
+        seeds=table.texts("seeds") or (),
+        protocol=table.text("protocol"),
+        settings=table.plain("settings"),
+        choice=table.text("choice"),
+        attributes=attributes,
+        keys=table.paths("key") or common.keys,
+        state=table.path("state") or common.state,
+        observer=table.flag("observer"),
+        multicast=table.text("multicast"),
+        detector=table.text("detector"),
+        detector_settings=table.plain("detector-settings"),
+        substrate_settings=table.plain("substrate-settings"),
+        helm_settings=table.plain("helm-settings"),
+        limits=table.plain("limits"),
+        reclaim=table.duration("reclaim", None),
+    )
+    table.end()
+    return config

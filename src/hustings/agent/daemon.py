@@ -1,0 +1,295 @@
+"""The agent as a process: its members join, HTTP answers, signals are obeyed, all of it leaves.
+
+Nothing starts before everything that can be checked has been. What ends it ends within a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from socket import socket
+from typing import Any, Protocol
+
+from hustings.agent import views
+from hustings.agent.access import Token, permit_http, read_token
+from hustings.agent.config import AgentConfig, GroupConfig
+from hustings.agent.events import Broadcast
+from hustings.agent.http import Api
+from hustings.agent.layers import variable
+from hustings.agent.logs import Bridge, Log, timestamp
+from hustings.agent.parts import AgentMember
+from hustings.agent.reload import changes_for_restart, read_again
+from hustings.agent.serving import Server, listen, server_for
+from hustings.core.errors import BadInput, HustingsError
+from hustings.net.addresses import Address
+from hustings.net.keys import Key
+from hustings.net.states import Leadership
+
+FINE, FAILED = 0, 1
+_LAST_S = 1.0  # for what is still under way when the time to leave is over
+
+Note = Callable[[str], None]
+
+
+class Network(Protocol):
+    """Where members are: real sockets, or what a test puts there."""
+
+    warning: str | None  # what is worth knowing about listening there
+
+    async def open(self) -> str:
+        """Listen; the address."""
+
+    async def join(self, group: GroupConfig, note: Note) -> AgentMember:
+        """A member that has begun to look for its group; `BadInput` if it cannot."""
+
+    def drops(self) -> Mapping[str, int]:
+        """What was refused before it was any member's, by reason."""
+
+    async def close(self) -> None:
+        """Stop listening."""
+
+
+class Daemon:
+    """One agent, from its configuration to its exit code."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        network: Network,
+        log: Log,
+        reread: Callable[[], AgentConfig] | None = None,
+    ) -> None:
+        self._config = config
+        self._network = network
+        self._log = log
+        self._reread = reread
+        self._members: dict[str, AgentMember] = {}
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._broadcast = Broadcast(config.streams)
+        self._reloading = asyncio.Lock()
+        self._code = FINE
+        self.http: str | None = None  # the bound address, once there is one
+
+    async def run(self) -> int:
+        """Run until told to stop; the exit code. `BadInput` before anything has started."""
+        config = self._config
+        text = read_token(config.token_file, config.token, variable("http-token"))
+        warning = permit_http(config.http, token=text is not None)
+        listener = listen(config.http)
+        self._api = Api(
+            self._members,
+            self._broadcast,
+            self._log,
+            None if text is None else Token(text),
+            self._network.drops,
+        )
+        bridge = Bridge(self._log)
+        logging.getLogger().addHandler(bridge)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        try:
+            await self._serve(listener, [*config.notes, self._network.warning, warning])
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+            logging.getLogger().removeHandler(bridge)
+            listener.close()
+        return self._code
+
+    def stop(self, why: str) -> None:
+        """Leave in good order; told a second time, leave at once."""
+        if self._stop.is_set():
+            self._hurry.set()
+        else:
+            self._log.info("stopping", f"leaving: {why}")
+        self._stop.set()
+
+    def reload(self) -> None:
+        """Read keys, attributes and token again; if anything is wrong, all stays as it is."""
+        if not self._stop.is_set():
+            self._start(self._reload(), "reload")
+
+    async def _serve(self, listener: socket, notes: list[str | None]) -> None:
+        starting = asyncio.ensure_future(self._begin(listener, notes))
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                server, serving = starting.result()
+                await stopping
+                await self._leave(server, serving)
+        finally:
+            for task in (starting, stopping, *self._tasks):
+                task.cancel()
+            await asyncio.gather(starting, stopping, *self._tasks, return_exceptions=True)
+            # Whoever is still there: the start went wrong, or the time was over.
+            left = [one.leave() for one in self._members.values() if not one.closed]
+            await self._briefly(asyncio.gather(*left), "the members' leave")
+            await self._briefly(self._network.close(), "the end of the port")
+        self._log.info("stopped", "gone")
+
+    async def _begin(
+        self, listener: socket, notes: list[str | None]
+    ) -> tuple[Server, asyncio.Task[None]]:
+        address = await self._network.open()
+        for note in notes:
+            if note is not None:
+                self._log.warning("note", note)
+        joins = [asyncio.ensure_future(self._join(group)) for group in self._config.groups]
+        try:
+            await asyncio.gather(*joins)
+        finally:  # one that failed is told of when all others have ended too
+            for task in joins:
+                task.cancel()
+            await asyncio.gather(*joins, return_exceptions=True)
+        host, port = listener.getsockname()[:2]
+        http = f"http://{Address(host, port)}"
+        server = server_for(self._api.app(), self._config.streams)
+        serving = self._start(server.serve([listener]), "http")
+        serving.add_done_callback(self._http_ended)
+        told = f"members on {address}, HTTP on {http}"
+        self._log.info("listening", told, address=address, http=http)
+        self.http = http
+        return server, serving
+
+    async def _join(self, group: GroupConfig) -> None:
+        early: list[str] = []  # a start that fails is told in one sentence, and nothing else
+
+        def note(sentence: str) -> None:
+            if group.group in self._members:
+                self._log.warning("note", sentence, group=group.group)
+            else:
+                early.append(sentence)
+
+        try:
+            member = await self._network.join(group, note)
+        except HustingsError as error:
+            raise BadInput(f"{group.place}: {error}") from None
+        self._members[group.group] = member
+        for sentence in early:
+            note(sentence)
+        self._log.info(
+            "joined", f"{member.name} at {member.address}", group=group.group, member=member.name
+        )
+        self._start(self._watch(member), f"watch {group.group}")
+
+    async def _watch(self, member: AgentMember) -> None:
+        """Tell each change of leadership to the log and to everybody who listens."""
+        why = "nobody told it to"
+        try:
+            async for state in member.observe():
+                self._tell(state)
+        except Exception as error:
+            why = str(error) or type(error).__name__
+        if not self._stop.is_set():
+            self._log.error("member-ended", f"the member has ended: {why}", group=member.group)
+            if all(one.closed for one in self._members.values()):
+                self._code = FAILED
+                self.stop("no member is left")
+
+    def _tell(self, state: Leadership) -> None:
+        self._broadcast.publish({"time": timestamp(time.time()), **views.leadership(state)})
+        self._log.info(
+            "leadership",
+            _told(state),
+            group=state.group,
+            term=state.term,
+            leader=None if state.leader is None else state.leader.name,
+            leading=state.leading,
+        )
+
+    async def _leave(self, server: Server, serving: asyncio.Task[None]) -> None:
+        """Say goodbye everywhere at once, and wait for the answers as long as is allowed."""
+        self._api.stopping = True
+        self._broadcast.end()
+        server.end()
+        leaving = [
+            asyncio.ensure_future(self._goodbye(member)) for member in self._members.values()
+        ]
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        everything = asyncio.gather(*leaving, serving, return_exceptions=True)
+        await asyncio.wait(
+            (everything, hurry),
+            timeout=self._config.shutdown_s,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        hurry.cancel()
+        if not everything.done():
+            server.force_exit = True
+            self._code = FAILED
+            self._log.warning("hurried", "not everything ended in time: leaving it as it is")
+            everything.cancel()
+            with suppress(asyncio.CancelledError):
+                await everything
+
+    async def _goodbye(self, member: AgentMember) -> None:
+        try:
+            await member.leave()
+        except HustingsError as error:
+            self._code = FAILED
+            self._log.error("leave-failed", str(error), group=member.group)
+
+    async def _reload(self) -> None:
+        if self._reread is None:
+            return
+        async with self._reloading:
+            try:
+                fresh = await asyncio.to_thread(read_again, self._reread, self._config)
+            except HustingsError as error:
+                self._log.error("reload-refused", f"everything stays as it was: {error}")
+                return
+            self._api.token = fresh.token
+            sealed = [group.group for group in self._config.groups if group.keys]
+            for group in fresh.config.groups:
+                if (member := self._members.get(group.group)) is not None:
+                    keys = fresh.keys[group.group] if group.group in sealed else ()
+                    await self._refresh(member, group, keys)
+            for sentence in changes_for_restart(self._config, fresh.config):
+                self._log.warning("restart-needed", sentence)
+            self._log.info("reloaded", "keys, attributes and token were read again")
+
+    async def _refresh(
+        self, member: AgentMember, group: GroupConfig, keys: tuple[Key, ...]
+    ) -> None:
+        try:
+            await member.update(group.attributes)
+            if keys:
+                member.rekey(keys)
+        except HustingsError as error:
+            self._log.error("reload-refused", str(error), group=group.group)
+
+    def _http_ended(self, serving: asyncio.Task[None]) -> None:
+        if not self._stop.is_set() and not serving.cancelled():
+            error = serving.exception()
+            self._code = FAILED
+            self._log.error("http-ended", f"HTTP has ended: {error!r}")
+            self.stop("HTTP has ended")
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.append(task)
+        task.add_done_callback(self._tasks.remove)
+        return task
+
+    async def _briefly(self, work: Awaitable[object], what: str) -> None:
+        try:
+            async with asyncio.timeout(_LAST_S):
+                await work
+        except (TimeoutError, HustingsError):
+            self._log.warning("hurried", f"{what} did not come in time")
+
+
+def _told(state: Leadership) -> str:
+    if state.leader is None:
+        return f"nobody leads: {state.reason}"
+    who = ", ".join(one.name for one in state.leaders) or state.leader.name
+    verb = "lead" if len(state.leaders) > 1 else "leads"
+    return f"{who} {verb} in term {state.term}" + (" (this member)" if state.leading else "")

@@ -1,0 +1,121 @@
+"""The agent's log: one event per line on stderr, as JSON or for people.
+
+Whoever reads the log may be slow or stuck, and a member that waits for it is no member: lines go
+through a bounded queue to a thread of their own, and what does not fit is counted, not waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self, TextIO
+
+from hustings.agent.config import FORMATS, LEVELS
+
+_ROOM = 4096  # lines
+_LAST_WORDS_S = 1.0  # how long an agent that ends waits for its log
+
+
+def timestamp(seconds: float) -> str:
+    """A moment as text, in universal time.
+
+    >>> timestamp(0.25)
+    '1970-01-01T00:00:00.250Z'
+    """
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Log:
+    """`with Log(...) as log: log.info("joined", "web-1 has joined", group="billing")`."""
+
+    def __init__(self, stream: TextIO, form: str = FORMATS[0], level: str = "info") -> None:
+        self._stream = stream
+        self._json = form == "json"
+        self._least = LEVELS.index(level)
+        self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
+        self._dropped = 0
+        self._writer = threading.Thread(target=self._write, name="log", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._writer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._lines.put(None, timeout=_LAST_WORDS_S)
+        except queue.Full:
+            return  # nobody reads: the thread ends with the process
+        self._writer.join(_LAST_WORDS_S)
+
+    def debug(self, event: str, message: str, **fields: object) -> None:
+        """What only whoever searches wants to know."""
+        self._say(0, event, message, fields)
+
+    def info(self, event: str, message: str, **fields: object) -> None:
+        """What happened."""
+        self._say(1, event, message, fields)
+
+    def warning(self, event: str, message: str, **fields: object) -> None:
+        """What may need somebody's attention."""
+        self._say(2, event, message, fields)
+
+    def error(self, event: str, message: str, **fields: object) -> None:
+        """What does need it."""
+        self._say(3, event, message, fields)
+
+    def _say(self, level: int, event: str, message: str, fields: dict[str, object]) -> None:
+        if level < self._least:
+            return
+        line = self._line(level, event, message, fields)
+        if self._dropped:
+            told = f"{self._dropped} lines of this log were dropped: nobody read them in time"
+            line = f"{self._line(2, 'log-full', told, {'dropped': self._dropped})}\n{line}"
+        try:
+            self._lines.put_nowait(line)
+            self._dropped = 0
+        except queue.Full:
+            self._dropped += 1
+
+    def _line(self, level: int, event: str, message: str, fields: dict[str, object]) -> str:
+        when = timestamp(time.time())
+        if self._json:
+            head = {"time": when, "level": LEVELS[level], "event": event, "message": message}
+            return json.dumps({**head, **fields}, default=str)
+        group = f"{fields['group']}: " if "group" in fields else ""
+        trace = f"\n{fields['trace']}" if "trace" in fields else ""
+        return f"{when} {LEVELS[level]:7} {group}{message}{trace}"
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            try:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+            except (OSError, ValueError):
+                return  # nobody will ever read; the queue fills and lines are dropped
+
+
+class Bridge(logging.Handler):
+    """What libraries log, as events of ours."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record."""
+        say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        fields: dict[str, object] = {"logger": record.name}
+        if record.exc_info:
+            fields["trace"] = logging.Formatter().formatException(record.exc_info)
+        say("library", " ".join(record.getMessage().split()), **fields)

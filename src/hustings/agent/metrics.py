@@ -1,0 +1,187 @@
+"""Numbers for Prometheus, read from the members when somebody asks.
+
+A member keeps its last elections' durations, and a histogram must never shrink: what is new since
+the last reading is added to counts that are kept here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from hustings._version import __version__
+from hustings.agent.events import Broadcast
+from hustings.agent.parts import AgentMember
+from hustings.net.states import Metrics
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+LABELS = ("group", "member")
+
+
+class Durations:
+    """How many elections took how long, of one member.
+
+    >>> durations = Durations()
+    >>> durations.read((0.2, 0.3), count=2)
+    >>> durations.read((0.2, 0.3, 40.0), count=3)
+    >>> durations.buckets()[-3:]
+    [('10.0', 2.0), ('30.0', 2.0), ('+Inf', 3.0)]
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._counts = [0] * (len(BOUNDS) + 1)
+
+    def read(self, last: tuple[float, ...], count: int) -> None:
+        """The last durations, the newest at the end, of `count` that there have been.
+
+        Those that came and went unread are counted as longer than every bound: nobody knows.
+        """
+        new = count - self._seen
+        for seconds in last[-new:] if new > 0 else ():
+            self._counts[bisect_left(BOUNDS, seconds)] += 1
+        self._counts[-1] += max(0, new - len(last))
+        self._seen = count
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative, by upper bound."""
+        total = 0
+        rows = []
+        for bound, count in zip([*map(str, BOUNDS), "+Inf"], self._counts, strict=True):
+            total += count
+            rows.append((bound, float(total)))
+        return rows
+
+
+class Members(Collector):
+    """All members of one agent, at the moment of asking."""
+
+    def __init__(
+        self,
+        members: Mapping[str, AgentMember],
+        broadcast: Broadcast,
+        drops: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._members = members
+        self._broadcast = broadcast
+        self._drops = drops
+        self._durations: dict[str, Durations] = {}
+
+    def collect(self) -> Iterable[Metric]:
+        """Every family, in a fixed order."""
+        rows = [
+            ([name, self._members[name].name], self._members[name].metrics())
+            for name in sorted(self._members)
+        ]
+        yield from _gauges(rows)
+        yield from _counters(rows)
+        yield self._elections(rows)
+        refused = CounterMetricFamily(
+            "hustings_port_drops",
+            "What the port refused before it was any member's, by reason",
+            labels=("reason",),
+        )
+        for reason, times in sorted(self._drops().items()):
+            if times:  # most reasons are a member's and never a port's
+                refused.add_metric([reason], times)
+        yield refused
+        build = GaugeMetricFamily("hustings_build_info", "The release", labels=("version",))
+        build.add_metric([__version__], 1)
+        yield build
+        listeners = "Streams of /v1/events that are open"
+        yield GaugeMetricFamily("hustings_event_streams", listeners, value=len(self._broadcast))
+
+    def _elections(self, rows: list[Row]) -> Metric:
+        family = HistogramMetricFamily(
+            "hustings_election_duration_seconds",
+            "From the start of an election, or the loss of the leader, to a leader",
+            labels=LABELS,
+        )
+        for labels, metrics in rows:
+            durations = self._durations.setdefault(labels[0], Durations())
+            durations.read(metrics.election_durations, metrics.election_count)
+            family.add_metric(labels, durations.buckets(), sum_value=metrics.election_seconds)
+        return family
+
+
+Row = tuple[list[str], Metrics]
+
+
+class Exposition:
+    """The page that `/metrics` shows."""
+
+    def __init__(
+        self,
+        members: Mapping[str, AgentMember],
+        broadcast: Broadcast,
+        drops: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._registry = CollectorRegistry()  # ours alone: not this process's memory and threads
+        self._registry.register(Members(members, broadcast, drops))
+
+    def page(self) -> bytes:
+        """As it is now."""
+        return bytes(generate_latest(self._registry))
+
+
+def _gauges(rows: list[Row]) -> Iterator[Metric]:
+    told: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
+        ("hustings_is_leader", "Whether this member leads", lambda m: m.is_leader),
+        ("hustings_term", "The term that this member is in", lambda m: m.term),
+        ("hustings_members", "Members that this one knows, itself included", lambda m: m.members),
+        (
+            "hustings_health",
+            "How much more patient than usual the member is, having been slow itself; 1 is fine",
+            lambda m: m.health,
+        ),
+    )
+    for name, help_text, value in told:
+        family = GaugeMetricFamily(name, help_text, labels=LABELS)
+        for labels, metrics in rows:
+            family.add_metric(labels, float(value(metrics)))
+        yield family
+
+
+def _counters(rows: list[Row]) -> Iterator[Metric]:
+    changes = CounterMetricFamily(
+        "hustings_leader_changes", "How often the leader was another one", labels=LABELS
+    )
+    leaderless = CounterMetricFamily(
+        "hustings_leaderless_seconds", "Time in which this member knew no leader", labels=LABELS
+    )
+    messages = CounterMetricFamily(
+        "hustings_messages", "Messages by kind", labels=(*LABELS, "direction", "kind")
+    )
+    packets = CounterMetricFamily(
+        "hustings_packets", "Datagrams and frames", labels=(*LABELS, "direction")
+    )
+    octets = CounterMetricFamily(
+        "hustings_bytes", "Bytes in datagrams and frames", labels=(*LABELS, "direction")
+    )
+    drops = CounterMetricFamily(
+        "hustings_drops", "What was refused or dropped, by reason", labels=(*LABELS, "reason")
+    )
+    for labels, metrics in rows:
+        changes.add_metric(labels, metrics.leader_changes)
+        leaderless.add_metric(labels, metrics.leaderless_seconds)
+        for kind, times in sorted(metrics.messages_sent.items()):
+            messages.add_metric([*labels, "sent", kind], times)
+        for kind, times in sorted(metrics.messages_received.items()):
+            messages.add_metric([*labels, "received", kind], times)
+        packets.add_metric([*labels, "sent"], metrics.packets_sent)
+        packets.add_metric([*labels, "received"], metrics.packets_received)
+        octets.add_metric([*labels, "sent"], metrics.bytes_sent)
+        octets.add_metric([*labels, "received"], metrics.bytes_received)
+        for reason, times in sorted(metrics.drops.items()):
+            drops.add_metric([*labels, reason], times)
+    yield from (changes, leaderless, messages, packets, octets, drops)

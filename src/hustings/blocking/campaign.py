@@ -1,0 +1,93 @@
+"""A campaign whose block runs in another thread than the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import Empty, SimpleQueue
+
+from hustings.blocking.loop import Flag
+from hustings.core.errors import HustingsError
+from hustings.net import campaigns
+from hustings.net.member import Member
+from hustings.net.states import LeadershipLost, NotLeader
+
+
+class Term:
+    """One period of leading, as the code inside a campaign sees it."""
+
+    def __init__(self, term: campaigns.Term) -> None:
+        self.number = term.number
+        self.token = term.token
+        self.group = term.group
+        self.member = term.member
+        self.lost: threading.Event = Flag()  # leadership is over
+        self.draining: threading.Event = Flag()  # it will be handed over: finish what you do
+
+    def check(self) -> None:
+        """Raise `LeadershipLost` if leadership is over."""
+        if self.lost.is_set():
+            raise LeadershipLost(
+                f"{self.member} leads group {self.group!r} no longer (term {self.number})"
+            )
+
+    def __repr__(self) -> str:
+        return f"Term(group={self.group!r}, number={self.number}, token={self.token})"
+
+
+class Campaign:
+    """A campaign on the loop that stands for a block in another thread.
+
+    It ends only when the block has: a hand-over waits for it as it would for a coroutine.
+    """
+
+    def __init__(self) -> None:
+        self.owner = threading.get_ident()
+        self.entered: SimpleQueue[Term | HustingsError] = SimpleQueue()
+        self.term: Term | None = None
+        self._over = asyncio.Event()
+
+    async def hold(self, member: Member, drain: float) -> None:
+        """Until the block has ended."""
+        try:
+            async with member.campaign(drain) as theirs:
+                await self._stand_for_block(theirs)
+        except LeadershipLost:
+            pass  # the block was told
+        except HustingsError as error:
+            self.entered.put(error)
+        finally:
+            self.entered.put(NotLeader("this member was closed meanwhile"))
+
+    async def _stand_for_block(self, theirs: campaigns.Term) -> None:
+        self.term = term = Term(theirs)
+        telling = asyncio.create_task(_pass_on(theirs.draining, term.draining))
+        self.entered.put(term)
+        try:
+            await self._over.wait()
+        except asyncio.CancelledError:
+            term.lost.set()
+            await self._over.wait()
+            raise
+        finally:
+            term.lost.set()
+            telling.cancel()
+
+    def enter(self, timeout: float | None) -> Term:
+        """In the block's thread."""
+        try:
+            entered = self.entered.get(timeout=timeout)
+        except Empty:
+            raise TimeoutError("this member did not lead in that time") from None
+        if isinstance(entered, HustingsError):
+            raise entered
+        return entered
+
+    def end(self) -> None:
+        """The block has ended. On the loop."""
+        self._over.set()
+
+
+async def _pass_on(theirs: asyncio.Event, ours: threading.Event) -> None:
+    await theirs.wait()
+    ours.set()

@@ -1,0 +1,191 @@
+"""An event loop in a thread of its own, and the way to it from other threads.
+
+Law: a thread that waits here may be interrupted at any instruction (Ctrl-C), and the loop must not
+suffer from it. So both meet only at locks and queues that the interpreter takes in one step, never
+at conditions, events or futures of the standard library, which an interrupt can leave locked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from hustings.net.states import NotLeader
+
+ROUNDS = 5  # of a loop that is about to end: as many as a connection takes to come or go
+
+T = TypeVar("T")
+
+
+class Flag(threading.Event):
+    """An event that an interrupted waiter cannot leave locked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._up = False
+        self._waiting: deque[threading.Lock] = deque()
+
+    def is_set(self) -> bool:
+        """Whether it is up."""
+        return self._up
+
+    def set(self) -> None:
+        """Up, once and for all: everybody who waits goes on."""
+        self._up = True
+        while self._waiting:
+            try:
+                self._waiting.popleft().release()
+            except IndexError:
+                break  # two of us were at it
+
+    def clear(self) -> None:
+        raise TypeError("what has happened stays so")
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it went up in that time."""
+        mine = threading.Lock()
+        mine.acquire()
+        self._waiting.append(mine)
+        return self._up or mine.acquire(timeout=-1 if timeout is None else max(0.0, timeout))
+
+
+class Asked(Generic[T]):
+    """Something that is done on the loop for another thread, which finds the result in a queue."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self.results: SimpleQueue[T | BaseException] = SimpleQueue()
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._cancelled = False
+
+    def begin(self) -> None:
+        """On the loop."""
+        if self._cancelled:
+            return
+        self._task = asyncio.get_running_loop().create_task(self._work())
+        self._task.add_done_callback(self._done)
+
+    def cancel(self) -> None:
+        """On the loop."""
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self.results.put(NotLeader("nobody waited for it"))
+
+    def result(self, timeout: float | None = None) -> T:
+        """What it returned, or raised."""
+        try:
+            result = self.results.get(timeout=timeout)
+        except Empty:
+            raise TimeoutError("it took longer") from None
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def _done(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.results.put(NotLeader("this member was closed meanwhile"))
+        else:
+            self.results.put(task.exception() or task.result())
+
+
+class LoopThread:
+    """An event loop in a thread of its own, and the way to it from other threads."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._process = os.getpid()
+        self._lock = threading.Lock()  # between asking something of the loop and stopping it
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def here(self) -> bool:
+        """Whether the thread that asks is the loop's."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the thread has stayed behind in the process that was forked."""
+        return os.getpid() != self._process
+
+    def start(self, asked: Asked[T]) -> None:
+        """Have something done there."""
+        if self.elsewhere:
+            raise NotLeader("this member stayed in the process that was forked: join again")
+        if not self.soon(asked.begin):
+            raise NotLeader("this member is closed: join again")
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, T]], timeout: float | None = None) -> T:
+        """Have something done there, and wait for what it returns or raises."""
+        if self.here:
+            raise RuntimeError("a member's own thread cannot wait for it: use another thread")
+        asked = Asked(work)
+        try:
+            self.start(asked)
+            return asked.result(timeout)
+        except BaseException:
+            self.soon(asked.cancel)  # if not it has ended but the waiting: too late, interrupted
+            raise
+
+    def read(self, function: Callable[[], T]) -> T:
+        """What a function returns there; here, if nobody can disturb it there any more."""
+        if self.here or self.elsewhere or self._stopped:
+            return function()
+
+        async def there() -> T:
+            return function()
+
+        return self.call(there)
+
+    def soon(self, act: Callable[[], object]) -> bool:
+        """Have something done there without waiting; False if it is stopped."""
+        if self.elsewhere:  # the lock may have stayed behind locked
+            return False
+        with self._lock:
+            if not self._stopped:
+                self._loop.call_soon_threadsafe(act)
+            return not self._stopped
+
+    def stop(self, timeout: float | None = None) -> None:
+        """End the loop, and what runs on it, and the thread."""
+        if self.elsewhere:
+            return
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        if not self.here:
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            self._loop.run_until_complete(_wind_up())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            asyncio.set_event_loop(None)
+            self._loop.close()
+
+
+async def _wind_up() -> None:
+    """End every task; what has just begun begins first, so that it cleans up after itself."""
+    await _some_rounds()
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await _some_rounds()
+
+
+async def _some_rounds() -> None:
+    for _ in range(ROUNDS):
+        await asyncio.sleep(0)

@@ -1,0 +1,88 @@
+"""`hustings agent`: members that run as a service, and HTTP to ask them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hustings.cli.output import warn
+from hustings.core.errors import BadInput
+
+FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
+
+
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar="HUSTINGS_CONFIG",
+    metavar="FILE",
+    help="The configuration, in TOML; flags and HUSTINGS_* variables go before it.",
+)
+@click.option("--group", metavar="NAME", help="The group to join, or the only one of the file's.")
+@click.option("--name", metavar="NAME", help="This member's name, unique in its group.")
+@click.option("--join", multiple=True, metavar="HOST:PORT", help="Members to find the group by.")
+@click.option("--protocol", metavar="NAME", help="The election; hustings protocols lists them.")
+@click.option("--set", multiple=True, metavar="KEY=VALUE", help="A setting, as T_A=250ms.")
+@click.option("--choice", metavar="RULE", help="Who is best: highest-id, lowest:load, ...")
+@click.option("--attribute", multiple=True, metavar="NAME=NUMBER", help="What is ranked by.")
+@click.option("--observer", is_flag=True, help="Watch only; never lead.")
+@click.option("--multicast", metavar="HOW", help="fan-out, bimodal or ip:GROUP:PORT.")
+@click.option("--detector", metavar="NAME", help="accrual or heartbeat.")
+@click.option("--reclaim", metavar="DURATION", help="When the preferred member takes over again.")
+@click.option("--bind", metavar="HOST:PORT", help="Where members listen. [default: 127.0.0.1:7400]")
+@click.option("--advertise", metavar="HOST:PORT", help="Where others find them, if elsewhere.")
+@click.option("--key", multiple=True, metavar="FILE", help="Keys; the first seals, all open.")
+@click.option("--insecure", is_flag=True, help="Listen to others even without a key.")
+@click.option("--state", metavar="FOLDER", help="Where terms survive a restart.")
+@click.option("--http", metavar="HOST:PORT", help="Where HTTP listens. [default: 127.0.0.1:7401]")
+@click.option("--token-file", metavar="FILE", help="The token that orders must carry.")
+@click.option("--streams", metavar="N", help="Listeners of /v1/events at once. [default: 64]")
+@click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]")
+@click.option("--log-level", metavar="LEVEL", help="debug, info, warning, error. [default: info]")
+@click.option("--shutdown", metavar="DURATION", help="How long leaving may take. [default: 5s]")
+@click.option("--check", is_flag=True, help="Only read and check the configuration.")
+def agent(config: Path | None, check: bool, **flags: Any) -> int:
+    """Run members of one or several groups, and answer over HTTP who leads.
+
+    Flags go before environment variables (HUSTINGS_BIND for --bind), and these before the file.
+    SIGTERM leaves in good order; SIGHUP reads keys, attributes and token again. The token may also
+    stand in HUSTINGS_HTTP_TOKEN.
+
+    \b
+    hustings agent --group billing --check
+    hustings agent --config hustings.toml
+    hustings agent --group billing --name web-1 --join 10.0.0.2:7400 --key billing.key
+    """
+    from hustings.agent.config import load
+
+    given = {name.replace("_", "-"): value for name, value in flags.items()}
+    read = load(config, given, os.environ)
+    try:
+        from hustings.agent.daemon import Daemon
+        from hustings.agent.logs import Log
+        from hustings.agent.wiring import Sockets
+        from hustings.net import loops
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] not in FROM_EXTRA:
+            raise
+        raise BadInput(f"the agent needs {missing.name}: pip install 'hustings[agent]'") from None
+    sockets = Sockets(read)
+    if check:
+        for note in (*read.notes, sockets.warning):
+            if note is not None:
+                warn(note)
+        groups = ", ".join(group.group for group in read.groups)
+        click.echo(f"fine: members in {groups} on {read.bind}, HTTP on {read.http}")
+        return 0
+
+    async def run() -> int:
+        with Log(sys.stderr, read.log_format, read.log_level) as log:
+            again = Daemon(read, sockets, log, lambda: load(config, given, os.environ))
+            return await again.run()
+
+    return loops.run(run())

@@ -1,0 +1,209 @@
+"""`hustings run`: a command that runs only on the member that leads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hustings.cli import reading
+from hustings.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from hustings.agent.restarts import RestartPolicy
+
+RESTARTS = ("never", "on-failure", "always")
+
+
+@click.command()
+@click.argument("group")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--join",
+    "seeds",
+    multiple=True,
+    metavar="HOST:PORT",
+    help="A member of the group; give several times. [default: none, others find us]",
+)
+@click.option("--name", metavar="NAME", help="Unique in the group. [default: made up]")
+@click.option(
+    "--bind", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT", help="Where to listen."
+)
+@click.option("--advertise", metavar="HOST:PORT", help="Where others reach us, if not there.")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A key of hustings keygen; the first seals, further ones are only read.",
+)
+@click.option("--insecure", is_flag=True, help="Let others reach us without a key.")
+@click.option(
+    "--protocol", default="le-s", show_default=True, metavar="NAME", help="See hustings protocols."
+)
+@click.option(
+    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting of the protocol."
+)
+@click.option(
+    "--choice", default="highest-id", show_default=True, metavar="CHOICE", help="Who is best."
+)
+@click.option(
+    "--attribute",
+    "attributes",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="What a choice ranks by.",
+)
+@click.option(
+    "--multicast",
+    default="fan-out",
+    show_default=True,
+    metavar="HOW",
+    help="fan-out, bimodal or ip:GROUP:PORT.",
+)
+@click.option(
+    "--detector", default="accrual", show_default=True, metavar="NAME", help="Or heartbeat."
+)
+@click.option(
+    "--detector-set", "detecting", multiple=True, metavar="KEY=VALUE", help="A setting of it."
+)
+@click.option(
+    "--reclaim",
+    metavar="TIME",
+    help="A better member takes over from the leader when it has been up so long. [default: never]",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep terms here, so that they survive restarts.",
+)
+@click.option(
+    "--grace", default="5s", show_default=True, metavar="TIME", help="From SIGTERM to SIGKILL."
+)
+@click.option(
+    "--restart",
+    type=click.Choice(RESTARTS),
+    default="never",
+    show_default=True,
+    help="Whether the command is started again when it ends by itself.",
+)
+@click.option(
+    "--restart-delay",
+    default="1s",
+    show_default=True,
+    metavar="TIME",
+    help="Before the first restart; doubles with each one in a row, up to a minute.",
+)
+@click.option(
+    "--max-restarts",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Restarts in a row; a run of a minute counts anew. [default: no limit]",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Say also who else leads.")
+def run(
+    group: str,
+    command: tuple[str, ...],
+    seeds: tuple[str, ...],
+    name: str | None,
+    bind: str,
+    advertise: str | None,
+    keys: tuple[Path, ...],
+    insecure: bool,
+    protocol: str,
+    pairs: tuple[str, ...],
+    choice: str,
+    attributes: tuple[str, ...],
+    multicast: str,
+    detector: str,
+    detecting: tuple[str, ...],
+    reclaim: str | None,
+    state: Path | None,
+    grace: str,
+    restart: str,
+    restart_delay: str,
+    max_restarts: int | None,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Join GROUP and run COMMAND, in a session of its own, only while this member leads.
+
+    The command finds HUSTINGS_GROUP, HUSTINGS_TERM, HUSTINGS_MEMBER and HUSTINGS_TOKEN in its
+    environment; the token is empty as long as no guard gives one. When leadership is lost, the
+    command and all that came of it get SIGTERM and, after the grace, SIGKILL; so they do when
+    hustings run itself is killed or stopped. When the command ends by itself and is not to be
+    restarted, the member leaves, and another one leads.
+
+    SIGTERM and SIGINT are passed on to the command's process group, and when it has ended the
+    member leaves; a second one kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the command
+    itself; SIGHUP from a terminal that is closed is like SIGTERM. The exit code is the command's,
+    128+N if signal N killed it; a member that was not leading exits with 0 upon SIGTERM and 130
+    upon Ctrl-C.
+
+    \b
+    hustings run jobs --name a --bind 127.0.0.1:7400 -- ./worker --fast
+    hustings run jobs --name b --join 127.0.0.1:7400 -- ./worker --fast
+    """
+    from hustings.agent.command import CommandSpec, check_command, supervise
+    from hustings.core.durations import parse_duration
+    from hustings.joining import join
+    from hustings.net import loops
+
+    def say(sentence: str, detail: bool = False) -> None:
+        if not quiet and (verbose or not detail):
+            with suppress(OSError):  # the command matters more than who hears about it
+                click.echo(f"hustings: {sentence}", err=True)
+
+    check_command(command)
+    spec = CommandSpec(
+        command,
+        grace_s=parse_duration(grace, "--grace"),
+        restart=_policy(restart, restart_delay, max_restarts),
+        hangup_ends=sys.stdin is not None and sys.stdin.isatty(),
+    )
+    wanted = join(
+        group,
+        name=name,
+        seeds=seeds,
+        protocol=protocol,
+        settings=reading.settings(pairs),
+        choice=choice,
+        attributes=_attributes(attributes),
+        bind=bind,
+        advertise=advertise,
+        key=keys or None,
+        insecure=insecure,
+        multicast=multicast,
+        detector=detector,
+        detector_settings=reading.settings(detecting),
+        reclaim=reclaim,
+        state=state,
+        note=lambda sentence: say(f"note: {sentence}"),
+    )
+    return loops.run(supervise(wanted, spec, say))
+
+
+def _policy(when: str, delay: str, most: int | None) -> RestartPolicy:
+    from hustings.agent.restarts import Restart, RestartPolicy
+    from hustings.core.durations import parse_duration
+
+    return RestartPolicy(Restart(when), parse_duration(delay, "--restart-delay"), most)
+
+
+def _attributes(texts: Iterable[str]) -> dict[str, float]:
+    table: dict[str, float] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise BadInput(f"--attribute {text!r} is not understood: write NAME=NUMBER")
+        if name.strip() in table:
+            raise BadInput(f"--attribute {name.strip()} is given twice")
+        table[name.strip()] = reading.number(value, f"attribute {name.strip()}")
+    return table

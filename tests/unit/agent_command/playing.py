@@ -1,0 +1,217 @@
+"""A member that leads when the test says so, and a look at the processes that came of a command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hustings.agent.command import CommandSpec, Supervised
+from hustings.agent.restarts import RestartPolicy
+from hustings.core.outcome import Guarantee
+from hustings.net.states import LeadershipLost
+
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class PlayedPeer:
+    name: str
+
+
+@dataclass(frozen=True)
+class PlayedState:
+    term: int
+    leader: PlayedPeer | None
+    leading: bool
+    reason: str = "electing"
+
+
+@dataclass
+class PlayedTerm:
+    number: int
+    token: int | None = None
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class PlayedMember:
+    """As the real one as far as a supervised command can tell."""
+
+    group = "billing"
+    bound = 0.25
+    guarantee = Guarantee.ADVISORY
+
+    def __init__(self, name: str = "web-1") -> None:
+        self.name = name
+        self.token: int | None = None
+        self.terms = 0
+        self.calls: list[str] = []
+        self.bodies = 0
+        self.drains: list[float] = []
+        self._leading = asyncio.Event()
+        self._changed = asyncio.Condition()
+        self._bodies: dict[asyncio.Task[object], PlayedTerm] = {}
+        self._lost: dict[asyncio.Task[object], bool] = {}
+
+    # --- the test's side -------------------------------------------------------------------------
+
+    async def lead(self) -> None:
+        self.terms += 1
+        self._leading.set()
+        await self._change()
+
+    async def lose(self) -> None:
+        self._leading.clear()
+        for task in self._bodies:
+            self._lost[task] = True
+            task.cancel()
+        await self._change()
+
+    async def hand_over(self) -> None:
+        """As `transfer`: ask the bodies to finish, and lead no more when they have."""
+        for term in self._bodies.values():
+            term.draining.set()
+        while self._bodies:
+            await asyncio.sleep(0.005)
+        await self.lose()
+
+    async def _change(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    # --- the member's side -----------------------------------------------------------------------
+
+    @property
+    def state(self) -> PlayedState:
+        leading = self._leading.is_set()
+        return PlayedState(self.terms, PlayedPeer(self.name) if leading else None, leading)
+
+    @asynccontextmanager
+    async def campaign(self, drain: float = 0.0) -> AsyncIterator[PlayedTerm]:
+        await self._leading.wait()
+        task = asyncio.current_task()
+        assert task is not None
+        term = self._bodies[task] = PlayedTerm(self.terms, self.token)
+        self.bodies += 1
+        self.drains.append(drain)
+        try:
+            yield term
+        except asyncio.CancelledError:
+            if not self._lost.pop(task, False):
+                raise
+            task.uncancel()
+            raise LeadershipLost("lost") from None
+        finally:
+            del self._bodies[task]
+
+    async def observe(self) -> AsyncIterator[PlayedState]:
+        last: PlayedState | None = None
+        while True:
+            async with self._changed:
+                while self.state == last:
+                    await self._changed.wait()
+                last = self.state
+            yield last
+
+    async def resign(self) -> None:
+        self.calls.append("resign")
+
+    async def stand(self) -> None:
+        self.calls.append("stand")
+
+
+class Played:
+    """A supervised command and everything that one can see of it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.member = PlayedMember(name)
+        self.said: list[str] = []
+        self.supervised: Supervised
+
+    def supervise(
+        self,
+        script: str,
+        grace_s: float = PATIENCE_S,
+        silence_s: float = PATIENCE_S,
+        restart: RestartPolicy | None = None,
+        hangup_ends: bool = False,
+    ) -> asyncio.Task[int]:
+        """Run a shell script, in the folder, whenever the member leads."""
+        spec = CommandSpec(
+            ("sh", "-c", f"cd '{self.folder}'\n{script}"),
+            grace_s=grace_s,
+            silence_s=silence_s,
+            restart=restart or RestartPolicy(),
+            hangup_ends=hangup_ends,
+        )
+        self.supervised = Supervised(self.member, spec, self._hear)
+        return asyncio.create_task(self.supervised.run())
+
+    def _hear(self, sentence: str, detail: bool = False) -> None:
+        self.said.append(sentence)
+
+    def wrote(self, name: str) -> str:
+        """What the script has written to a file, or nothing."""
+        try:
+            return (self.folder / name).read_text()
+        except FileNotFoundError:
+            return ""
+
+    def processes(self) -> list[int]:
+        return processes_of(self.member.name)
+
+
+Story = Callable[[Played], Coroutine[Any, Any, None]]
+Play = Callable[[Story], None]
+
+# Scripts
+WAITS = "echo $$ > pid; exec sleep 600"
+DEAF = "trap '' TERM; echo $$ > pid; while :; do sleep 0.05; done"
+
+
+def gone(process: int) -> bool:
+    """Whether there is no such process."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def processes_of(member: str) -> list[int]:
+    """Every process, the unburied dead apart, that came of this member's command."""
+    mark = b"HUSTINGS_MEMBER=" + member.encode() + b"\0"
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if mark in Path("/proc", name, "environ").read_bytes():
+                    found.append(int(name))
+            except OSError:
+                continue
+    return found
+
+
+def keepers_of(member: str) -> list[int]:
+    return [each for each in processes_of(member) if b"keeper.py" in _command_line(each)]
+
+
+def _command_line(process: int) -> bytes:
+    try:
+        return Path("/proc", str(process), "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+async def until(condition: Callable[[], object], what: str = "") -> None:
+    """Wait for a condition; one that does not come true is a failure."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what or condition}"
+        await asyncio.sleep(0.005)
