@@ -32,7 +32,13 @@ from hustings.sim.trace import Header, Tracer
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World
 from hustings.substrate.detector import Detector
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.substrate.heartbeat import (
+    HeartbeatConfig,
+    HeartbeatMsg,
+    PingMsg,
+    PongMsg,
+    WatchMsg,
+)
 from hustings.substrate.monitored import Monitored
 
 FEWEST, MOST = 3, 40
@@ -103,7 +109,13 @@ class _Director:
         acts = [act() for act in self._acts()]
         self._tracer.close(self._world.now, "stopped")
         self._trace.seek(0)
-        kinds: list[type[Message]] = [*self._kind.messages, HeartbeatMsg, WatchMsg]
+        kinds: list[type[Message]] = [
+            *self._kind.messages,
+            HeartbeatMsg,
+            WatchMsg,
+            PingMsg,
+            PongMsg,
+        ]
         roles = {kind_of(kind): kind.role for kind in kinds}
         flights = flights_of(read_stream(self._trace), roles, self._network.delay.bound)
         beats = tuple(flight for flight in flights if flight.role is Role.DETECTOR)

@@ -1,0 +1,159 @@
+"""A channel between the demo and a member's process, and what is said on it: a JSON object a line.
+
+Neither end ever waits for the other: what the system has no room for stays here and is sent with
+what comes next. A paused process is a part of the show, so this happens.
+"""
+
+from __future__ import annotations
+
+import socket
+
+import msgspec
+
+_CHUNK = 65_536
+_ROOM = 1_000_000  # bytes that may wait; beyond, the other end is not worth talking to
+
+Endpoint = tuple[str, int]
+
+
+# What the demo orders
+
+
+class Cut(msgspec.Struct, frozen=True, tag="cut"):
+    """Neither send to these endpoints nor hear them."""
+
+    endpoints: tuple[Endpoint, ...]
+
+
+class Heal(msgspec.Struct, frozen=True, tag="heal"):
+    """Undo every cut."""
+
+
+class HandOver(msgspec.Struct, frozen=True, tag="hand over"):
+    """Let another member lead."""
+
+    to: str
+
+
+class Leave(msgspec.Struct, frozen=True, tag="leave"):
+    """Say goodbye to the group, and end."""
+
+
+Order = Cut | Heal | HandOver | Leave
+
+
+# What a member reports; times are by the clock that all processes of a machine share
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """It takes part."""
+
+    at: float
+    endpoint: Endpoint
+
+
+class Following(msgspec.Struct, frozen=True, tag="following"):
+    """It takes another member for the leader than before, or none."""
+
+    at: float
+    leader: str  # empty: it knows of none
+    term: int
+
+
+class Figures(msgspec.Struct, frozen=True, tag="figures"):
+    """What it counted since it joined."""
+
+    at: float
+    sent: int  # messages, one for each receiver
+    knows: int  # members, itself too
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """An order could not be carried out."""
+
+    sentence: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """It cannot go on, and ends."""
+
+    sentence: str
+
+
+Report = Opened | Following | Figures | Refused | Failed
+
+_ENCODER = msgspec.json.Encoder()
+_ORDERS: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+_REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+
+
+class Channel:
+    """One end of it.
+
+    >>> demo, member = pair()
+    >>> demo.say(HandOver("m2")); member.say(Refused("why should I"))
+    >>> member.orders(), demo.reports()
+    ([HandOver(to='m2')], [Refused(sentence='why should I')])
+    >>> demo.close(); member.orders(), member.ended
+    ([], True)
+    >>> member.close()
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self._socket = end
+        self._out = bytearray()
+        self._in = bytearray()
+        self.ended = False  # the other end is closed, and so is this one for all purposes
+
+    def fileno(self) -> int:
+        """For who waits until there is something to read."""
+        return self._socket.fileno()
+
+    def say(self, what: Order | Report) -> None:
+        """Send it, or keep it until there is room."""
+        self._out += _ENCODER.encode(what) + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what could not be sent before."""
+        try:
+            while self._out and not self.ended:
+                del self._out[: self._socket.send(self._out)]
+        except BlockingIOError:
+            self.ended = len(self._out) > _ROOM
+        except OSError:
+            self.ended = True
+
+    def orders(self) -> list[Order]:
+        """Those that have come."""
+        return [_ORDERS.decode(line) for line in self._lines()]
+
+    def reports(self) -> list[Report]:
+        """Those that have come."""
+        return [_REPORTS.decode(line) for line in self._lines()]
+
+    def close(self) -> None:
+        """This end is used no more."""
+        self.ended = True
+        self._socket.close()
+
+    def _lines(self) -> list[bytes]:
+        try:
+            while not self.ended:
+                got = self._socket.recv(_CHUNK)
+                self._in += got
+                self.ended = not got
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.ended = True
+        *whole, rest = self._in.split(b"\n")
+        self._in = rest
+        return [bytes(line) for line in whole]
+
+
+def pair() -> tuple[Channel, Channel]:
+    """Both ends of a new channel."""
+    one, other = socket.socketpair()
+    return Channel(one), Channel(other)

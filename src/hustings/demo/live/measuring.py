@@ -1,0 +1,162 @@
+"""What is known of each member, when all agreed, and how long that took. No process in here.
+
+Members say when they took to a leader, by the clock that all processes of a machine share. So a
+time is exact whenever the report arrives: all agree since the last of them took to its leader.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hustings.demo.live.channel import Endpoint, Figures, Following, Opened, Report
+
+_SAMPLES = 5  # of figures, over which a rate is taken
+
+Sides = tuple[tuple[str, ...], ...]
+
+
+class Standing(Enum):
+    """What has been done to a member's process."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    KILLED = "killed"
+
+
+@dataclass(slots=True)
+class Sight:
+    """One member as the demo sees it."""
+
+    name: str
+    pid: int
+    standing: Standing = Standing.STARTING
+    endpoint: Endpoint = ("", 0)
+    leader: str = ""  # whom it follows; empty: nobody
+    term: int = 0
+    since: float = 0.0  # when it took to that leader
+    knows: int = 0  # members, itself too
+    samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
+
+    @property
+    def up(self) -> bool:
+        """Whether it has to agree with the others."""
+        return self.standing in (Standing.STARTING, Standing.RUNNING)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it takes itself for the leader, as far as one may still ask it."""
+        return self.standing is Standing.RUNNING and self.leader == self.name
+
+    @property
+    def rate(self) -> float:
+        """Messages that it sent in a second, lately."""
+        if len(self.samples) < 2 or not self.up:
+            return 0.0
+        (first, less), (last, more) = self.samples[0], self.samples[-1]
+        return (more - less) / (last - first) if last > first else 0.0
+
+
+class Board:
+    """All members, and the sides between which nothing passes.
+
+    >>> board = Board()
+    >>> for name in ("a", "b"):
+    ...     board.start(name, pid=1)
+    ...     board.hear(name, Opened(1.0, ("127.0.0.1", 1)))
+    >>> board.hear("a", Following(1.1, "a", 1)); board.leaders()
+    ()
+    >>> board.hear("b", Following(1.3, "a", 1)); board.leaders(), board.agreed_at()
+    (('a',), 1.3)
+    """
+
+    def __init__(self) -> None:
+        self.members: dict[str, Sight] = {}
+        self.sides: Sides = ()  # none: the group is whole
+        self.noticed: float | None = None  # when the first took to another leader, or to none
+        self._began = 0.0
+
+    # What happens
+
+    def begin(self, at: float) -> None:
+        """Something is done to the group now: who notices first?"""
+        self._began = at
+        self.noticed = None
+
+    def start(self, name: str, pid: int) -> None:
+        """A process was started; whatever was known of a former one is void."""
+        self.members[name] = Sight(name, pid)
+
+    def put(self, name: str, standing: Standing) -> None:
+        """Something was done to a process."""
+        self.members[name].standing = standing
+
+    def hear(self, name: str, report: Report) -> None:
+        """A member reported. What a killed one said last comes too late to matter."""
+        sight = self.members[name]
+        if sight.standing is Standing.KILLED:
+            return
+        match report:
+            case Opened(_, endpoint):
+                sight.endpoint = endpoint
+                if sight.standing is Standing.STARTING:
+                    sight.standing = Standing.RUNNING
+            case Following(at, leader, term):
+                if leader != sight.leader:
+                    sight.since = at
+                    if at >= self._began and (self.noticed is None or at < self.noticed):
+                        self.noticed = at
+                sight.leader, sight.term = leader, term
+            case Figures(at, sent, knows):
+                sight.samples.append((at, sent))
+                sight.knows = knows
+
+    # What one may ask
+
+    def up(self) -> list[Sight]:
+        """Members that have to agree."""
+        return [sight for sight in self.members.values() if sight.up]
+
+    def leading(self) -> tuple[str, ...]:
+        """Running members that take themselves for the leader."""
+        return tuple(sight.name for sight in self.members.values() if sight.leads)
+
+    def leaders(self) -> tuple[str, ...]:
+        """The leader of each side, if all sides have one of their own that runs; else nothing."""
+        found: list[str] = []
+        for side in self._sides():
+            followed = {sight.leader for sight in side}
+            leader = side[0].leader if side else ""
+            if len(followed) != 1 or leader not in [s.name for s in side if s.leads]:
+                return ()
+            found.append(leader)
+        return tuple(found)
+
+    def agreed_at(self) -> float:
+        """When the last member took to the leader that it has."""
+        return max((sight.since for sight in self.up()), default=0.0)
+
+    def acquainted(self) -> bool:
+        """Whether every member knows as many as there are on its side."""
+        return all(sight.knows >= len(side) for side in self._sides() for sight in side)
+
+    def term(self, leaders: Sequence[str]) -> int:
+        """The highest term of these leaders."""
+        return max((self.members[name].term for name in leaders), default=0)
+
+    def rate(self) -> float:
+        """Messages per second, of all members together."""
+        return sum(sight.rate for sight in self.up())
+
+    def rate_each(self) -> float:
+        """The same for one member, on average."""
+        return self.rate() / max(1, len(self.up()))
+
+    def _sides(self) -> list[list[Sight]]:
+        if not self.sides:
+            return [self.up()]
+        sides = [[self.members[name] for name in side] for side in self.sides]
+        return [[sight for sight in side if sight.up] for side in sides]

@@ -1,0 +1,94 @@
+"""What the live demo is asked for, where it stands, and what each act came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Protocol
+
+from hustings.core.errors import BadInput
+from hustings.demo.live.measuring import Board
+from hustings.demo.live.seat import Part, joining
+
+FEWEST, MOST = 3, 100
+NAMES = ("start", "kill", "restart", "pause", "resume", "cut", "heal", "transfer")
+LIMIT = 15.0  # seconds for an act, ...
+LIMIT_EACH = 0.1  # ... and so many more for each member
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be shown. `BadInput` if it cannot be."""
+
+    members: int
+    protocol: str
+    seconds: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not FEWEST <= self.members <= MOST:
+            raise BadInput(f"members must lie between {FEWEST} and {MOST}, not {self.members}")
+        joining(self.part(1, "demo"))
+
+    def part(self, number: int, group: str, seeds: tuple[str, ...] = ()) -> Part:
+        """What the member of this number is to be."""
+        width = len(str(self.members))
+        return Part(group, f"m{number:0{width}}", number, self.protocol, self.seed, seeds)
+
+    @property
+    def limit(self) -> float:
+        """Seconds that an act may take."""
+        return LIMIT + LIMIT_EACH * self.members
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One act, when it is over."""
+
+    name: str
+    what: str  # in a few words
+    began: float  # seconds since the demo began
+    noticed: float | None  # seconds until the first member took to another leader, or to none
+    agreed: float | None  # seconds until all agreed; none: they did not in time
+    before: tuple[str, ...]  # who led
+    after: tuple[str, ...]
+    term: int
+    members: int  # that had to agree
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class Scene:
+    """Where the demo stands: what an audience may look at."""
+
+    plan: Plan
+    board: Board
+    group: str
+    act: int = 0  # the place of the present one in NAMES
+    elapsed: float = 0.0
+    sentence: str = ""
+    acts: list[Act] = field(default_factory=list)
+    at_rest: list[float] = field(default_factory=list)  # messages per second of a member
+    unasked: int = 0  # changes of leader between two acts, though nothing was done
+    failure: str = ""  # why the demo ended early, or a wait that was missed
+
+    @property
+    def quiet_rate(self) -> float | None:
+        """Messages that a member sends in a second while nothing happens."""
+        return median(self.at_rest) if self.at_rest else None
+
+    @property
+    def fine(self) -> bool:
+        """Whether all acts were played, and every wait was met."""
+        played = len(self.acts) == len(NAMES) and all(act.agreed is not None for act in self.acts)
+        return played and not self.failure
+
+
+class Audience(Protocol):
+    """Who watches."""
+
+    def hear(self, scene: Scene) -> None:
+        """There is a new sentence."""
+
+    def look(self, scene: Scene) -> None:
+        """Now is a time to look; it comes often."""
