@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, check, report."""
+"""`python -m bench`: measure, check, report; `python -m bench net` for real groups alone."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import importlib.util
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench import plan
 from bench.check import complaints
 from bench.measure import Worker, WorkerDied, measure, say
 from bench.memory import WrongWork, big_rings, footprints
+from bench.net import cli as net
 from bench.plan import HUSTINGS, PLAIN, TRACED, Implementation, Workload
-from bench.report import Results, markdown
+from bench.report import Results, markdown, write_part
 
-RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
 ROUNDS, QUICK_ROUNDS = 31, 3
 MEMORY = "memory"
 
@@ -24,8 +23,9 @@ MEMORY = "memory"
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measure the simulator beside its peers. A full run writes bench/RESULTS.md; "
-        "with --quick or --only the tables go to standard output.",
+        description="Measure the simulator beside its peers. A full run writes bench/RESULTS.md, "
+        "real groups too; with --quick or --only the simulator's tables go to standard output.",
+        epilog="Real groups alone: python -m bench net [--help].",
     )
     parser.add_argument("--rounds", type=int, help=f"rounds per workload (default {ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="a rough look in under a minute")
@@ -91,7 +91,10 @@ def memory(results: Results, implementations: Sequence[Implementation], quick: b
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] == ["net"]:
+        return net.main(words[1:])
+    options = parse(words)
     began = time.monotonic()
     results = Results(rounds=options.rounds)
     try:
@@ -110,13 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             say(f"  {sentence}")
         return 1
     text = markdown(results)
-    if options.quick or options.only is not None:
+    whole = not options.quick and options.only is None
+    if not whole:
         print(text, end="")
     else:
-        RESULTS.write_text(text, encoding="utf-8")
-        say(f"wrote bench/{RESULTS.name}")
+        write_part(text)
     say(f"took {time.monotonic() - began:.0f} s")
-    return 0
+    return net.main([]) if whole else 0
 
 
 if __name__ == "__main__":

@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median, quantiles
 
 from bench import plan
-from bench.measure import Sample, Samples
+from bench.measure import Sample, Samples, say
 from bench.memory import BigRing, Footprint
 from bench.plan import HUSTINGS, PLAIN, PROCESSES, TRACED, Workload
+
+RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
 
 Cost = Callable[[Sample], float]
 
@@ -202,3 +206,24 @@ def markdown(results: Results) -> str:
     if results.speed:
         parts += ["## Rates, and times as long as the plain loop", against_plain(results)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def with_part(text: str, part: str) -> str:
+    """`text` with the part under the heading of `part` replaced by it, or with it added."""
+    heading = part.partition("\n")[0]
+    parts = re.split(r"(?m)^(?=# )", text)
+    kept = [old for old in parts if old.strip()]
+    for place, old in enumerate(kept):
+        if old.partition("\n")[0] == heading:
+            kept[place] = part
+            break
+    else:
+        kept.append(part)
+    return "\n".join(old.strip() + "\n" for old in kept)
+
+
+def write_part(part: str) -> None:
+    """Put a part into bench/RESULTS.md, and leave the others as they are."""
+    old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else ""
+    RESULTS.write_text(with_part(old, part), encoding="utf-8")
+    say(f"wrote bench/{RESULTS.name}")

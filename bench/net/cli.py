@@ -1,0 +1,141 @@
+"""`python -m bench net`: measure real groups, and report."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.measure import say
+from bench.net import campaign, contenders
+from bench.net.campaign import FULL, QUICK, Results
+from bench.net.contenders import Contender
+from bench.net.group import GroupFailed
+from bench.net.report import markdown
+from bench.net.search import search
+from bench.report import write_part
+
+PHASES = ("failover", "flat", "calm", "resources", "thousand")
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench net",
+        description="Measure real groups on this machine beside PySyncObj. A full run writes its "
+        "part of bench/RESULTS.md; with --quick, --only or --sizes tables go to standard output.",
+    )
+    parser.add_argument("--quick", action="store_true", help="a rough look in under 3 minutes")
+    parser.add_argument("--rounds", type=int, help=f"rounds of failovers (default {FULL.rounds})")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        help=f"without disturbance at rest, half of it with busy cores (default {FULL.minutes:g})",
+    )
+    parser.add_argument("--only", choices=PHASES, help="one part alone")
+    parser.add_argument("--sizes", help="members, comma-separated (default 3,9,25)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
+    parser.add_argument(
+        "--search", action="store_true", help="look for PySyncObj's best settings instead"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        words = options.sizes.split(",") if options.sizes else ["3"] if options.quick else []
+        options.members = tuple(int(word) for word in words) or contenders.SIZES
+    except ValueError:
+        parser.error(f"--sizes takes numbers with commas between, not {options.sizes}")
+    if min(options.members) < 3:
+        parser.error("--sizes must be at least 3: two members have no majority to elect by")
+    if options.rounds is not None and options.rounds < 1:
+        parser.error(f"--rounds must be at least 1, not {options.rounds}")
+    if options.minutes is not None and options.minutes <= 0:
+        parser.error(f"--minutes must be above 0, not {options.minutes:g}")
+    if importlib.util.find_spec("pysyncobj") is None:
+        parser.error("the peer needs pysyncobj, not installed here")
+    return options
+
+
+def peers() -> list[Contender]:
+    """PySyncObj's best settings, if the search has run."""
+    return [found for budget in contenders.BUDGETS if (found := contenders.tight(budget))]
+
+
+def phases(options: argparse.Namespace, results: Results) -> None:
+    ours, theirs = list(contenders.AT.values()), peers()
+    references = [] if options.quick else [contenders.RAISED, contenders.DEFAULT]
+    wanted = PHASES if options.only is None else (options.only,)
+    if "failover" in wanted:
+        turns = [who for pair in zip(ours, theirs, strict=True) for who in pair]
+        campaign.failover(results, [*turns, *references])
+    if "flat" in wanted:
+        sizes = (3, 25) if options.quick else contenders.FLAT_SIZES
+        campaign.flat(results, contenders.FLAT, sizes)
+    if "calm" in wanted:
+        campaign.undisturbed(results, [*ours, *theirs])
+    if "resources" in wanted:
+        campaign.resources(results, [*ours, *theirs])
+    if "thousand" in wanted and not (options.quick and options.only is None):
+        campaign.thousand(results, contenders.MANY)
+
+
+def plain(results: Results) -> dict[str, object]:
+    """The results for JSON, which has no tuples for keys."""
+    fields = {
+        "failover": [
+            {"contender": label, "n": n, **dataclasses.asdict(samples)}
+            for (label, n), samples in results.failover.items()
+        ],
+        "flat": [
+            {"contender": label, "n": n, "packets": rates}
+            for (label, n), rates in results.flat.items()
+        ],
+        "resources": [
+            {"contender": label, "n": n, **dataclasses.asdict(found)}
+            for (label, n), found in results.resources.items()
+        ],
+        "calm": [dataclasses.asdict(item) for item in results.calm],
+        "thousand": dataclasses.asdict(results.thousand),
+        "round_trips_ms": results.round_trips_ms,
+        "effort": dataclasses.asdict(results.effort),
+        "failures": results.failures,
+    }
+    return dict(fields)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    began = time.monotonic()
+    if options.search:
+        search(options.members)
+        return 0
+    effort = QUICK if options.quick else FULL
+    if options.rounds is not None:
+        effort = dataclasses.replace(effort, rounds=options.rounds)
+    if options.minutes is not None:
+        effort = dataclasses.replace(effort, minutes=options.minutes)
+    results = Results(effort, options.members)
+    try:
+        phases(options, results)
+    except GroupFailed as error:
+        say(f"{error}; nothing is reported.")
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; nothing is reported.")
+        return 130
+    text = markdown(results)
+    if options.json is not None:
+        options.json.write_text(json.dumps(plain(results), indent=1) + "\n", encoding="utf-8")
+    if options.quick or options.only is not None or options.sizes is not None:
+        print(text, end="")
+    else:
+        write_part(text)
+    say(f"took {time.monotonic() - began:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

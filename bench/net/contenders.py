@@ -1,0 +1,122 @@
+"""Who is measured: hustings and PySyncObj, each at given packets per second and member."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+TIGHT = Path(__file__).resolve().parent / "tight.json"
+OURS = "bench.net.member"
+PEER = "bench.net.peer_pysyncobj"
+BUDGETS = (20, 60)
+SIZES = (3, 9, 25)
+SLOW_S = 5.0
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A module that runs members, and their settings, which may depend on the size."""
+
+    label: str
+    module: str
+    settings: Settings = field(default_factory=dict)
+    by_size: Mapping[int, Settings] = field(default_factory=dict)
+    budget: int | None = None  # packets per second and member at rest that it may use
+    settle_s: float = 1.0  # quiet needed between two disturbances
+
+    @property
+    def slow(self) -> bool:
+        return self.settle_s > SLOW_S
+
+    def settings_for(self, n: int) -> Settings:
+        return {**self.settings, **self.by_size.get(n, {})}
+
+
+# Nodes that hear nothing from one another for connectionTimeout drop their connection at the next
+# word, a request for votes; ordinary followers never speak to one another. With default settings
+# that delays elections by seconds, so every other configuration raises it.
+NO_TIMEOUT = 3600.0
+
+DEFAULT = Contender("PySyncObj, default", PEER, settle_s=6.0)
+RAISED = Contender(
+    "PySyncObj, connectionTimeout raised",
+    PEER,
+    {"connectionTimeout": NO_TIMEOUT},
+    settle_s=6.0,
+)
+
+
+def tight_settings(
+    period_s: float, least_s: float, spread_s: float, tick_s: float
+) -> dict[str, float]:
+    """A setting of the search; its rules ask that the least timeout be above three periods."""
+    return {
+        "appendEntriesPeriod": round(period_s, 5),
+        "raftMinTimeout": round(least_s, 5),
+        "raftMaxTimeout": round(least_s + spread_s, 5),
+        "autoTickPeriod": round(tick_s, 5),
+        "connectionTimeout": NO_TIMEOUT,
+        "connectionRetryTime": 0.2,
+        "leaderFallbackTimeout": max(1.0, 10 * period_s),
+    }
+
+
+def tight(budget: int, path: Path = TIGHT) -> Contender | None:
+    """PySyncObj's best settings within the budget, as the search found them; none before it ran."""
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))["budgets"].get(str(budget))
+    if found is None:
+        return None
+    by_size = {int(n): entry["settings"] for n, entry in found.items()}
+    return Contender(f"PySyncObj, best at {budget} pps", PEER, by_size=by_size, budget=budget)
+
+
+# --- hustings ------------------------------------------------------------------------------------
+
+
+def hustings(label: str, budget: int | None, settle_s: float = 1.0, **settings: Any) -> Contender:
+    """The settings are the keywords of `hustings.join`."""
+    return Contender(f"hustings, {label}", OURS, settings, budget=budget, settle_s=settle_s)
+
+
+def bully(beat_s: float, late_s: float, delta_s: float) -> dict[str, Any]:
+    """The bully by beat: most packets are heartbeats, (N-1)/N of a packet per beat and member.
+
+    Two more a second are gossip, and about one and a half the comparing of notes.
+    """
+    return {
+        "protocol": "bully",
+        "settings": {"delta": delta_s},
+        "detector_settings": {"T": beat_s, "D": late_s, "tail": "peak"},
+        "substrate_settings": {"T_gossip": 0.5},
+        "helm_settings": {"T_check": 0.25, "patience": 1.0},
+    }
+
+
+# Three members send fewer heartbeats for each of them, so theirs may be closer together.
+AT = {
+    20: Contender(
+        "hustings, 20 pps",
+        OURS,
+        bully(0.058, 0.015, 0.01),
+        {3: bully(0.042, 0.015, 0.01)},
+        budget=20,
+    ),
+    60: Contender(
+        "hustings, 60 pps",
+        OURS,
+        bully(0.0175, 0.006, 0.003),
+        {3: bully(0.0125, 0.006, 0.003)},
+        budget=60,
+    ),
+}
+FLAT = (hustings("le-s", None, protocol="le-s"),)
+FLAT_SIZES = (3, 9, 25, 200)
+# A thousand members share two cores: whatever each does at rest must be rare.
+MANY = hustings("le-s", None, settle_s=3.0, protocol="le-s", settings={"delta": 0.5})
