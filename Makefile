@@ -21,7 +21,7 @@ UPGRADE :=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv-run/ready ## play a group that elects, loses and re-elects its leader
+demo: .venv-run/ready ## watch real processes elect, lose and regain their leader
 	@$(RUN)/hustings demo
 
 test: check ## everything a change must pass
