@@ -43,8 +43,8 @@ from hustings.substrate.favour import OBSERVER, with_attribute
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_INSTANT = 1024  # lives that may begin in one millisecond
 _LIVES = 3  # begun in one attempt to join
-_JOIN_WAIT = 1.0  # seconds in which an answer from the seeds is waited for
 
 KeyLike = Key | str | Path
 
@@ -296,7 +296,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         seeds=Seeds(wanted.places.seeds, resolve, member.note),
         household=member,
         pause=wanted.config.pause,
-        join_wait=max(_JOIN_WAIT, 10 * wanted.config.election.delta),
+        join_wait=wanted.config.join_wait,
     )
     member.attend(host)
     for sentence in [*([warning] if warning else []), *wanted.config.warnings]:
@@ -306,7 +306,9 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
 
 
 def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
-    life = life_by_clock(time.time()) if wanted.life is None else wanted.life
+    life = wanted.life
+    if life is None:  # two that start in one instant do not begin the same life
+        life = life_by_clock(time.time()) * _INSTANT + secrets.randbelow(_INSTANT)
     if wanted.state is None:
         return Forgetful(), life
     if not wanted.state.is_dir():
@@ -327,7 +329,10 @@ def _candidate(name: str, design: Design, attributes: Mapping[str, float]) -> Ca
     me = candidate(member_id(name), **checked_attributes(attributes))
     if design.observer:
         return with_attribute(me, OBSERVER, 1.0)
-    design.choice.key(me)  # what it ranks by must be there
+    if not design.choice.can_rank(me):
+        raise BadInput(
+            f"{name!r} lacks what the choice {design.choice.name} ranks by: give it as an attribute"
+        )
     return me
 
 

@@ -53,6 +53,15 @@ class Network(Protocol):
         """Stop listening."""
 
 
+def checked(config: AgentConfig) -> str | None:
+    """Refuse what a start would refuse, as far as that shows without starting; or a warning."""
+    text = read_token(config.token_file, config.token, variable("http-token"))
+    for group in config.groups:
+        if group.state is not None and not group.state.is_dir():
+            raise BadInput(f"state directory {str(group.state)!r} does not exist: create it first")
+    return permit_http(config.http, token=text is not None)
+
+
 class Daemon:
     """One agent, from its configuration to its exit code."""
 

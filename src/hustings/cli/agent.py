@@ -63,7 +63,7 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     read = load(config, given, os.environ)
     try:
-        from hustings.agent.daemon import Daemon
+        from hustings.agent.daemon import Daemon, checked
         from hustings.agent.logs import Log
         from hustings.agent.wiring import Sockets
         from hustings.net import loops
@@ -73,7 +73,7 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
         raise BadInput(f"the agent needs {missing.name}: pip install 'hustings[agent]'") from None
     sockets = Sockets(read)
     if check:
-        for note in (*read.notes, sockets.warning):
+        for note in (*read.notes, sockets.warning, checked(read)):
             if note is not None:
                 warn(note)
         groups = ", ".join(group.group for group in read.groups)

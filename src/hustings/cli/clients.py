@@ -120,6 +120,8 @@ def leader(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
 def members(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
     """Who is in the group, as far as the agent's member knows.
 
+    Exits with 3 if none of them leads.
+
     \b
     hustings members
     hustings members --group billing --json

@@ -40,7 +40,8 @@ def read_place(text: str) -> Place | None:
 
     >>> read_place("192.0.2.1:7400 web-1")
     Place(endpoint=('192.0.2.1', 7400), name='web-1')
-    >>> read_place("everywhere web-1")
+    >>> read_place("everywhere web-1"), read_place("[fe80::1%eth0]:7400 web-1")
+    (None, None)
     """
     where, blank, name = text.partition(" ")
     if not blank or not name:
@@ -51,6 +52,8 @@ def read_place(text: str) -> Place | None:
         return None
     if address.ip is None or address.ip.is_multicast or address.is_wildcard or not address.port:
         return None
+    if "%" in address.host:
+        return None  # an interface's name means nothing elsewhere
     return Place((address.host, address.port), name)
 
 

@@ -91,8 +91,17 @@ class Campaign:
 
     def end(self) -> None:
         """Leadership is over: the block has to end now."""
-        if self._term is None or self.task is None or self._cancelled or self.done.is_set():
+        term, task = self._term, self.task
+        if term is None or task is None or term.lost.is_set() or self.done.is_set():
             return
-        self._cancelled = True
-        self._term.lost.set()
-        self.task.cancel()
+        term.lost.set()
+        if task is asyncio.current_task():
+            # The block itself brought it about, and may end before it waits for anything.
+            asyncio.get_running_loop().call_soon(self._cancel)
+        else:
+            self._cancel()
+
+    def _cancel(self) -> None:
+        if self.task is not None and not self.done.is_set():
+            self._cancelled = True
+            self.task.cancel()

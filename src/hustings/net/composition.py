@@ -37,6 +37,7 @@ DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
     "heartbeat": HeartbeatConfig,
 }
 _ROOM = 1000  # bytes of entries in one gossip message: with envelope and seal it is a datagram
+_JOIN_WAIT = 1.0  # seconds at least for somebody to answer a member that joins
 _LEAST_PAUSE = 0.25  # seconds: any process may be kept waiting for a while
 
 Settings = Mapping[str, object]
@@ -69,6 +70,11 @@ class Configured:
     helm: HelmConfig
 
     @property
+    def join_wait(self) -> float:
+        """How long an answer from the seeds is waited for."""
+        return _wait(self.election.delta)
+
+    @property
     def pause(self) -> float:
         """Whoever did not run for longer distrusts itself first."""
         return max(_LEAST_PAUSE, 5 * self.election.delta)
@@ -88,6 +94,10 @@ class Composed:
     helm: Helmed
     detector: Detector | None
     dialect: Dialect
+
+
+def _wait(delta: float) -> float:
+    return max(_JOIN_WAIT, 10 * delta)
 
 
 def configure(design: Design) -> Configured:
@@ -124,7 +134,7 @@ def configure(design: Design) -> Configured:
             **in_seconds(design.substrate_settings),
         }
     )
-    helm = {"delta": delta, **in_seconds(design.helm_settings)}
+    helm = {"delta": delta, "T_join": _wait(delta), **in_seconds(design.helm_settings)}
     if design.reclaim is not None:
         helm["reclaim"] = design.reclaim
     return Configured(election, detector, stack, HelmConfig.parse(helm))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ _CHECKS = 3  # a dying process may close its streams a moment before it stops li
 _SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two attempts of a watch
 _CHUNK = 65_536
 _BACKLOG = 128
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds, and times
 _TURNS = 3  # of the loop until a transport that was closed has let go of its socket
 
 
@@ -116,7 +118,7 @@ class Connections:
 
     def _ended(self, stream: socket.socket, task: asyncio.Task[None]) -> None:
         """Whether it was served or cancelled before it began."""
-        del self._accepted[task]
+        self._accepted.pop(task, None)
         stream.close()
 
     def _resume(self, listener: socket.socket) -> None:
@@ -143,6 +145,7 @@ class Connections:
         silent = next((task for task, known in self._accepted.items() if not known), None)
         if silent is not None:
             silent.cancel()
+            del self._accepted[silent]
         return silent is not None
 
     async def _serve(
@@ -156,6 +159,7 @@ class Connections:
         frames = Unstreamed(self._limits.transfer)
         clock = asyncio.get_running_loop().time
         deadline: float | None = clock() + _FIRST_FRAME  # of the frame that is being read
+        known = False  # whether a frame was one to accept
         while True:
             async with asyncio.timeout_at(deadline):
                 data = await reader.read(_CHUNK)
@@ -168,12 +172,13 @@ class Connections:
                 receiver = self._port.receiver(frame)
                 if receiver is None or not receiver.frame(frame, source, Direction.QUESTION):
                     return
-                self._accepted[task] = True
+                if task in self._accepted:
+                    self._accepted[task] = known = True
             if frames.broken is not None:
                 self._counters.count(frames.broken)
                 return
             if not frames.waiting:
-                deadline = None if self._accepted[task] else deadline
+                deadline = None if known else deadline
             elif complete or deadline is None:
                 deadline = clock() + _FIRST_FRAME
 
@@ -205,7 +210,7 @@ class Connections:
                 finally:
                     writer.close()
                 await writer.wait_closed()
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, ValueError, TypeError):
             self._counters.count(Reason.UNSENT)
         finally:
             self._transfers -= 1
@@ -226,7 +231,7 @@ class Connections:
             except ConnectionRefusedError:
                 if checks:
                     gone(True)
-            except (OSError, TimeoutError):
+            except (OSError, TimeoutError, ValueError, TypeError):
                 if checks:
                     gone(False)
             else:
@@ -245,6 +250,7 @@ class Connections:
             raise OSError("cut on purpose")
         async with asyncio.timeout(within):
             reader, writer = await asyncio.open_connection(*to)
+        _keep_alive(writer.get_extra_info("socket"))
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -263,8 +269,19 @@ class Connections:
 async def _streams(stream: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """What asyncio reads and writes an accepted connection with."""
     stream.setblocking(False)
+    _keep_alive(stream)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_CHUNK, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     transport, _ = await loop.connect_accepted_socket(lambda: protocol, stream)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
+def _keep_alive(stream: socket.socket) -> None:
+    """Have the kernel ask now and then: a machine that is gone closes nothing."""
+    with suppress(OSError):
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            option = getattr(socket, name, None)  # not every system has them
+            if option is not None:
+                stream.setsockopt(socket.IPPROTO_TCP, option, value)

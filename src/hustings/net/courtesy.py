@@ -29,18 +29,23 @@ class PresentMsg(Message, frozen=True, tag="PRESENT"):
 
 
 class NameTakenMsg(Message, frozen=True, tag="NAME-TAKEN"):
-    """A living member has your name: this is where it is, and in which of its lives."""
+    """A living member has your name: this is where it is, and in which of its lives.
+
+    Said to one life of one member, and to nobody else: it must be of no use to whoever records it.
+    """
 
     role: ClassVar[Role] = Role.DETECTOR
     place: str
     life: int
+    yours: int
 
 
 class LivedLaterMsg(Message, frozen=True, tag="LIVED-LATER"):
-    """I have heard you in a later life than the one you say you are in: this one."""
+    """I have heard you in a later life, this one, than in yours."""
 
     role: ClassVar[Role] = Role.DETECTOR
     life: int
+    yours: int
 
 
 class GoneMsg(Message, frozen=True, tag="GONE"):

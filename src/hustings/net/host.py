@@ -46,6 +46,8 @@ from hustings.substrate.stack import Stacked, StackedContext
 
 _ALONE = (0.1, 2.0)  # seconds between two looks for others while there are none: first, last
 _COMPANY = 2.0  # the same in company, as long as somebody is missing
+_GLANCE = 0.1  # seconds that a look-up of names is waited for before others are approached
+_NONCES = 1 << 53
 _STRANGERS = 8  # approached at a time while alone; one in company
 
 
@@ -113,6 +115,8 @@ class Host:
         self._namesakes = Namesakes(self)
         self._unreadable = Unreadable(self.note)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
+        self._approached: dict[int, Endpoint] = {}  # by the number of the question
+        self._aliases: dict[Endpoint, MemberId] = {}  # who answered there
         self._seeking: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._closed = False
@@ -163,6 +167,9 @@ class Host:
     def _enter(self) -> None:
         if not self._closed and not self.settled.is_set():
             self.settled.set()
+            if self.seeds.addresses and not self.stack.membership.joined:
+                told = ", ".join(map(str, self.seeds.addresses))
+                self.note(f"no seed answers yet ({told}): alone for now, and looking on")
             self.upon(self.helm.joined)
 
     # What the runner tells
@@ -265,13 +272,14 @@ class Host:
             case ProbeMsg(nonce):
                 self.transmit(got.sender, PresentMsg(nonce))
             case PresentMsg(nonce):
+                self._met(nonce, got.sender)
                 self._namesakes.present(nonce, source)
             case NameTakenMsg():
                 self._namesakes.taken(message)
             case GoneMsg():
                 self._endings.gone(message)
-            case LivedLaterMsg(life):
-                self._namesakes.lived_later(life)
+            case LivedLaterMsg():
+                self._namesakes.lived_later(message)
             case _:
                 if isinstance(message, JoinMsg) and self._is_full(got.sender):
                     self.gate.counters.count(Reason.MEMBERS)
@@ -299,34 +307,68 @@ class Host:
     # Looking for others
 
     async def _seek(self) -> None:
-        wait = _ALONE[0]
-        while True:
-            await self.seeds.look_up()
-            strangers = self._strangers()
-            company = len(self.stack.membership.view) > 1
-            for endpoint in self.runner.rng.sample(
-                strangers, min(len(strangers), 1 if company else _STRANGERS)
-            ):
-                self.approach(endpoint)
-            await asyncio.sleep(_COMPANY if company else wait)
-            wait = _ALONE[0] if company else min(_ALONE[1], 1.5 * wait)
+        """Approach those who are missing, as long as there are any."""
+        wait, looking = _ALONE[0], None
+        try:
+            while True:
+                company = len(self.stack.membership.view) > 1
+                if self.seeds.names and (looking is None or looking.done()):
+                    if not company or self._strangers():
+                        looking = self._loop.create_task(self.seeds.look_up())
+                        await asyncio.wait([looking], timeout=_GLANCE)
+                strangers = self._strangers()
+                count = min(len(strangers), 1 if company else _STRANGERS)
+                for endpoint in self.runner.rng.sample(strangers, count):
+                    self.approach(endpoint)
+                await asyncio.sleep(_COMPANY if company else wait)
+                wait = _ALONE[0] if company else min(_ALONE[1], 1.5 * wait)
+        finally:
+            if looking is not None:
+                looking.cancel()
 
     def _strangers(self) -> list[Endpoint]:
         known = dict.fromkeys(self.book.everybody())
-        own = self.stack.membership.circle.own.place
         found = dict.fromkeys([*self.seeds.endpoints, *self.book.lost(self._loop.time())])
+        own = self.stack.membership.circle.own.place
+        view = self.stack.membership.view
         return [
             each
             for each in found
-            if each not in known and each != self.port.endpoint and not _is_at(own, each)
+            if each not in known
+            and each != self.port.endpoint
+            and not _is_at(own, each)
+            and self._aliases.get(each) not in view
         ]
 
     def approach(self, endpoint: Endpoint) -> None:
         """Introduce oneself to whoever is there."""
-        frame = self.gate.outgoing(self.stack.membership.card())
+        self._introduce(endpoint, self.stack.membership.card())
+        if len(self.stack.membership.view) > 1:
+            # Perhaps it is one of those known. Who has nobody yet may be refused its name, and
+            # must not be heard before that is decided.
+            nonce = 1 + self.runner.rng.below(_NONCES)
+            self._approached[nonce] = endpoint
+            if len(self._approached) > _STRANGERS:
+                del self._approached[next(iter(self._approached))]
+            self._introduce(endpoint, ProbeMsg(nonce))
+
+    def _introduce(self, endpoint: Endpoint, message: Message) -> None:
+        frame = self.gate.outgoing(message)
         if frame is not None:
-            self.traffic.sent["JOIN"] += 1
+            self.traffic.sent[kind_of(message)] += 1
             self._put(endpoint, frame.data, frame.direction is not Direction.DATAGRAM)
+
+    def _met(self, nonce: int, member: MemberId) -> None:
+        """Somebody answers from an endpoint: that one need not be approached as long as it lives.
+
+        A member may be reached at other addresses than the one that it advertises.
+        """
+        endpoint = self._approached.pop(nonce, None)
+        if endpoint is not None:
+            self._aliases.pop(endpoint, None)
+            self._aliases[endpoint] = member
+            if len(self._aliases) > self.gate.wire.limits.members:
+                del self._aliases[next(iter(self._aliases))]
 
 
 def _is_at(place: str, endpoint: Endpoint) -> bool:

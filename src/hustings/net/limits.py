@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -107,7 +108,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     burst: Entries = 1000  # messages of one peer at once
     inbox: Entries = 4096  # messages that wait to be handled
     outbox: Entries = 4096  # frames that wait to be sent
-    connections: Annotated[int, Meta(ge=1, le=65_536)] = 64
+    connections: Annotated[int, Meta(ge=1, le=65_536)] = 512  # of others; a stream per follower
     window: Annotated[int, Meta(ge=64, le=65_536)] = 2048  # frames a sender's order may vary by
 
     def broken_rules(self) -> list[str]:
@@ -126,7 +127,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         >>> Limits.parse({"rate": "50", "members": 5, "view": 5}).rate
         50.0
         """
-        fields = {field.name: field.type for field in msgspec.structs.fields(cls)}
+        fields = _limits(cls)
         values: dict[str, Any] = {}
         wrong: list[str] = []
         for name, value in settings.items():
@@ -136,10 +137,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 values[name] = msgspec.convert(value, fields[name], strict=False)
             except (msgspec.ValidationError, ValueError, OverflowError) as error:
                 wrong.append(f"limit {name}={value!r} does not do: {_small(str(error))}")
+        if "members" in values and "view" not in values:
+            values["view"] = min(values["members"], cls().view)
         limits = cls(**values)
         if wrong := wrong or limits.broken_rules():
             raise BadInput("; ".join(wrong))
         return limits
+
+
+@lru_cache(maxsize=8)
+def _limits(kind: type[Limits]) -> Mapping[str, Any]:
+    """The limits' types by name; to find out about them takes a millisecond."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _small(sentence: str) -> str:

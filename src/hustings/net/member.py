@@ -18,7 +18,7 @@ from hustings.net.campaigns import Campaign
 from hustings.net.figures import Figures
 from hustings.net.host import Host
 from hustings.net.keys import Key
-from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer
+from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer, Unable
 from hustings.substrate.favour import OBSERVER, with_attribute
 from hustings.substrate.gossip_messages import MAX_ATTRIBUTES
 
@@ -151,7 +151,7 @@ class Member:
     async def elect(self) -> None:
         """Call an election."""
         host = self._open()
-        host.runner.run(host.stack.call)
+        self._done(host.runner.run(host.stack.call))
 
     async def resign(self, drain: float | None = None) -> None:
         """Lead no more: the best other member takes over, and this one stands back.
@@ -160,12 +160,12 @@ class Member:
         """
         host = self._open()
         async with self._giving_way(drain):
-            host.upon(host.helm.stand_back)
+            self._done(host.upon(host.helm.stand_back))
 
     async def stand(self) -> None:
         """Be eligible again, after `resign`."""
         host = self._open()
-        host.upon(host.helm.stand)
+        self._done(host.upon(host.helm.stand))
 
     async def transfer(self, to: str, drain: float | None = None) -> None:
         """Hand over to the member of this name.
@@ -179,7 +179,7 @@ class Member:
             raise NotLeader(f"{self.name} does not lead group {self.group!r}: ask its leader")
         done: list[bool] = []
         async with self._giving_way(drain):
-            host.upon(lambda ctx: done.append(host.helm.hand_over(ctx, heir.id)))
+            self._done(host.upon(lambda ctx: done.append(host.helm.hand_over(ctx, heir.id))))
         if not any(done):
             raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
 
@@ -207,10 +207,12 @@ class Member:
         if self._closed:
             return
         host = self._host
-        if host is not None:
-            async with self._giving_way(None):
-                host.leave()
-        await self._end(LEFT)
+        try:
+            if host is not None:
+                async with self._giving_way(None):
+                    host.leave()
+        finally:  # also when somebody has no time for that
+            await self._end(LEFT)
 
     async def kill(self) -> None:
         """Stop without a word, as a crash would: for tests."""
@@ -248,6 +250,11 @@ class Member:
         if self._closed or self._host is None:
             raise NotLeader(f"{self.name} has left group {self.group!r}")
         return self._host
+
+    def _done(self, could: bool) -> None:
+        if not could:
+            why = self.state.reason or "it has failed"
+            raise Unable(f"{self.name} can do nothing in group {self.group!r} now: {why}")
 
     async def _end(self, reason: str) -> None:
         if self._closed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
 from hustings.net.book import read_place
@@ -83,7 +84,9 @@ class Namesakes:
         newcomer = read_place(message.entry.place) if isinstance(message, JoinMsg) else None
         old = self._host.stack.membership.circle.entry(got.sender)
         if newcomer is not None and old is not None:
-            frame = self._host.gate.outgoing(NameTakenMsg(old.place, old.incarnation), got.sender)
+            frame = self._host.gate.outgoing(
+                NameTakenMsg(old.place, old.incarnation, got.incarnation), got.sender
+            )
             if frame is not None and frame.direction is Direction.DATAGRAM:
                 self._host.port.send(newcomer.endpoint, frame.data)
 
@@ -99,7 +102,8 @@ class Namesakes:
         One that is in the group already believes it only of a later life, which others prefer: two
         groups that met had a member of this name each.
         """
-        if not self._host.settled.is_set() or message.life > self._host.gate.wire.incarnation:
+        mine = self._host.gate.wire.incarnation
+        if message.yours == mine and (not self._host.settled.is_set() or message.life > mine):
             self._fail(message.place.partition(" ")[0])
 
     def met(self, source: Endpoint) -> None:
@@ -133,25 +137,30 @@ class Namesakes:
         if isinstance(got.message, JoinMsg):
             place = read_place(got.message.entry.place)
             if place is not None and got.message.entry.who.id == got.sender:
-                self._answer(place.endpoint, LivedLaterMsg(host.gate.life(got.sender)), now)
+                later = LivedLaterMsg(host.gate.life(got.sender), got.incarnation)
+                self._answer(place.endpoint, later, now, got.sender)
             return
         entry = host.stack.membership.circle.entry(got.sender)
-        later = None if entry is None else read_place(entry.place)
-        if entry is not None and later is not None and later.endpoint != source:
+        there = None if entry is None else read_place(entry.place)
+        if entry is not None and there is not None and there.endpoint != source:
             if host.stack.membership.circle.lives(got.sender):
-                self._answer(source, NameTakenMsg(entry.place, entry.incarnation), now)
+                taken = NameTakenMsg(entry.place, entry.incarnation, got.incarnation)
+                self._answer(source, taken, now, got.sender)
 
-    def lived_later(self, life: int) -> None:
+    def lived_later(self, message: LivedLaterMsg) -> None:
         """This member is told that it lived later already."""
         host = self._host
-        if not host.settled.is_set() and host.gate.wire.incarnation <= life < MAX_NUMBER:
-            host.failed(LivedLater(life))
+        mine = host.gate.wire.incarnation
+        if not host.settled.is_set() and message.yours == mine < message.life < MAX_NUMBER:
+            host.failed(LivedLater(message.life))
 
-    def _answer(self, to: Endpoint, message: Message, now: float) -> None:
+    def _answer(
+        self, to: Endpoint, message: Message, now: float, member: MemberId | None = None
+    ) -> None:
         """Not too often: whoever asks could be anybody."""
         if now >= self._answerable:
             self._answerable = now + _BETWEEN
-            frame = self._host.gate.outgoing(message)
+            frame = self._host.gate.outgoing(message, member)
             if frame is not None and frame.direction is Direction.DATAGRAM:
                 self._host.port.send(to, frame.data)
 

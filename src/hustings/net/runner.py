@@ -18,7 +18,7 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election
 from hustings.core.messages import Message
-from hustings.core.outcome import NoLeader, Outcome
+from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.net.context import NetContext
@@ -96,6 +96,7 @@ class Runner:
         self.rng = rng
         self.incarnation = incarnation
         self.stalled: NetContext | None = None
+        self._stalled_since = 0.0
         self.dropped = 0  # inputs that came while nothing could be handled
         self._memory = memory
         self._owner = owner
@@ -171,8 +172,15 @@ class Runner:
         if gap <= self._pause:
             return False
         self._owner.overslept()
+        self._postpone(gap)
         self._one(lambda ctx: self.election.woke(ctx, gap))
         return True
+
+    def _postpone(self, gap: float) -> None:
+        """Time that was slept through counts for no timer: what it waits for may have come."""
+        for key, handle in list(self._timers.items()):
+            handle.cancel()
+            self._timers[key] = self._loop.call_at(handle.when() + gap, self._fire, key)
 
     def _fire(self, key: TimerKey) -> None:
         handle = self._timers[key]
@@ -216,19 +224,33 @@ class Runner:
     def _stall(self, ctx: NetContext, error: NotPersisted) -> None:
         if self.stalled is None:
             self.stalled = ctx
+            self._stalled_since = self._loop.time()
             self._owner.note(f"{error}; this member is silent until it can be")
             self._owner.told(NoLeader(UNWRITABLE))
         self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
 
     def _try_again(self, ctx: NetContext) -> None:
-        """What was said last about the leader is said again, unless the handler said more."""
+        """Go on, if the fields can be stored now.
+
+        After a short while what was held back is said. After a long one it is old: the member has
+        been away, and learns from the others how things are.
+        """
         try:
             self._memory.persist(ctx.fields)
         except NotPersisted:
             self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
             return
-        self.stalled = None
+        now = self._loop.time()
+        gap, self.stalled, self._ran = now - self._stalled_since, None, now
         self._owner.note("the state can be written again")
+        if gap > self._pause:
+            self._owner.overslept()
+            last = ctx.declared[-1] if ctx.declared else self._said
+            if last is not None and not (isinstance(last, Elected) and last.leader == self.me.id):
+                self._said = last
+                self._owner.told(last)
+            self._one(lambda ctx: self.election.woke(ctx, gap))
+            return
         if self._said is not None and not ctx.declared:
             self._owner.told(self._said)
         self._settle(ctx)

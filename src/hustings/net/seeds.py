@@ -6,12 +6,17 @@ that cannot be resolved is no reason to stop: the member says so, once, and trie
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from hustings.net.addresses import Address
 from hustings.net.port import Endpoint
 
 Resolve = Callable[[Address], Awaitable[list[Endpoint]]]
+
+
+_PATIENCE = 5.0  # seconds that one name may take
 
 
 class Seeds:
@@ -24,21 +29,34 @@ class Seeds:
         self._resolve = resolve
         self._note = note
         self._unresolved: set[Address] = set()  # only asked, never walked through
-        self.endpoints: list[Endpoint] = [
-            (each.host, each.port) for each in addresses if each.ip is not None
-        ]
+        self._found: dict[Address, list[Endpoint]] = {
+            each: [(each.host, each.port)] for each in addresses if each.ip is not None
+        }
 
-    async def look_up(self) -> list[Endpoint]:
-        """Where the seeds are now."""
-        found: dict[Endpoint, None] = {}
-        for address in self.addresses:
-            numbers = await self._resolve(address)
-            if not numbers and address not in self._unresolved:
-                self._unresolved.add(address)
-                self._note(f"seed {address} cannot be resolved: trying again")
-            elif numbers and address in self._unresolved:
-                self._unresolved.discard(address)
-                self._note(f"seed {address} can be resolved now")
-            found.update(dict.fromkeys(numbers))
-        self.endpoints = list(found)
-        return self.endpoints
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Where the seeds are, as far as is known."""
+        return list(dict.fromkeys(each for found in self._found.values() for each in found))
+
+    @property
+    def names(self) -> list[Address]:
+        """Those that have to be looked up."""
+        return [each for each in self.addresses if each.ip is None]
+
+    async def look_up(self) -> None:
+        """Find out anew what is behind the names; one that hangs holds up no other."""
+        await asyncio.gather(*(self._look_up(each) for each in self.names))
+
+    async def _look_up(self, address: Address) -> None:
+        numbers: list[Endpoint] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                numbers = await self._resolve(address)
+        if numbers:
+            self._found[address] = numbers
+        if not numbers and address not in self._unresolved:
+            self._unresolved.add(address)
+            self._note(f"seed {address} cannot be resolved: trying again")
+        elif numbers and address in self._unresolved:
+            self._unresolved.discard(address)
+            self._note(f"seed {address} can be resolved now")

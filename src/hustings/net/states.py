@@ -19,6 +19,10 @@ class NotLeader(HustingsError):
     """Only the leader can do that, and this member is not."""
 
 
+class Unable(HustingsError):
+    """The member cannot do that now, as while its state cannot be written. Trying again is fine."""
+
+
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """A member as another one knows it."""
 

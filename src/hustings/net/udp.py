@@ -117,7 +117,7 @@ class UdpPort:
                 return False
             except ConnectionRefusedError:
                 self._loop.call_soon(self._refusals, self._socket)
-            except OSError:
+            except (OSError, ValueError, TypeError):  # the last two: an address that is none
                 break
         self._counters.count(Reason.UNSENT)
         return True
@@ -209,9 +209,11 @@ class UdpPort:
             self._loop.remove_writer(self._socket.fileno())
         for each in sockets:
             self._loop.remove_reader(each.fileno())
-        await self.connections.close()
-        for each in sockets:
-            each.close()
+        try:
+            await self.connections.close()
+        finally:
+            for each in sockets:
+                each.close()
 
 
 def _endpoint(address: tuple[object, ...]) -> Endpoint:

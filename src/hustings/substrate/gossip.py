@@ -247,6 +247,10 @@ class Membership:
         """Somebody else suspects `member`, and this one goes along until it hears of it."""
         self.circle.suspect(member)
 
+    def woke(self, ctx: Context) -> None:
+        """This member was away: if nothing was heard meanwhile, that is nobody else's fault."""
+        self.circle.excuse(ctx.now())
+
     def card(self) -> JoinMsg:
         """What to give somebody of whom only the place is known."""
         return JoinMsg(self.circle.own, to_all=False, asks=True)

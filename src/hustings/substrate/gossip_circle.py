@@ -251,14 +251,21 @@ class Circle:
                 return None
             if who in self._heard:
                 self.view.add(who)
-        elif entry.place != old.place and not sound(entry):
-            return None
+        elif entry.place != old.place:
+            if not sound(entry):
+                return None
+            if who in self._heard:
+                self.view.add(who)  # whoever keeps addresses by this view looks again
         self._entries[who] = entry
         if who in self._suspects:
             return self.revive(who, now)
         del self._heard[who]
         self._heard[who] = now
         return None
+
+    def excuse(self, now: float) -> None:
+        """Count everybody's silence from now on."""
+        self._heard = dict.fromkeys(self._heard, now)
 
     # Losing
 

@@ -224,7 +224,7 @@ class Helmed(Concord):
         if self.leads(ctx.me.id) and self.inner.seats == 1:
             self.step_down(ctx, PAUSED)
             self.settle(ctx)
-            self.entered = True
+            self.entered = self.dazed = True
             self.inquire(ctx)
 
     def leave(self, ctx: Context) -> None:
@@ -309,7 +309,7 @@ class Helmed(Concord):
     # What others say
 
     def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        if self.observer:
+        if self.observer or self.dazed:
             return
         self.look(ctx)
         if not self.gone:

@@ -31,6 +31,7 @@ class Concord(Steering):
         super().__init__(inner, settings)
         self.entered = False  # whether the membership has had its chance
         self.resting = False  # resigned, and nobody else was there
+        self.dazed = False  # was away: until it knows who leads, the election inside hears nothing
         self.announced: Elected | None = None  # the last leadership of mine that all were told of
         self.courted = 0.0  # when a favour was given for an office still to be won
         self.bereft = 0.0  # since when there is no leader, or what was tried last
@@ -71,6 +72,7 @@ class Concord(Steering):
             self._tell_observers(ctx, held)
         self._led = leads
         if held is not None:
+            self.dazed = False
             self.electors.trust(held.leader)
             self._known, self.inquiring, self._inquiries = True, False, 0
             self._wait = self.settings.endurance
@@ -132,7 +134,7 @@ class Concord(Steering):
 
     def conclude(self, ctx: Context) -> None:
         """Nobody knows a leader that could be followed: elect one."""
-        self.inquiring = False
+        self.inquiring = self.dazed = False
         self.begin(ctx)
         if self.held is not None or self.resting:
             return
@@ -298,7 +300,8 @@ class Concord(Steering):
     def step_down(self, ctx: Context, reason: str) -> None:
         """Lead no more, though nobody else leads; the owner hears why."""
         if self.announces:
-            self.inner.leave(HelmedContext(ctx, self, muted=True))
+            # Without a word: the others may never have missed it.
+            self.inner.leave(HelmedContext(ctx, self, silent=True))
             self.begun = False
         else:
             self.inner.leader = None

@@ -30,15 +30,25 @@ class Bridge(Protocol):
 class HelmedContext:
     """Valid, like the one below it, for one handler call."""
 
-    __slots__ = ("_below", "_bridge", "_muted", "_quiet")
+    __slots__ = ("_below", "_bridge", "_muted", "_quiet", "_silent")
 
     def __init__(
-        self, below: Context, bridge: Bridge, *, muted: bool = False, quiet: bool = False
+        self,
+        below: Context,
+        bridge: Bridge,
+        *,
+        muted: bool = False,
+        quiet: bool = False,
+        silent: bool = False,
     ) -> None:
-        """`muted`: declarations are dropped; `quiet`: a member that is back seems to be new."""
+        """`muted`: declarations are dropped; `silent`: messages are, too.
+
+        `quiet`: a member that is back seems to be new.
+        """
         self._below = below
         self._bridge = bridge
-        self._muted = muted
+        self._muted = muted or silent
+        self._silent = silent
         self._quiet = quiet
 
     @property
@@ -65,10 +75,12 @@ class HelmedContext:
         return self._below.now()
 
     def send(self, to: MemberId, message: Message) -> None:
-        self._below.send(to, message)
+        if not self._silent:
+            self._below.send(to, message)
 
     def multicast(self, message: Message) -> None:
-        self._below.multicast(message)
+        if not self._silent:
+            self._below.multicast(message)
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
         self._below.set_timer(key, delay, eager=eager)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.view import View
-from hustings.substrate.favour import favour_of, is_observer, with_favour
+from hustings.substrate.favour import MAX_FAVOUR, favour_of, is_observer, with_favour
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,12 @@ class Electors:
     __slots__ = (
         "_base",
         "_directory",
+        "_lapsed",
         "_me",
+        "_peak",
         "_seen",
         "_told",
+        "_trusted",
         "_version",
         "observers",
         "since",
@@ -55,6 +58,9 @@ class Electors:
         self._me: Candidate | None = None
         self._seen: dict[MemberId, Candidate] = {}  # the world's view, when last looked at
         self._told: dict[MemberId, Told] = {}
+        self._lapsed: dict[MemberId, float] = {}  # favours of former leaders, until they change
+        self._peak = 0.0  # the highest favour that anybody had
+        self._trusted: MemberId | None = None
         self._directory: dict[MemberId, Candidate] = {}
         self.observers: dict[MemberId, float] = {}  # since when
         self.since: dict[MemberId, float] = {}  # of all other electors, when they came into view
@@ -76,8 +82,8 @@ class Electors:
         return favour_of(self._directory[member])
 
     def top(self) -> float:
-        """The highest favour of all."""
-        return max(map(favour_of, self._directory.values()), default=0.0)
+        """The highest favour of all, also of those who are gone and may come back with it."""
+        return self._peak
 
     def tell(self, member: MemberId, favour: float) -> None:
         """Somebody told of the favour of an elector that leads."""
@@ -87,10 +93,24 @@ class Electors:
             self._put(member, with_favour(base, favour))
 
     def trust(self, leader: MemberId) -> None:
-        """This one leads: a favour that others were said to have is over with their office."""
+        """This one leads: a favour that others have, or were said to, is over with their office.
+
+        It is so here from now on, and everywhere when they have said so themselves.
+        """
         for member in [each for each in self._told if each != leader]:
             del self._told[member]
-            self._put(member, self._seen[member])
+            self._put(member, self._overlaid(self._seen[member]))
+        if leader == self._trusted:
+            return
+        self._trusted = leader
+        if self._lapsed.pop(leader, None) is not None and leader in self._directory:
+            self._put(leader, self._overlaid(self._seen[leader]))
+        own = None if self._me is None else self._me.id
+        for member in self.view.ids:
+            favour = favour_of(self._directory[member])
+            if favour > 0.0 and member not in (leader, own):
+                self._lapsed[member] = favour
+                self._put(member, self._overlaid(self._seen[member]))
 
     def stand(self, me: Candidate) -> None:
         """This member itself stands as `me`."""
@@ -142,7 +162,11 @@ class Electors:
     def _overlaid(self, there: Candidate) -> Candidate:
         told = self._told.get(there.id)
         if told is None:
-            return there
+            lapsed = self._lapsed.get(there.id)
+            if lapsed is not None and lapsed != favour_of(there):
+                del self._lapsed[there.id]
+                lapsed = None
+            return there if lapsed is None else with_favour(there, 0.0)
         if favour_of(there) != told.gossiped:
             del self._told[there.id]  # gossip has caught up
             return there
@@ -151,12 +175,14 @@ class Electors:
     def _put(self, member: MemberId, candidate: Candidate) -> None:
         old = self._directory.get(member)
         if old is not candidate:
+            self._peak = max(self._peak, min(favour_of(candidate), MAX_FAVOUR))
             self._directory[member] = candidate
             if old != candidate:
                 self.view.add(member)
 
     def _drop(self, member: MemberId) -> bool:
         self._told.pop(member, None)
+        self._lapsed.pop(member, None)
         self.since.pop(member, None)
         if self._directory.pop(member, None) is None:
             return False

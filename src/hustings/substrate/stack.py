@@ -177,6 +177,7 @@ class Stacked(Carrying):
         self.inner.on_verdict(StackedContext(ctx, self), verdict)
 
     def woke(self, ctx: Context, gap: float) -> None:
+        self.membership.woke(ctx)
         self.inner.woke(StackedContext(ctx, self), gap)
 
     def leave(self, ctx: Context) -> None:

@@ -1,0 +1,176 @@
+"""`hustings run` as processes on this machine, and a look at the processes that come of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PATIENCE_S = 60.0  # the machine may be busy
+
+RUN = [sys.executable, "-m", "hustings", "run"]
+
+# Deaf to SIGTERM: the command, a child, an orphan, and one that has fled into another session.
+DEAF = """
+deaf() { trap '' TERM; while :; do sleep 0.05; done; }
+(deaf) &
+((deaf) & )
+setsid sh -c 'trap "" TERM; while :; do sleep 0.05; done' &
+deaf
+"""
+WAITING = "exec sleep 600"
+
+
+def until(condition: Callable[[], object], what: str, within_s: float = PATIENCE_S) -> None:
+    """Wait for a condition; one that does not come true in time is a failure."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {within_s:g} s in vain: {what}"
+        time.sleep(0.01)
+
+
+def processes_of(member: str) -> list[int]:
+    """Every process, the unburied dead apart, that came of this member's command."""
+    mark = b"\0HUSTINGS_MEMBER=" + member.encode() + b"\0"
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError):
+                if mark in b"\0" + Path("/proc", name, "environ").read_bytes():
+                    found.append(int(name))
+    return found
+
+
+def command_of(member: str) -> list[int]:
+    """The same, without the keeper."""
+    return [each for each in processes_of(member) if b"keeper.py" not in command_line(each)]
+
+
+def keeper_of(member: str) -> int:
+    (keeper,) = [each for each in processes_of(member) if b"keeper.py" in command_line(each)]
+    return keeper
+
+
+def command_line(process: int) -> bytes:
+    try:
+        return Path("/proc", str(process), "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def children_of(process: int) -> str:
+    """Children as the system lists them, the unburied dead too."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text().strip()
+
+
+class Running:
+    """One `hustings run`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], name: str, errors: Path) -> None:
+        self.process = process
+        self.name = name
+        self.errors = errors
+
+    @property
+    def said(self) -> str:
+        return self.errors.read_text()
+
+    @property
+    def address(self) -> str:
+        until(lambda: " stands in group " in self.said, f"{self.name} joins: {self.said}")
+        found = re.search(rf"^hustings: {self.name} at (\S+) stands in group", self.said, re.M)
+        assert found is not None, self.said
+        return found[1]
+
+    @property
+    def leads(self) -> bool:
+        return bool(command_of(self.name))
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        """Its exit code, after which nothing of its command may be left."""
+        code = self.process.wait(PATIENCE_S)
+        assert processes_of(self.name) == []
+        return code
+
+
+class Runs:
+    """The members of one group, each a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.group = f"group-{uuid.uuid4().hex[:12]}"
+        self.all: list[Running] = []
+
+    def start(
+        self,
+        script: str,
+        *options: str,
+        grace: str = "300ms",
+        stdin: int | None = subprocess.DEVNULL,
+        stdout: int | None = subprocess.DEVNULL,
+        own_session: bool = True,
+    ) -> Running:
+        """A further member, which runs a shell script while it leads."""
+        name = f"{self.group}-{len(self.all)}"
+        seeds = [text for one in self.all for text in ("--join", one.address)]
+        errors = self.folder / f"{name}.err"
+        settings = ["--name", name, "--grace", grace, *seeds, *options]
+        with errors.open("wb") as stream:
+            process = subprocess.Popen(
+                [*RUN, self.group, *settings, "--", "sh", "-c", script],
+                cwd=self.folder,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stream,
+                start_new_session=own_session,
+            )
+        self.all.append(Running(process, name, errors))
+        return self.all[-1]
+
+    def leading(self) -> list[Running]:
+        return [one for one in self.all if one.leads]
+
+    def leader(self) -> Running:
+        """The one that runs the command, once there is exactly one."""
+        until(lambda: len(self.leading()) == 1, "one member runs the command")
+        return self.leading()[0]
+
+    def others(self, one: Running) -> list[Running]:
+        return [each for each in self.all if each is not one]
+
+    def close(self) -> None:
+        for one in self.all:
+            if one.process.poll() is None:
+                one.process.kill()
+            one.process.wait()
+            for process in processes_of(one.name):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+
+
+@contextmanager
+def group_of_runs(folder: Path) -> Iterator[Runs]:
+    """Members of which nothing is left afterwards."""
+    runs = Runs(folder)
+    try:
+        yield runs
+    finally:
+        runs.close()
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
+        port.bind(("127.0.0.1", 0))
+        number: int = port.getsockname()[1]
+        return number

@@ -1,0 +1,118 @@
+"""Members in network namespaces, each with its own kernel tables, on a network that goes wrong.
+
+What the ports' own switch cannot show is shown here: connections that hang rather than break,
+machines that vanish without a word from their kernel, packets of TCP that are lost or disordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.net.kit.troop import Soldier, Troop
+from tests.net.kit.tunnels import Switch, Weather, obstacle
+
+NAMES = ["ada", "ben", "cleo", "dan", "eve"]
+# Every change is tried with one family, `make soak` with the others as well.
+OTHERS = [pytest.param(name, marks=pytest.mark.soak) for name in ("bully", "probabilistic")]
+three_kinds = pytest.mark.parametrize("protocol", ["le-s", *OTHERS])
+
+
+@pytest.fixture(autouse=True)
+def possible() -> None:
+    """Namespaces can be had, or the sentence says why not."""
+    assert not obstacle(), f"no network namespaces here ({obstacle()}): root or /dev/net/tun needed"
+
+
+@pytest.fixture
+def troop(protocol: str) -> Iterator[Troop]:
+    with Troop(tunnels=True, protocol=protocol, seed=1) as made:
+        yield made
+
+
+def switch(troop: Troop) -> Switch:
+    assert troop.switch is not None
+    return troop.switch
+
+
+def where(soldiers: list[Soldier]) -> list[str]:
+    return [each.tunnel for each in soldiers if each.tunnel is not None]
+
+
+def complete(troop: Troop) -> tuple[Soldier, list[Soldier]]:
+    """A leader, and the others."""
+    soldiers = troop.muster(NAMES)
+    troop.known(5)
+    leader = troop.settled()
+    return leader, [each for each in soldiers if each is not leader]
+
+
+@three_kinds
+def test_a_machine_that_vanishes(troop: Troop) -> None:
+    """No kernel says anything: neither a refusal nor the end of a stream."""
+    leader, rest = complete(troop)
+    switch(troop).cut(where([leader]), where(rest))
+    troop.kill(leader)
+    second = troop.agreed(but=leader.name, among=rest, within=20)
+    assert second.term > leader.term
+
+
+@three_kinds
+def test_two_sides_elect_and_become_one_again(troop: Troop) -> None:
+    leader, rest = complete(troop)
+    near, far = [leader, rest[0]], rest[1:]
+    switch(troop).cut(where(near), where(far))
+    troop.agreed(but=leader.name, among=far, within=20)
+    assert leader.leading
+    switch(troop).heal()
+    troop.known(5, within=40)
+    troop.settled(within=40)
+
+
+@three_kinds
+@pytest.mark.parametrize("mute", [True, False], ids=["unheard", "deaf"])
+def test_a_leader_that_is_cut_off_one_way(troop: Troop, mute: bool) -> None:
+    leader, rest = complete(troop)
+    here, there = where([leader]), where(rest)
+    if mute:
+        switch(troop).cut(here, there, both=False)
+        troop.agreed(but=leader.name, among=rest, within=20)
+    else:
+        switch(troop).cut(there, here, both=False)
+        troop.linger(2.0, lambda: True, "")
+    switch(troop).heal()
+    troop.known(5, within=40)
+    troop.settled(within=40)
+
+
+@three_kinds
+@pytest.mark.parametrize(
+    "weather",
+    [
+        Weather(loss=0.3),
+        Weather(delay=0.01, jitter=0.03),
+        pytest.param(Weather(copies=0.5), marks=pytest.mark.soak),
+        Weather(loss=0.1, copies=0.2, delay=0.002, jitter=0.02),
+    ],
+    ids=["30 % loss", "delay out of order", "copies", "all at once"],
+)
+def test_bad_weather(troop: Troop, weather: Weather) -> None:
+    switch(troop).weather = weather
+    troop.muster(NAMES, within=30)
+    troop.known(5, within=30)
+    leader = troop.settled(within=30)
+    troop.kill(leader)
+    troop.agreed(but=leader.name, within=30)
+    assert switch(troop).passed > 50
+
+
+@three_kinds
+def test_the_switch_is_what_is_between_them(troop: Troop) -> None:
+    """A witness for the tests above: without the switch nobody hears anybody."""
+    troop.up("ada")
+    switch(troop).weather = Weather(loss=1.0)
+    other = troop.up("ben")
+    troop.wait(lambda: other.leading, "alone, it leads")
+    assert troop.ask(other)["members"] == ["ben"]
+    assert switch(troop).dropped > 0
