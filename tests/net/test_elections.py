@@ -39,6 +39,7 @@ def test_elects_loses_and_re_elects(kind: type[Election]) -> None:
             await first.kill()
             second = await crowd.agreed(but=first.name)
             assert second.term > first.term
+            second = await crowd.seated()
             back = await crowd.add(first.name)
             await crowd.known(5)
             again = await crowd.agreed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,9 +184,26 @@ def test_groups_that_share_ports_each_have_their_leader() -> None:
     run(story())
 
 
-@pytest.mark.parametrize("lives", [(5, 6), (6, 5), (5, 5)], ids=str)
+def test_two_lives_that_begin_at_once_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come from the date, in milliseconds, and some chance beside it."""
+    monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
+
+    async def story() -> None:
+        async with Crowd() as crowd:
+            lives = [
+                each.incarnation
+                for member in await crowd.add_all(["a", "b", "c", "d"])
+                for each in member.members()
+                if each.me
+            ]
+            assert len(set(lives)) > 1
+            assert all(life // 1024 == 1_800_000_000_000 for life in lives)
+
+    run(story())
+
+
+@pytest.mark.parametrize("lives", [(5, 6), (6, 5)], ids=str)
 def test_of_two_that_join_under_one_name_at_once_one_remains(lives: tuple[int, int]) -> None:
-    """Lives come from the date, in milliseconds: two may have the same."""
 
     async def story() -> None:
         async with Crowd() as crowd:

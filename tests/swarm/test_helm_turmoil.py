@@ -12,8 +12,8 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.protocols.bully import Bully
-from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.catalogue import ANNOUNCING, COMPARED, LARGE
+from hustings.protocols.stable import Stable
 from hustings.substrate.helm import HelmConfig, Helmed
 from hustings.substrate.helm_messages import TidingsMsg
 from tests.swarm.helms import Turmoil, judge
@@ -76,7 +76,8 @@ class Gullible(Helmed):
 @pytest.mark.parametrize(
     "kind, helm, seeds",
     [
-        (BullyGroup, Aloof, range(12)),
+        (Bully, Aloof, range(4)),
+        (Stable, Aloof, range(4, 6)),
         (Bully, Listless, range(6, 9)),
         (Bully, Gullible, range(9)),
     ],

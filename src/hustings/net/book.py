@@ -15,7 +15,7 @@ from hustings.net.port import Endpoint
 from hustings.substrate.gossip import Membership
 
 _LOST = 64  # addresses of members that were forgotten, in case they are only cut off
-_MISSED = 600.0  # seconds for which they are looked for
+_MISSED = 86_400.0  # seconds for which they are looked for: a day
 _HEARD = 4096  # members whose last address is kept
 
 

@@ -134,7 +134,8 @@ def configure(design: Design) -> Configured:
             **in_seconds(design.substrate_settings),
         }
     )
-    helm = {"delta": delta, "T_join": _wait(delta), **in_seconds(design.helm_settings)}
+    helm: dict[str, object] = {"delta": delta, "T_join": _wait(delta)}
+    helm.update(in_seconds(design.helm_settings))
     if design.reclaim is not None:
         helm["reclaim"] = design.reclaim
     return Configured(election, detector, stack, HelmConfig.parse(helm))

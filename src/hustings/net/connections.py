@@ -215,6 +215,25 @@ class Connections:
         finally:
             self._transfers -= 1
 
+    def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        """Is anybody there?"""
+        if self._transfers < self._limits.connections:
+            self._transfers += 1
+            self._spawn(self._knock(to, refused))
+
+    async def _knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        try:
+            if self._port.faults.reaches(to):
+                async with asyncio.timeout(_RECONNECT):
+                    _, writer = await asyncio.open_connection(*to)
+                writer.close()
+        except ConnectionRefusedError:
+            refused()
+        except (OSError, TimeoutError, ValueError, TypeError):
+            pass  # nobody knows
+        finally:
+            self._transfers -= 1
+
     def watch(
         self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
     ) -> Lifeline:

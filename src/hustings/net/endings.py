@@ -1,8 +1,8 @@
 """Processes that have ended, noticed before any time-out: see decision 0013.
 
 By a stream that the far kernel closed, where nobody listens any more; by a datagram that it
-refused, twice; by the word of somebody who noticed. A machine that is gone, or cut off, shows none
-of these.
+refused, twice, or by the word of somebody who noticed, and then by a connection that is refused. A
+machine that is gone, or cut off, shows none of these.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Endings:
         if now - first > _FRESH:
             times, first = 0, now
         if times + 1 >= _REFUSALS:
-            self._ended(member, tell=1.0)
+            self._ask(member, tell=1.0)
             return
         self._refusals[to] = (times + 1, first)
         if len(self._refusals) > host.gate.wire.limits.members:
@@ -65,7 +65,7 @@ class Endings:
         entry = circle.entry(message.member)
         known = entry is not None and entry.incarnation == message.incarnation
         if known and message.member != self._host.runner.me.id and circle.lives(message.member):
-            self._ended(message.member, tell=0.0)
+            self._ask(message.member, tell=0.0)
 
     def follow(self) -> None:
         """Keep a stream to each leader but oneself."""
@@ -104,9 +104,17 @@ class Endings:
 
         return closed
 
+    def _ask(self, member: MemberId, tell: float) -> None:
+        """A refusal can be forged, and others can err: knock, before it is believed."""
+        place = self._host.book.place(member)
+        if place is not None:
+            self._host.port.knock(place.endpoint, lambda: self._ended(member, tell))
+
     def _ended(self, member: MemberId, tell: float) -> None:
         """It is gone; `tell` the others with this probability, unless they have been told."""
         host = self._host
+        if not host.stack.membership.circle.lives(member):
+            return
         entry = host.stack.membership.circle.entry(member)
         if entry is not None:
             end = (member, entry.incarnation)

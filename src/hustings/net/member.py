@@ -8,6 +8,7 @@ lead again.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 
@@ -23,6 +24,7 @@ from hustings.substrate.favour import OBSERVER, with_attribute
 from hustings.substrate.gossip_messages import MAX_ATTRIBUTES
 
 RESERVED = "~"  # attributes of such names are the project's own
+LARGEST = sys.float_info.max
 MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
 _NOTES = 100  # kept
 _ENDING = 5.0  # seconds for campaigns that were cancelled to clean up before a hand-over
@@ -379,7 +381,7 @@ def checked_attributes(attributes: Mapping[str, float]) -> dict[str, float]:
             )
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadInput(f"attribute {name!r} must be a number, not {value!r}")
-        if not abs(float(value)) < float("inf"):
+        if not -LARGEST <= value <= LARGEST:
             raise BadInput(f"attribute {name!r} must be finite, not {value!r}")
         checked[name] = float(value)
     return checked

@@ -78,5 +78,8 @@ class Port(Protocol):
         ended. `gone(False)`: it broke, and nobody knows why. Either way it is tried again.
         """
 
+    def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        """Try to connect, and say so if nobody listens there; else nothing comes of it."""
+
     async def close(self) -> None:
         """Stop listening and drop what is under way."""

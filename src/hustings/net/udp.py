@@ -30,7 +30,8 @@ _MOST_STALE = 100_000  # datagrams that can wait at a socket
 _TRIES = 8  # to find a number that is free for UDP and TCP
 _BUFFER = 4 * 1024 * 1024  # bytes asked of the kernel: a pause must not lose what came meanwhile
 
-_IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE = 11, 25, 0x2000  # Linux; Python 3.11 does not name them
+# Linux; Python 3.11 does not name them.
+_IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE, _IP_MULTICAST_ALL = 11, 25, 0x2000, 49
 _LINUX = sys.platform == "linux"
 
 
@@ -200,6 +201,9 @@ class UdpPort:
     ) -> Watch:
         return self.connections.watch(to, hello, gone)
 
+    def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        self.connections.knock(to, refused)
+
     async def close(self) -> None:
         if self._closed:
             return
@@ -279,7 +283,7 @@ def _bound(host: str, bind: Address) -> socket.socket:
         if _hears_errors():
             if family == socket.AF_INET6:
                 datagrams.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
-            else:
+            with suppress(OSError):  # for IPv6 too: others may be reached by IPv4
                 datagrams.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
         with suppress(OSError):
             datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
@@ -297,10 +301,14 @@ def _hears_errors() -> bool:
 
 def _joined(multicast: Address, interface: str) -> tuple[socket.socket, Endpoint]:
     """A socket in an IP multicast group, on the interface that is bound."""
+    if ":" in interface:
+        raise BadInput(f"multicast group {multicast} needs an IPv4 address to be bound")
     group = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         group.setblocking(False)
         group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if _LINUX:  # else what others joined on another interface would come in here too
+            group.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         group.bind((multicast.host, multicast.port))
         member = socket.inet_aton(multicast.host) + socket.inet_aton(interface)
         group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)

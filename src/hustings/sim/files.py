@@ -56,6 +56,9 @@ class AtomicFile:
         except (OSError, ValueError) as error:
             self._drop()
             raise self._refusal(error) from None
+        except BaseException:  # Ctrl-C may come at any moment
+            self._drop()
+            raise
         return self
 
     def write(self, data: bytes) -> int:
@@ -94,19 +97,20 @@ class AtomicFile:
         self._target = Path(os.path.realpath(self._path))  # a link keeps pointing where it did
         if found is not None and not os.access(self._target, os.W_OK):
             raise PermissionError(EACCES, "the file is write-protected")
-        self._part, descriptor = self._make_part()
+        part, descriptor = self._make_part()
         self._stream = os.fdopen(descriptor, "wb")
         if found is not None:
-            os.chmod(self._part, stat.S_IMODE(found))
+            os.chmod(part, stat.S_IMODE(found))
 
     def _make_part(self) -> tuple[Path, int]:
         """A new file beside the target, with the permissions that the target would get."""
         for number in range(_TRIES):
             part = self._target.with_name(f".hustings-{os.getpid()}-{number}.part")
+            self._part = part  # before it exists, so that it does not stay whatever happens
             try:
                 return part, os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             except FileExistsError:
-                continue
+                self._part = None
         raise FileExistsError(EEXIST, f"{_TRIES} unfinished files lie beside it")
 
     def _finish(self) -> None:

@@ -66,7 +66,10 @@ class Concord(Steering):
         if self._led and not leads:
             self.grip = None
         elif leads and not self._led and self.settings.sticky:
-            ctx.set_timer(SECURE, self.settings.probation)
+            if self.settings.trial:
+                ctx.set_timer(SECURE, self.settings.trial)
+            else:
+                self.secure(ctx)
         if leads and held is not None and held != self.announced:
             self.announced = held
             self._tell_observers(ctx, held)
@@ -84,7 +87,7 @@ class Concord(Steering):
     def secure(self, ctx: Context) -> None:
         """This member has led for a while: from now on the next better one does not unseat it.
 
-        Not at once: where several take office together, the best of them shall stay.
+        Not at once, as a rule: where several take office together, the best of them shall stay.
         """
         held = self.held
         if held is None or not self.leads(ctx.me.id) or self.base < 0.0 or self.grip is not None:

@@ -48,6 +48,13 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    probation: (
+        Annotated[
+            float,
+            Meta(ge=0, description="time in office before a better one has to wait; 3 delta"),
+        ]
+        | None
+    ) = None
     repeats: Annotated[
         int, Meta(ge=0, le=100, description="times a hand-over is told to a silent successor")
     ] = 5
@@ -78,9 +85,9 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         return 3 * self.delta
 
     @property
-    def probation(self) -> float:
+    def trial(self) -> float:
         """How long a leader is in office before the next better one no longer unseats it."""
-        return 3 * self.delta
+        return 3 * self.delta if self.probation is None else self.probation
 
     @property
     def sticky(self) -> bool:
@@ -94,6 +101,7 @@ class HelmConfig(Config, frozen=True, kw_only=True):
             "T_tidings": self.T_tidings,
             "patience": self.patience,
             "reclaim": self.reclaim,
+            "probation": self.probation,
         }
         return [f"{name} must be finite" for name, value in times.items() if value == math.inf]
 

@@ -177,6 +177,22 @@ class MemoryPort:
                 finally:
                     self._board.forget(line)
 
+    def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        """Try to connect, and say so if nobody listens there."""
+        if not self._closed:
+            self._spawn(self._knock(to, refused))
+
+    async def _knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        if not self._faults.reaches(to):
+            return
+        try:
+            async with asyncio.timeout(RECONNECT):
+                self._board.forget(await self._board.connect(self, to))
+        except ConnectionRefusedError:
+            refused()
+        except TimeoutError:
+            pass  # nobody knows
+
     def watch(
         self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
     ) -> Lifeline:

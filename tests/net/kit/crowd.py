@@ -77,6 +77,16 @@ class Crowd:
         assert leader is not None
         return leader
 
+    async def seated(self) -> Member:
+        """Wait until all know one leader and it is past its probation: nobody unseats it now."""
+        await until(
+            lambda: any(
+                each.is_leader and each.host.helm.wanted_favour > 0 for each in self.open()
+            ),
+            lambda: f"a leader in favour; {standing(self.open())}",
+        )
+        return await self.agreed()
+
     async def settled(self, lasting: float = 0.5, within: float = 20.0) -> Member:
         """Wait until all have known one leader for a while: after a cut it may change once more."""
         loop = asyncio.get_running_loop()
