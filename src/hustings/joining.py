@@ -117,7 +117,7 @@ def join(
     system can tell, as a port in use, when the member is opened.
     """
     check_label("group", group)
-    name = _named(name)
+    name = _named(name, kept=state is not None)
     policy, group_address = _policy(multicast)
     design = Design(
         kind=_kind(protocol),
@@ -150,7 +150,9 @@ def join(
     )
 
 
-def _named(name: str | None) -> str:
+def _named(name: str | None, kept: bool) -> str:
+    if kept and name is None:
+        raise BadInput("state needs a name: one that is made up is another one at each start")
     name = default_name() if name is None else name
     if not _NAME.fullmatch(name):
         raise BadInput(f"name {name!r} does not do: 1 to 64 letters, digits, dots, - and _")
@@ -281,6 +283,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         me=wanted.me,
         guarantee=wanted.design.kind.about.guarantee,
         bound=wanted.config.pause,
+        steady=wanted.config.steady,
         note=wanted.note,
         close=opened.close,
     )
@@ -312,7 +315,7 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
     if wanted.state is None:
         return Forgetful(), life
     if not wanted.state.is_dir():
-        raise BadInput(f"state directory {str(wanted.state)!r} does not exist: create it first")
+        raise BadInput(f"state directory {str(wanted.state)!r} is not there: create it first")
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     opened.state = DurableState(wanted.state / file, wanted.group, wanted.me.id, first=life)
     return opened.state, opened.state.incarnation

@@ -213,9 +213,9 @@ class NetMember(RecordedMember):
     def fire(self, key: TimerKey) -> list[Effect]:
         self.clock = max(self.clock, self.timers.pop(key).deadline)
         assert self.runner is not None
-        handle = self.runner._timers[key]
-        assert handle.when() <= self.clock
-        return self._watched(lambda _: handle._run())
+        armed = self.runner._timers[key]
+        assert armed.due <= self.clock
+        return self._watched(lambda _: armed.handle._run())
 
     def leave(self) -> list[Effect]:
         effects = super().leave()
@@ -243,7 +243,7 @@ class NetMember(RecordedMember):
         assert self.owner.out == in_order(effects)
         for effect in effects:
             self._apply(effect)
-        armed = {key: handle.when() for key, handle in runner._timers.items()}
+        armed = {key: handle.due for key, handle in runner._timers.items()}
         assert armed == {key: timer.deadline for key, timer in self.timers.items()}
         assert dict(runner.stored) == dict(self.stored)
         return effects
@@ -352,6 +352,6 @@ def test_who_overslept_is_told_before_anything_else(monkeypatch: pytest.MonkeyPa
     assert not sleepy.deliver(2, ElectionMsg(1)), "what it slept through is old"
     assert heard[3:] == [pytest.approx(3.0)]
     one.loop.now = 9.0
-    sleepy._timers["tick"]._run()
+    sleepy._timers["tick"].handle._run()
     assert heard[4:] == [pytest.approx(3.0)]
     assert one.owner.out.count("overslept") == 3

@@ -58,7 +58,7 @@ def checked(config: AgentConfig) -> str | None:
     text = read_token(config.token_file, config.token, variable("http-token"))
     for group in config.groups:
         if group.state is not None and not group.state.is_dir():
-            raise BadInput(f"state directory {str(group.state)!r} does not exist: create it first")
+            raise BadInput(f"state directory {str(group.state)!r} is not there: create it first")
     return permit_http(config.http, token=text is not None)
 
 

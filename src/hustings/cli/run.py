@@ -14,6 +14,7 @@ from hustings.cli import reading
 from hustings.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from hustings.agent.command import Say
     from hustings.agent.restarts import RestartPolicy
 
 RESTARTS = ("never", "on-failure", "always")
@@ -156,11 +157,7 @@ def run(
     from hustings.joining import join
     from hustings.net import loops
 
-    def say(sentence: str, detail: bool = False) -> None:
-        if not quiet and (verbose or not detail):
-            with suppress(OSError):  # the command matters more than who hears about it
-                click.echo(f"hustings: {sentence}", err=True)
-
+    say = _voice(quiet, verbose)
     check_command(command)
     spec = CommandSpec(
         command,
@@ -188,6 +185,15 @@ def run(
         note=lambda sentence: say(f"note: {sentence}"),
     )
     return loops.run(supervise(wanted, spec, say))
+
+
+def _voice(quiet: bool, verbose: bool) -> Say:
+    def say(sentence: str, detail: bool = False) -> None:
+        if not quiet and (verbose or not detail):
+            with suppress(OSError):  # the command matters more than who hears about it
+                click.echo(f"hustings: {sentence}", err=True)
+
+    return say
 
 
 def _policy(when: str, delay: str, most: int | None) -> RestartPolicy:

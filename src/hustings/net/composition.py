@@ -68,6 +68,7 @@ class Configured:
     detector: HeartbeatConfig | None
     stack: StackConfig
     helm: HelmConfig
+    steady: float  # how long a member must have led before a campaign begins
 
     @property
     def join_wait(self) -> float:
@@ -138,7 +139,9 @@ def configure(design: Design) -> Configured:
     helm.update(in_seconds(design.helm_settings))
     if design.reclaim is not None:
         helm["reclaim"] = design.reclaim
-    return Configured(election, detector, stack, HelmConfig.parse(helm))
+    # Several members that announce may take office together, until they have heard each other.
+    steady = 3 * delta if design.kind.assumptions.announces else 0.0
+    return Configured(election, detector, stack, HelmConfig.parse(helm), steady)
 
 
 def _detector(design: Design, delta: float) -> HeartbeatConfig:

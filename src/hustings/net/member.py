@@ -41,6 +41,7 @@ class Member:
         me: Candidate,
         guarantee: Guarantee,
         bound: float,
+        steady: float,
         note: Callable[[str], None] | None,
         close: Callable[[], Awaitable[None]],
     ) -> None:
@@ -49,6 +50,7 @@ class Member:
         self.address = address
         self.guarantee = guarantee
         self.bound = bound
+        self.steady = steady
         self.notes: list[str] = []
         self.error: Exception | None = None  # why it was closed, if not by its owner
         self.opened = False  # whether its owner has it
@@ -64,6 +66,7 @@ class Member:
         self._changed = asyncio.Event()
         self._closed = False
         self._yielding = 0  # hand-overs under way
+        self._leads_since = 0.0
         self._figures = Figures(asyncio.get_running_loop().time)
 
     # What is known
@@ -141,14 +144,19 @@ class Member:
         return Campaign(self, 0.0 if drain is None else drain)
 
     async def wait_to_lead(self) -> Leadership:
-        """Until this member leads, and is not about to hand over."""
+        """Until this member has led for `steady` seconds, and is not about to hand over."""
+        clock = asyncio.get_running_loop().time
         while True:
-            changed = self._changed
+            changed, wait = self._changed, None
             if self._closed:
                 raise self.error or NotLeader(f"{self.name} has left group {self.group!r}")
             if self.state.leading and not self._yielding:
-                return self.state
-            await changed.wait()
+                wait = self._leads_since + self.steady - clock()
+                if wait <= 0:
+                    return self.state
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await changed.wait()
 
     async def elect(self) -> None:
         """Call an election."""
@@ -307,6 +315,8 @@ class Member:
     def _publish(self) -> None:
         """Work out the state anew; if it is another one, tell everybody who waits for it."""
         before, self.state = self.state, self._state()
+        if self.state.leading and not (before.leading and before.term == self.state.term):
+            self._leads_since = asyncio.get_running_loop().time()
         alone = self._host is not None and self._host.stack.seats == 1
         for campaign in list(self.campaigns):
             if not campaign.holds(self.state, alone=alone):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
@@ -75,6 +75,13 @@ class Owner(Protocol):
         """A handler raised: the member cannot go on."""
 
 
+class Armed(NamedTuple):
+    """A timer under way. What it is due is kept here: not every loop's handle can tell."""
+
+    due: float
+    handle: asyncio.TimerHandle
+
+
 class Runner:
     """One member's election at work; everything happens on one event loop."""
 
@@ -102,7 +109,7 @@ class Runner:
         self._owner = owner
         self._pause = pause
         self._loop = asyncio.get_running_loop()
-        self._timers: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._timers: dict[TimerKey, Armed] = {}
         self._ran = self._loop.time()
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -120,12 +127,16 @@ class Runner:
     def arm(self, key: TimerKey, delay: float) -> None:
         self.disarm(key)
         if delay != inf and not self._stopped:
-            self._timers[key] = self._loop.call_later(delay, self._fire, key)
+            self._arm(key, delay)
+
+    def _arm(self, key: TimerKey, delay: float) -> None:
+        due = self._loop.time() + delay
+        self._timers[key] = Armed(due, self._loop.call_later(delay, self._fire, key))
 
     def disarm(self, key: TimerKey) -> None:
-        handle = self._timers.pop(key, None)
-        if handle is not None:
-            handle.cancel()
+        armed = self._timers.pop(key, None)
+        if armed is not None:
+            armed.handle.cancel()
 
     # What the world below calls
 
@@ -155,8 +166,8 @@ class Runner:
     def stop(self) -> None:
         """No timer fires and no handler runs any more."""
         self._stopped = True
-        for handle in self._timers.values():
-            handle.cancel()
+        for armed in self._timers.values():
+            armed.handle.cancel()
         self._timers.clear()
         if self._retry is not None:
             self._retry.cancel()
@@ -166,7 +177,7 @@ class Runner:
     def _wake(self) -> bool:
         """Whether nothing ran for too long though a timer was due: then that comes first."""
         now = self._loop.time()
-        due = min((handle.when() for handle in self._timers.values()), default=inf)
+        due = min((armed.due for armed in self._timers.values()), default=inf)
         gap = now - max(self._ran, due)
         self._ran = now
         if gap <= self._pause:
@@ -178,17 +189,17 @@ class Runner:
 
     def _postpone(self, gap: float) -> None:
         """Time that was slept through counts for no timer: what it waits for may have come."""
-        for key, handle in list(self._timers.items()):
-            handle.cancel()
-            self._timers[key] = self._loop.call_at(handle.when() + gap, self._fire, key)
+        for key, armed in list(self._timers.items()):
+            armed.handle.cancel()
+            self._arm(key, max(0.0, armed.due + gap - self._loop.time()))
 
     def _fire(self, key: TimerKey) -> None:
-        handle = self._timers[key]
+        armed = self._timers[key]
         if self.stalled is not None:
-            self._timers[key] = self._loop.call_later(_AGAIN, self._fire, key)
+            self._arm(key, _AGAIN)
             return
         self._wake()
-        if self._timers.get(key) is handle:  # else waking up has disposed of it
+        if self._timers.get(key) is armed:  # else waking up has disposed of it
             del self._timers[key]
             self._one(lambda ctx: self.election.on_timer(ctx, key))
 

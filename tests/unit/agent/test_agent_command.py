@@ -48,7 +48,7 @@ def test_a_port_in_use(hustings: Hustings, taken: str, flag: str) -> None:
         ),
         ("[groups.x.settings]\nT_X = 1\n", "bad.toml, line 1: groups.x: unknown setting 'T_X'"),
         ("[groups.x]\nkey = 'none.key'\n", "bad.toml, line 1: groups.x: cannot read key file"),
-        ("[groups.x]\nstate = 'none'\n", "bad.toml, line 1: groups.x: state directory"),
+        ("[groups.x]\nname = 'x'\nstate = 'none'\n", "bad.toml, line 1: groups.x: state directory"),
         ("[groups.x]\nname = 'a b'\n", "bad.toml, line 1: groups.x: name 'a b' does not do"),
         ("[groups.x]\nseeds = ['a:b']\n", "bad.toml, line 1: groups.x: seed 'a:b' needs a port"),
         ("[groups.x]\n[http]\ntoken-file = 'none'\n", "cannot read token file"),

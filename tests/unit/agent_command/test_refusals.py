@@ -28,7 +28,8 @@ from hustings.cli.app import run
         ("group --attribute cpu -- true", "--attribute 'cpu' is not understood"),
         ("group --attribute cpu=x -- true", "attribute cpu must be a number"),
         ("group --attribute cpu=1 --attribute cpu=2 -- true", "--attribute cpu is given twice"),
-        ("group --state no-such-folder -- true", "'no-such-folder' does not exist"),
+        ("group --name a --state no-such-folder -- true", "'no-such-folder' is not there"),
+        ("group --state no-such-folder -- true", "state needs a name"),
     ],
 )
 def test_bad_input_gets_a_sentence(
