@@ -35,7 +35,8 @@ class Effort:
 
 FULL = Effort(3, 5, 4, 4.0, 1.0, 15.0, 3)
 QUICK = Effort(1, 1, 1, 2.0, 0.1, 3.0, 1)
-SLOW_ROUNDS = 1  # in which contenders that need long pauses take part
+SLOW_ROUNDS = 1  # in which contenders that need long pauses take part, and little is done to them
+SLOW_EFFORT = Effort(1, 2, 1, 4.0, 0.0, 0.0, 0)
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ def failover(results: Results, contenders: Sequence[Contender]) -> None:
             say(f"round {round_ + 1} of {effort.rounds}: {contender.label}, N = {n}")
             samples = results.failover.setdefault((contender.label, n), Samples())
             try:
-                visit(samples, contender, n, effort)
+                visit(samples, contender, n, SLOW_EFFORT if contender.slow else effort)
             except GroupFailed as error:
                 say(f"  {error}")
                 samples.failures.append(str(error))

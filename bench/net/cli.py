@@ -36,6 +36,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=float,
         help=f"without disturbance at rest, half of it with busy cores (default {FULL.minutes:g})",
     )
+    parser.add_argument(
+        "--brief", action="store_true", help="leave out PySyncObj at its slow settings"
+    )
     parser.add_argument("--only", choices=PHASES, help="one part alone")
     parser.add_argument("--sizes", help="members, comma-separated (default 3,9,25)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples there")
@@ -66,7 +69,8 @@ def peers() -> list[Contender]:
 
 def phases(options: argparse.Namespace, results: Results) -> None:
     ours, theirs = list(contenders.AT.values()), peers()
-    references = [] if options.quick else [contenders.RAISED, contenders.DEFAULT]
+    slow = not (options.quick or options.brief)
+    references = [contenders.RAISED, contenders.DEFAULT] if slow else []
     wanted = PHASES if options.only is None else (options.only,)
     if "failover" in wanted:
         turns = [who for pair in zip(ours, theirs, strict=True) for who in pair]

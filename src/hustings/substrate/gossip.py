@@ -248,8 +248,13 @@ class Membership:
         self.circle.suspect(member)
 
     def woke(self, ctx: Context) -> None:
-        """This member was away: if nothing was heard meanwhile, that is nobody else's fault."""
+        """This member was away: if nothing was heard meanwhile, that is nobody else's fault.
+
+        The others may have forgotten it, and would not tell it who leads.
+        """
         self.circle.excuse(ctx.now())
+        self.circle.renew_own(ctx.me if presentable(ctx.me) else self.circle.own.who)
+        self._introduce(ctx, ctx.me.id)
 
     def card(self) -> JoinMsg:
         """What to give somebody of whom only the place is known."""
