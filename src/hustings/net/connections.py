@@ -1,9 +1,4 @@
-"""Streams of a port: what is too large for a datagram, and connections kept to see them end.
-
-A process that is killed cannot say goodbye, but its kernel closes what it had open, at once. So a
-follower keeps a connection to its leader on which nothing is ever sent after the first frame. When
-it closes, and nobody listens there any more, the leader is gone, and no time-out had to pass.
-"""
+"""Streams of a port: what is too large for a datagram, and connections kept to see them end."""
 
 from __future__ import annotations
 
@@ -15,6 +10,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from hustings.net.lifelines import RECONNECT, SHORTEST, TRANSFER, Lifeline, keep
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.port import Endpoint
 from hustings.net.streams import Unstreamed, on_stream
@@ -24,28 +20,10 @@ if TYPE_CHECKING:
     from hustings.net.udp import UdpPort
 
 _FIRST_FRAME = 5.0  # seconds in which a frame must be complete; the first one, from the beginning
-_CONNECT = 2.0  # seconds for a connection to come about
-_RECONNECT = 0.25  # the same, when the question is only whether anybody is still there
-_TRANSFER = 10.0  # seconds for one frame to be sent
-_BRIEF = 1.0  # a watch that ends sooner was not wanted: the far end has too many
-_CHECKS = 3  # a dying process may close its streams a moment before it stops listening
-_SHORTEST, _LONGEST = 0.5, 30.0  # seconds between two attempts of a watch
 _CHUNK = 65_536
 _BACKLOG = 128
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds, and times
 _TURNS = 3  # of the loop until a transport that was closed has let go of its socket
-
-
-class Lifeline:
-    """A watch: the task that keeps the connection."""
-
-    __slots__ = ("_task",)
-
-    def __init__(self, task: asyncio.Task[None]) -> None:
-        self._task = task
-
-    def cancel(self) -> None:
-        self._task.cancel()
 
 
 class Connections:
@@ -107,7 +85,7 @@ class Connections:
             except OSError:  # too many files are open: others have to be closed first
                 self._counters.count(Reason.CONNECTIONS)
                 loop.remove_reader(listener.fileno())
-                loop.call_later(_SHORTEST, self._resume, listener)
+                loop.call_later(SHORTEST, self._resume, listener)
                 return
             if not self._has_room():
                 stream.close()
@@ -169,7 +147,7 @@ class Connections:
                 return
             complete = frames.feed(data)
             for frame in complete:
-                receiver = self._port.receiver(frame)
+                receiver = self._port.receivers.of(frame)
                 if receiver is None or not receiver.frame(frame, source, Direction.QUESTION):
                     return
                 if task in self._accepted:
@@ -202,7 +180,7 @@ class Connections:
         try:
             if not self._port.faults.reaches(to):
                 return
-            async with asyncio.timeout(_TRANSFER):
+            async with asyncio.timeout(TRANSFER):
                 _, writer = await asyncio.open_connection(*to)
                 try:
                     writer.write(on_stream(data))
@@ -224,7 +202,7 @@ class Connections:
     async def _knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
         try:
             if self._port.faults.reaches(to):
-                async with asyncio.timeout(_RECONNECT):
+                async with asyncio.timeout(RECONNECT):
                     _, writer = await asyncio.open_connection(*to)
                 writer.close()
         except ConnectionRefusedError:
@@ -238,30 +216,7 @@ class Connections:
         self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
     ) -> Lifeline:
         """Keep a connection, and say when it ends."""
-        return Lifeline(self._spawn(self._keep(to, hello, gone)))
-
-    async def _keep(
-        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
-    ) -> None:
-        pause, checks = _SHORTEST, 0
-        while True:
-            try:
-                lasted = await self._hold(to, hello, _RECONNECT if checks else _CONNECT)
-            except ConnectionRefusedError:
-                if checks:
-                    gone(True)
-            except (OSError, TimeoutError, ValueError, TypeError):
-                if checks:
-                    gone(False)
-            else:
-                if lasted >= _BRIEF:
-                    pause, checks = _SHORTEST, 0
-                checks += 1
-                if checks <= _CHECKS:
-                    continue  # at once: is anybody still there?
-            checks = 0
-            await asyncio.sleep(pause)
-            pause = min(_LONGEST, 2 * pause)
+        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
         """Returns when a connection that came about has ended: how long it lasted."""

@@ -20,9 +20,9 @@ from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
 from hustings.net.connections import Connections
 from hustings.net.faults import Faults
+from hustings.net.lifelines import Receivers
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.port import Endpoint, Receiver, Watch
-from hustings.net.wire import tag_of
 
 _AT_ONCE = 64  # datagrams read before anybody else has a turn
 _LARGEST = 65_536
@@ -51,7 +51,7 @@ class UdpPort:
         self._mapped = datagrams.family == socket.AF_INET6
         self._limits = limits
         self._counters = counters
-        self._receivers: dict[bytes, Receiver] = {}
+        self.receivers = Receivers()
         self._outbox: deque[tuple[Endpoint, bytes]] = deque()
         self._closed = False
         self.faults = Faults()
@@ -66,20 +66,10 @@ class UdpPort:
         return self._group is not None
 
     def attach(self, tag: bytes, receiver: Receiver) -> None:
-        if tag in self._receivers:
-            raise BadInput("two members of one group cannot share a port: give each its own")
-        self._receivers[tag] = receiver
+        self.receivers.attach(tag, receiver)
 
     def detach(self, tag: bytes) -> None:
-        self._receivers.pop(tag, None)
-
-    def receiver(self, data: bytes) -> Receiver | None:
-        """Whose frame this is, or any member's to count it if it is nobody's."""
-        tag = tag_of(data)
-        found = None if tag is None else self._receivers.get(tag)
-        if found is None:
-            found = next(iter(self._receivers.values()), None)
-        return found
+        self.receivers.detach(tag)
 
     # Out
 
@@ -174,7 +164,7 @@ class UdpPort:
     def _arrived(self, data: bytes, source: Endpoint) -> None:
         if self.faults.active and not self.faults.hears(source):
             return
-        receiver = self.receiver(data)
+        receiver = self.receivers.of(data)
         if receiver is not None:
             receiver.datagram(data, source)
 
@@ -188,7 +178,7 @@ class UdpPort:
                 return
             if address:
                 endpoint = _endpoint(address)
-                for receiver in list(self._receivers.values()):
+                for receiver in self.receivers.all():
                     receiver.refused(endpoint)
 
     # Streams

@@ -10,34 +10,17 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 
-from hustings.core.errors import BadInput
 from hustings.core.streams import derive
 from hustings.net.faults import Faults
+from hustings.net.lifelines import RECONNECT, TRANSFER, Lifeline, Receivers, keep
 from hustings.net.port import Endpoint, Receiver
-from hustings.net.wire import Direction, tag_of
+from hustings.net.wire import Direction
 from hustings.testing.switchboard import Line, Switchboard
 
 BUFFER = 212_992  # bytes of datagrams that wait to be read, as kernels have it
 BACKLOG = 128  # connections that wait to be read
-CONNECT, RECONNECT = 2.0, 0.25  # seconds for a connection to come about, first and once more
-TRANSFER = 10.0  # seconds for one frame
-BRIEF = 1.0  # a connection that ends sooner was not wanted
-CHECKS = 3  # short connections in a row after which a watch takes its time
-SHORTEST, LONGEST = 0.5, 30.0  # seconds between two attempts of a watch
-
-
-class Lifeline:
-    """A watch: the task that keeps the connection."""
-
-    __slots__ = ("_task",)
-
-    def __init__(self, task: asyncio.Task[None]) -> None:
-        self._task = task
-
-    def cancel(self) -> None:
-        """Watch no longer."""
-        self._task.cancel()
 
 
 class MemoryPort:
@@ -47,7 +30,7 @@ class MemoryPort:
         self._board = board
         self._endpoint = endpoint
         self._faults = Faults(derive(0, "faults", *endpoint))
-        self._receivers: dict[bytes, Receiver] = {}
+        self._receivers = Receivers()
         self._context = copy_context()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting = 0  # bytes of datagrams
@@ -75,19 +58,11 @@ class MemoryPort:
 
     def attach(self, tag: bytes, receiver: Receiver) -> None:
         """From now on frames with this group tag are `receiver`'s; one per tag."""
-        if tag in self._receivers:
-            raise BadInput("two members of one group cannot share a port: give each its own")
-        self._receivers[tag] = receiver
+        self._receivers.attach(tag, receiver)
 
     def detach(self, tag: bytes) -> None:
         """No longer; a tag that is not attached is fine."""
-        self._receivers.pop(tag, None)
-
-    def receiver(self, data: bytes) -> Receiver | None:
-        """Whose frame this is, or any member's to count it if it is nobody's."""
-        tag = tag_of(data)
-        found = None if tag is None else self._receivers.get(tag)
-        return next(iter(self._receivers.values()), None) if found is None else found
+        self._receivers.detach(tag)
 
     # Datagrams
 
@@ -129,7 +104,7 @@ class MemoryPort:
         self._waiting -= len(data)
         if self._closed or number <= self._stale or not self._faults.hears(source):
             return
-        receiver = self.receiver(data)
+        receiver = self._receivers.of(data)
         if receiver is not None:
             receiver.datagram(data, source)
 
@@ -139,7 +114,7 @@ class MemoryPort:
 
     def _refused(self, to: Endpoint) -> None:
         if not self._closed and self._faults.hears(to):
-            for receiver in list(self._receivers.values()):
+            for receiver in self._receivers.all():
                 receiver.refused(to)
 
     # Connections
@@ -156,7 +131,7 @@ class MemoryPort:
         self._unread -= 1
         if self._closed:
             return
-        receiver = self.receiver(data)
+        receiver = self._receivers.of(data)
         if receiver is None or not receiver.frame(data, line.source, Direction.QUESTION):
             self._board.hang_up(line)
 
@@ -197,32 +172,7 @@ class MemoryPort:
         self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
     ) -> Lifeline:
         """Keep a connection to an endpoint, and say when its far end is no more."""
-        return Lifeline(self._spawn(self._keep(to, hello, gone)))
-
-    async def _keep(
-        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
-    ) -> None:
-        """The rules are those of real connections: see `net.connections`."""
-        pause, checks = SHORTEST, 0
-        while not self._closed:
-            certain = None
-            try:
-                lasted = await self._hold(to, hello, RECONNECT if checks else CONNECT)
-            except ConnectionRefusedError:
-                certain = True
-            except (OSError, TimeoutError):
-                certain = False
-            else:
-                if lasted >= BRIEF:
-                    pause, checks = SHORTEST, 0
-                checks += 1
-                if checks <= CHECKS:
-                    continue
-            if certain is not None and checks:
-                gone(certain)
-            checks = 0
-            await asyncio.sleep(pause)
-            pause = min(LONGEST, 2 * pause)
+        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
         """Returns when a connection that came about has ended: how long it lasted."""
