@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import queue
 import threading
 import time
@@ -99,10 +100,24 @@ class Log:
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:
             try:
-                self._stream.write(line + "\n")
-                self._stream.flush()
+                self._put(line + "\n")
             except (OSError, ValueError):
                 return  # nobody will ever read; the queue fills and lines are dropped
+
+    def _put(self, text: str) -> None:
+        """Past the stream's buffer where there is a file behind it.
+
+        The interpreter empties that buffer when it ends, and would wait for a reader for ever.
+        """
+        try:
+            number = self._stream.fileno()
+        except (OSError, ValueError, AttributeError):
+            self._stream.write(text)
+            self._stream.flush()
+            return
+        data = text.encode(errors="backslashreplace")
+        while data:
+            data = data[os.write(number, data) :]
 
 
 class Bridge(logging.Handler):

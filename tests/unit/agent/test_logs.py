@@ -73,8 +73,7 @@ def test_a_reader_that_is_gone_ends_nothing() -> None:
     with Log(stream) as diary:
         for number in range(100):
             diary.info("more", str(number))
-    with pytest.raises(BrokenPipeError):
-        stream.close()
+    stream.close()  # nothing waits in it, which nobody could be given
 
 
 def test_what_libraries_log() -> None:
