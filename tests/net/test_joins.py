@@ -297,8 +297,10 @@ def test_without_a_key_only_this_machine_is_listened_to_unless_told_otherwise() 
 
 def test_the_state_directory_must_be_there(tmp_path: Path) -> None:
     async def story() -> None:
-        with pytest.raises(hustings.BadInput, match="does not exist: create it first"):
-            await hustings.join("billing", state=tmp_path / "none").open()
+        with pytest.raises(hustings.BadInput, match="is not there: create it first"):
+            await hustings.join("billing", name="a", state=tmp_path / "none").open()
+        with pytest.raises(hustings.BadInput, match="state needs a name"):
+            hustings.join("billing", state=tmp_path)
         assert not list(tmp_path.iterdir())
 
     run(story())

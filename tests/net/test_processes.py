@@ -85,7 +85,7 @@ def test_a_leader_that_leaves_says_so(protocol: str) -> None:
         rest = others(troop, leader)
         leader.order("leave")
         troop.agreed(but=leader.name, among=rest, within=5)
-        assert leader.state["reason"] == "left"
+        troop.wait(lambda: leader.state["reason"] == "left", "it says so itself")
         troop.known(4)
 
 

@@ -302,6 +302,13 @@ async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
     """
     check_command(spec.command, spec.environment.get("PATH"))
     adopt_orphans()  # should a keeper be killed, what it kept is ours to bury
+    try:
+        return await _supervise(joining, spec, say)
+    finally:
+        adopt_orphans(False)
+
+
+async def _supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
     member = await joining.open()
     loop = asyncio.get_running_loop()
     heard = [each for each in (*ENDING, *FORWARDED) if signal.getsignal(each) != signal.SIG_IGN]

@@ -47,9 +47,9 @@ def process_control(option: int, value: int) -> bool:
     return bool(prctl(option, ctypes.c_ulong(value), 0, 0, 0) == 0)
 
 
-def adopt_orphans() -> bool:
-    """Make this process the parent of whatever its descendants leave behind."""
-    return process_control(PR_SET_CHILD_SUBREAPER, 1)
+def adopt_orphans(adopt: bool = True) -> bool:
+    """Make this process the parent of whatever its descendants leave behind, or no longer."""
+    return process_control(PR_SET_CHILD_SUBREAPER, int(adopt))
 
 
 def descendants(of: int) -> list[tuple[int, int, bool]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
+from typing import TextIO
 
 
 def main() -> None:
@@ -17,4 +20,18 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        _empty(stream)
+    sys.exit(code)
+
+
+def _empty(stream: TextIO | None) -> None:
+    """What a closed terminal does not take must not become the exit code."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
