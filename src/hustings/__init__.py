@@ -7,6 +7,7 @@
 ...             print("I lead in term", term.number)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hustings._version import __version__
@@ -41,12 +42,23 @@ _WHERE = {
 
 _MODULES = ("blocking", "testing")
 
-__all__ = ["__version__", *sorted(_WHERE)]  # noqa: PLE0604 (all of them are texts)
+__all__ = [
+    "BadInput",
+    "HustingsError",
+    "Joining",
+    "Leadership",
+    "LeadershipLost",
+    "Member",
+    "Metrics",
+    "NotLeader",
+    "Peer",
+    "Term",
+    "__version__",
+    "join",
+]
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module  # noqa: PLC0415 (as late as what it imports)
-
     if name in _MODULES:
         return import_module(f"hustings.{name}")
     where = _WHERE.get(name)

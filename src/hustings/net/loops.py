@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -19,7 +20,5 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """
     if find_spec("uvloop") is None:
         return asyncio.run(main)
-    import uvloop  # noqa: PLC0415 (only where it is installed)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=import_module("uvloop").new_event_loop) as runner:
         return runner.run(main)

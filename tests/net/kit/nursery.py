@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -161,8 +162,6 @@ class Child:
 
 def make_room(room: bool) -> None:
     """Whether files may grow in this process."""
-    import resource  # noqa: PLC0415 (only here)
-
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard if room else 0, hard))
 
