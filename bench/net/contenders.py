@@ -113,7 +113,7 @@ AT = {
         OURS,
         bully(0.0175, 0.006, 0.003),
         # Twenty-five processes on two cores take longer than 3 ms to have their turn.
-        {3: bully(0.0125, 0.006, 0.003), 25: bully(0.0175, 0.006, 0.01)},
+        {3: bully(0.0125, 0.004, 0.003), 25: bully(0.0175, 0.006, 0.01)},
         budget=60,
     ),
 }

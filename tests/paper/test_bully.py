@@ -40,6 +40,13 @@ def test_no_answer_within_the_timeout_makes_it_leader() -> None:
         assert (run.kinds, run.time, run.leader) == ({"ELECTION": n - 1}, 2, 1)
 
 
+def test_who_is_asked_before_it_suspects_the_leader_does_not_wait_for_the_dead() -> None:
+    """7 hears of the election from 6 and asks 8; its own suspicion of 8, next, is the answer."""
+    run = played(Bully, 8, detectors=(6,), extra=(Suspect(member=7, about=8, at=1.25),))
+    assert (run.leader, run.sent("COORDINATOR")) == (7, 6)
+    assert run.time == 1.25 + 1  # and not 1 + T1 + 1
+
+
 def test_an_answer_means_to_wait_for_the_coordinator_and_then_to_start_again() -> None:
     """If none is received after another timeout, start a new run: here with 7 dead after OK."""
     run = played(Bully, 8, detectors=(6,), extra=(Crash(member=7, at=1.5),))

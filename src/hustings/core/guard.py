@@ -36,4 +36,13 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     remaining: float
 
 
-Verdict = Granted | Held
+class Freed(msgspec.Struct, frozen=True, gc=False):
+    """Nobody holds any more, as far as the guard knows: whoever waits may ask now.
+
+    It answers no request. It may be late, doubled or never come, and promises nothing.
+    """
+
+    token: int  # the last one
+
+
+Verdict = Granted | Held | Freed

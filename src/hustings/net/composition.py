@@ -147,6 +147,8 @@ def configure(design: Design) -> Configured:
 def _detector(design: Design, delta: float) -> HeartbeatConfig:
     """The leader beats, the others watch it, and ask it before they suspect it.
 
+    Whoever is to lead next acts at once, the others after a round trip without news of it.
+
     Real gaps between heartbeats are short and even, with a stall now and then: the accrual
     detector goes by the worst one it has seen lately.
     """
@@ -158,6 +160,7 @@ def _detector(design: Design, delta: float) -> HeartbeatConfig:
     known.setdefault("D", 1.5 * delta)
     known["confirm"] = delta if first.period >= 2 * delta else 0.0
     known["grace"] = 4 * first.period + 2 * delta
+    known["defer"] = 2 * delta
     return kind.parse({**known, **given})
 
 

@@ -213,10 +213,14 @@ class Connections:
             self._transfers -= 1
 
     def watch(
-        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+        self,
+        to: Endpoint,
+        hello: Callable[[], bytes | None],
+        gone: Callable[[bool], None],
+        leisure: Callable[[], float],
     ) -> Lifeline:
         """Keep a connection, and say when it ends."""
-        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone)))
+        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
         """Returns when a connection that came about has ended: how long it lasted."""

@@ -81,8 +81,25 @@ class Endings:
             watches.pop(leader)[1].cancel()
         for leader, endpoint in wanted.items():
             if leader not in watches:
-                watch = host.port.watch(endpoint, self._hello(leader), self._closes(leader))
+                watch = host.port.watch(
+                    endpoint, self._hello(leader), self._closes(leader), self._leisure
+                )
                 watches[leader] = (endpoint, watch)
+
+    def _leisure(self) -> float:
+        """Whoever is to lead next looks at once, the others when that one has had its turn.
+
+        Else all members of a group do the same at the same time, and on a busy machine the only
+        one that matters may come last.
+        """
+        host = self._host
+        if not host.deference:
+            return 0.0
+        mine, leaders = host.runner.me.id, host.stack.leaders
+        for each in host.helm.electors.view.ranking(host.stack.choice).ids:
+            if each not in leaders:
+                return 0.0 if each == mine else host.deference
+        return 0.0
 
     def _hello(self, leader: MemberId) -> Callable[[], bytes | None]:
         def hello() -> bytes | None:
@@ -116,6 +133,8 @@ class Endings:
         if not host.stack.membership.circle.lives(member):
             return
         entry = host.stack.membership.circle.entry(member)
+        # First what follows from it: it may be for this member to lead now.
+        host.runner.run(lambda ctx: host.stack.on_suspect(ctx, member))
         if entry is not None:
             end = (member, entry.incarnation)
             if end not in self._told and host.runner.rng.random() < tell:
@@ -124,4 +143,3 @@ class Endings:
             self._told[end] = None
             if len(self._told) > _TOLD:
                 del self._told[next(iter(self._told))]
-        host.runner.run(lambda ctx: host.stack.on_suspect(ctx, member))

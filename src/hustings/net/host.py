@@ -160,6 +160,11 @@ class Host:
         self._become(with_favour(me, self.helm.wanted_favour))
         self.ran()
 
+    @property
+    def deference(self) -> float:
+        """How long all but the next leader wait before they do something about a leader's end."""
+        return 0.0 if self._detector is None else self._detector.config.defer
+
     def health(self) -> float:
         """1 is well; above, this member has reason to distrust itself."""
         return 1.0 if self._detector is None else self._detector.health

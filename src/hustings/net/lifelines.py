@@ -35,11 +35,15 @@ class Lifeline:
         self._task.cancel()
 
 
-async def keep(hold: Callable[[float], Awaitable[float]], gone: Callable[[bool], None]) -> None:
+async def keep(
+    hold: Callable[[float], Awaitable[float]],
+    gone: Callable[[bool], None],
+    leisure: Callable[[], float],
+) -> None:
     """Keep a connection, and say when its far end is no more; for ever.
 
     `hold` has so many seconds to connect, and returns when the connection has ended: how long it
-    lasted.
+    lasted. `leisure` tells how many seconds there are before that is looked into.
     """
     pause, checks = SHORTEST, 0
     while True:
@@ -56,7 +60,9 @@ async def keep(hold: Callable[[float], Awaitable[float]], gone: Callable[[bool],
                 pause, checks = SHORTEST, 0
             checks += 1
             if checks <= _CHECKS:
-                continue  # at once: is anybody still there?
+                if wait := leisure():
+                    await asyncio.sleep(wait)
+                continue  # is anybody still there?
         checks = 0
         await asyncio.sleep(pause)
         pause = min(LONGEST, 2 * pause)

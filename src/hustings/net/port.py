@@ -70,9 +70,15 @@ class Port(Protocol):
         """A frame that no datagram holds, over a connection of its own."""
 
     def watch(
-        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+        self,
+        to: Endpoint,
+        hello: Callable[[], bytes | None],
+        gone: Callable[[bool], None],
+        leisure: Callable[[], float],
     ) -> Watch:
         """Keep a connection to an endpoint; `hello` makes the frame that opens it.
+
+        When it has closed, there are so many seconds of `leisure` until that is looked into.
 
         `gone(True)`: it was open, has closed, and nobody listens there any more: the process has
         ended. `gone(False)`: it broke, and nobody knows why. Either way it is tried again.

@@ -187,9 +187,13 @@ class UdpPort:
         self.connections.stream(to, data)
 
     def watch(
-        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+        self,
+        to: Endpoint,
+        hello: Callable[[], bytes | None],
+        gone: Callable[[bool], None],
+        leisure: Callable[[], float],
     ) -> Watch:
-        return self.connections.watch(to, hello, gone)
+        return self.connections.watch(to, hello, gone, leisure)
 
     def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
         self.connections.knock(to, refused)

@@ -135,6 +135,8 @@ class Bully(Election):
         self.dead.add(member)
         if member == self.leader:
             self.begin(ctx)
+        elif self.phase == ASKING and not self.awaits_anybody(ctx):
+            self.win(ctx)  # whoever was asked is gone: there is no answer to wait for
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         self.dead.discard(member)
@@ -147,10 +149,10 @@ class Bully(Election):
         """One run: at most one at a time."""
         if self.phase != IDLE:
             return
-        better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
-        if all(member in self.dead for member in better):
+        if not self.awaits_anybody(ctx):
             self.win(ctx)
             return
+        better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
         self.phase = ASKING
         self.runs += 1
         self.disown(ctx, ELECTING)
@@ -158,6 +160,11 @@ class Bully(Election):
         for member in better:  # the suspects too: a suspicion may be wrong
             ctx.send(member, question)
         ctx.set_timer(ANSWERS, self.config.answers)
+
+    def awaits_anybody(self, ctx: Context) -> bool:
+        """Whether somebody better may be alive."""
+        better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
+        return any(member not in self.dead for member in better)
 
     def win(self, ctx: Context) -> None:
         """Nobody better is alive."""

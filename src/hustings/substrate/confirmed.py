@@ -32,7 +32,7 @@ from hustings.core.config import Config, Positive
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.core.guard import Granted, Held, Verdict
+from hustings.core.guard import Freed, Granted, Held, Verdict
 from hustings.core.messages import Message, Role, kind_of
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.substrate.nominating import NominatingContext
@@ -176,6 +176,11 @@ class Confirmed(Election):
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         self._look(ctx)
+        if isinstance(verdict, Freed):
+            if self.nominated and self.until is None:
+                self.pause = self.lease.patience
+                self._ask(ctx)
+            return
         sent = self.pending.pop(verdict.request, None)
         if sent is None:
             return  # answered already, withdrawn, or so old that it cannot matter

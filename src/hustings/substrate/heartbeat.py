@@ -150,6 +150,14 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         float,
         Meta(ge=0, description="ask the silent, and suspect so much later; 0 does not ask"),
     ] = 0.0
+    defer: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="all but the best of those left wait so much longer when a leader is "
+            "suspected; 0 does not wait",
+        ),
+    ] = 0.0
     health_max: Annotated[
         float,
         Meta(ge=1, le=100, description="most by which own lateness multiplies patience; 1 is off"),
@@ -200,6 +208,7 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
             "D": self.margin,
             "grace": self.first,
             "confirm": self.confirm,
+            "defer": self.defer,
             "health_half": self.health_half or 0.0,
         }
         return [

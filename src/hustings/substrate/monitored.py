@@ -2,7 +2,12 @@
 
 Messages and timers go to the part they belong to; what the detector finds out reaches the election
 as `on_suspect` and `on_alive`; the election's leader reaches the detector, whose pattern may depend
-on it. A detector's timer keys are ("beat", ...) and ("detector", ...): no election may use these.
+on it. A detector's timer keys are ("beat", ...) and ("detector", ...), and a suspicion that waits
+has ("defer", ...): no election may use these.
+
+When a leader ends, all members notice at about the same time, and an election that each of them
+begins costs far more than one of the best of them, who needs nobody's answer. With `defer` the
+others hold the suspicion back for a while; whoever leads by then is not disturbed.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from hustings.substrate.heartbeat import (
     WatchMsg,
 )
 
+DEFER = "defer"
+
 
 class Monitored(Carrying):
     """`inner` and `detector` under one roof."""
@@ -33,6 +40,7 @@ class Monitored(Carrying):
         super().__init__(inner)
         self.detector = detector
         self.handlers = _table(tuple(inner.handlers))
+        self.deferred: dict[MemberId, None] = {}  # suspicions held back
 
     # What a world calls
 
@@ -49,17 +57,22 @@ class Monitored(Carrying):
         if Detector.owns(key):
             self._settle(ctx, self.detector.on_timer(ctx, key))
             return
-        self.inner.on_timer(ctx, key)
+        if isinstance(key, tuple) and key[0] == DEFER:
+            if key[1] in self.deferred:
+                del self.deferred[key[1]]
+                self.inner.on_suspect(ctx, key[1])
+        else:
+            self.inner.on_timer(ctx, key)
         self._settle(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         self.detector.believe(ctx, member)
-        self.inner.on_suspect(ctx, member)
+        self._suspect(ctx, member)
         self._settle(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         self.detector.sign_of_life(ctx, member)
-        self.inner.on_alive(ctx, member)
+        self._trust(ctx, member)
         self._settle(ctx)
 
     def woke(self, ctx: Context, gap: float) -> None:
@@ -70,6 +83,9 @@ class Monitored(Carrying):
         self.detector.woke(ctx, gap)
 
     def leave(self, ctx: Context) -> None:
+        for member in self.deferred:
+            ctx.cancel_timer((DEFER, member))
+        self.deferred.clear()
         self.inner.leave(ctx)
         self.detector.stop(ctx)
 
@@ -109,12 +125,35 @@ class Monitored(Carrying):
         while True:
             for report in reports:
                 if report.suspected:
-                    inner.on_suspect(ctx, report.member)
+                    self._suspect(ctx, report.member)
                 else:
-                    inner.on_alive(ctx, report.member)
+                    self._trust(ctx, report.member)
             reports = detector.follow(ctx, inner.leader)
             if not reports:
                 return
+
+    def _suspect(self, ctx: Context, member: MemberId) -> None:
+        wait = self.detector.config.defer
+        if wait and member == self.inner.leader and not self._is_next(ctx, member):
+            if member not in self.deferred:
+                self.deferred[member] = None
+                ctx.set_timer((DEFER, member), wait)
+            return
+        self.inner.on_suspect(ctx, member)
+
+    def _trust(self, ctx: Context, member: MemberId) -> None:
+        if member in self.deferred:  # the election has never heard of it
+            del self.deferred[member]
+            ctx.cancel_timer((DEFER, member))
+            return
+        self.inner.on_alive(ctx, member)
+
+    def _is_next(self, ctx: Context, leader: MemberId) -> bool:
+        """Whether this member is the best of those left, as far as it knows."""
+        for each in ctx.view.ranking(self.choice).ids:
+            if each != leader and each not in self.detector.suspects:
+                return each == ctx.me.id
+        return False
 
 
 @lru_cache(maxsize=256)

@@ -169,10 +169,14 @@ class MemoryPort:
             pass  # nobody knows
 
     def watch(
-        self, to: Endpoint, hello: Callable[[], bytes | None], gone: Callable[[bool], None]
+        self,
+        to: Endpoint,
+        hello: Callable[[], bytes | None],
+        gone: Callable[[bool], None],
+        leisure: Callable[[], float],
     ) -> Lifeline:
         """Keep a connection to an endpoint, and say when its far end is no more."""
-        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone)))
+        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
         """Returns when a connection that came about has ended: how long it lasted."""

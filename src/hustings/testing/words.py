@@ -12,7 +12,7 @@ from msgspec import structs
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
-from hustings.core.guard import Granted, Held, Verdict
+from hustings.core.guard import Freed, Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.testing.effects import (
@@ -100,6 +100,8 @@ def verdict_text(verdict: Verdict) -> str:
             return f"granted token {token} for {ttl:g}"
         case Held(holder=holder, token=token, remaining=remaining):
             return f"refused: {holder} holds token {token} for {remaining:g}"
+        case Freed(token=token):
+            return f"told that token {token} was given back"
 
 
 def effect_text(member: MemberId, effect: Effect) -> str:

@@ -129,6 +129,57 @@ def test_what_a_suspect_says_in_the_election_shows_that_it_lives() -> None:
     assert member.outcome != Elected(2, 1)  # it asks 3 again, instead of taking it for dead
 
 
+# Deference
+
+
+def deferring(me: MemberId) -> RecordedMember:
+    config = HeartbeatConfig.parse({**SETTINGS, "pattern": "leader-to-all", "defer": 0.5})
+    member = RecordedMember(monitored(bully, config), Candidate(me), view_of(people(4)))
+    member.start()
+    member.assume_leader(4)
+    return member
+
+
+def test_the_best_of_those_left_acts_at_once() -> None:
+    member = deferring(3)
+    member.fire(("detector", 4))
+    assert member.outcome == Elected(3, 2)
+
+
+def test_the_others_wait_and_follow_whoever_has_won_meanwhile() -> None:
+    member = deferring(2)
+    effects = member.fire(("detector", 4))
+    assert SetTimer(("defer", 4), 0.5) in effects
+    assert not [each for each in effects if isinstance(each, Send) and each.to != 4]
+    member.deliver(3, CoordinatorMsg(2))
+    assert member.outcome == Elected(3, 2)
+    effects = member.fire(("defer", 4))
+    assert not [each for each in effects if isinstance(each, Send)]
+    assert member.election.leader == 3
+
+
+def test_when_nobody_has_won_meanwhile_they_ask() -> None:
+    member = deferring(2)
+    member.fire(("detector", 4))
+    effects = member.fire(("defer", 4))
+    assert [each.to for each in effects if isinstance(each, Send)] == [4, 3]
+
+
+def test_a_leader_that_shows_up_meanwhile_was_never_suspected() -> None:
+    member = deferring(2)
+    member.fire(("detector", 4))
+    member.deliver(4, HeartbeatMsg(1, 1))
+    assert ("defer", 4) not in member.timers
+    assert (member.election.leader, member.outcome) == (4, None)
+
+
+def test_what_is_deferred_ends_with_the_member() -> None:
+    member = deferring(2)
+    member.suspect(4)
+    member.leave()
+    assert ("defer", 4) not in member.timers
+
+
 def test_a_pause_that_the_world_noticed_reaches_the_detector() -> None:
     member = RecordedMember(
         monitored(bully, beating("leader-to-all")), Candidate(2), view_of(people(3))

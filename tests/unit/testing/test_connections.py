@@ -95,9 +95,9 @@ class Watching:
         self.told.append((round(self.net.loop.time(), 6), certain))
 
 
-def watch(net: Net, to: Endpoint = B) -> Watching:
+def watch(net: Net, to: Endpoint = B, leisure: float = 0.0) -> Watching:
     made = Watching(net)
-    net.ports[A].watch(to, lambda: packet(5), made.gone)
+    net.ports[A].watch(to, lambda: packet(5), made.gone, lambda: leisure)
     net.run(2)
     return made
 
@@ -114,6 +114,13 @@ def test_a_watch_knows_of_a_kill_after_three_delays(net: Net) -> None:
     net.ports[B].kill()
     net.run()
     assert watching.told == [(2.03, True)]
+
+
+def test_who_has_leisure_looks_later_whether_anybody_is_there(net: Net) -> None:
+    watching = watch(net, leisure=0.5)
+    net.ports[B].kill()
+    net.run()
+    assert watching.told == [(2.53, True)]
 
 
 def test_a_watch_knows_nothing_of_a_machine_that_is_gone(net: Net) -> None:
@@ -197,7 +204,7 @@ def test_a_watch_that_is_not_wanted_takes_its_time(net: Net) -> None:
 
 def test_a_watch_that_is_cancelled_is_forgotten_at_the_far_end(net: Net) -> None:
     told = Watching(net)
-    kept = net.ports[A].watch(B, lambda: None, told.gone)
+    kept = net.ports[A].watch(B, lambda: None, told.gone, lambda: 0.0)
     net.run(2)
     assert len(net.ports[B].lines) == 1
     kept.cancel()
