@@ -81,6 +81,12 @@ VIOLATIONS = [
     ("testing.recording", "hustings.protocols", WORLD),
     ("net", "hustings.joining", ONE_WAY),
     ("joining", "hustings.testing", ONE_WAY),
+    ("net", "hustings.guard", ONE_WAY),
+    ("guard", "hustings.joining", ONE_WAY),
+    ("fence", "hustings.guard", ONE_WAY),
+    ("explore", "hustings.sim", ONE_WAY),
+    ("explore", "hustings.protocols", WORLD),
+    ("guard", "rich", PRINTING),
     ("testing", "hustings.agent", ONE_WAY),
     ("theory", "hustings.protocols", WITNESS),
     ("theory", "hustings.sim", WITNESS),
@@ -119,6 +125,7 @@ DOORS = (
     "hustings.__main__",
     "hustings.blocking",
     "hustings.cli",
+    "hustings.fence",
     "hustings.testing",
 )
 

@@ -12,17 +12,18 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
 from hustings.core.durations import parse_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
+from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
 from hustings.net.addresses import Address, endpoints, parse_address, permit
 from hustings.net.book import Place
-from hustings.net.composition import Configured, Design, compose, configure
+from hustings.net.composition import Configured, Design, Multicast, compose, configure
 from hustings.net.dialect import check_label
 from hustings.net.durable import DurableState, life_by_clock
 from hustings.net.gate import Gate
@@ -37,8 +38,12 @@ from hustings.net.sealing import KeyRing
 from hustings.net.seeds import Seeds
 from hustings.net.udp import open_port, resolve
 from hustings.net.wire import Wire
-from hustings.protocols.catalogue import BASELINES, PRINTED, find
+from hustings.protocols.catalogue import BASELINES, CONSENSUS, PRINTED, find
 from hustings.substrate.favour import OBSERVER, with_attribute
+
+if TYPE_CHECKING:
+    from hustings.guard.chosen import Chosen, GuardLike
+    from hustings.guard.petition import Petitioner
 
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
@@ -68,14 +73,15 @@ class Wanted:
     name: str
     design: Design
     config: Configured
+    guard: Chosen | None
     me: Candidate
     places: Places
-    keys: tuple[Key, ...]
-    insecure: bool
     state: Path | None
-    seed: int
-    life: int | None
-    note: Callable[[str], None] | None
+    keys: tuple[Key, ...] = ()
+    insecure: bool = False
+    seed: int = 0
+    life: int | None = None
+    note: Callable[[str], None] | None = None
 
 
 def join(
@@ -100,6 +106,9 @@ def join(
     helm_settings: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
     reclaim: str | float | None = None,
+    guard: GuardLike | None = None,
+    ttl: str | float | None = None,
+    guard_settings: Mapping[str, object] | None = None,
     port: Port | None = None,
     seed: int | None = None,
     life: int | None = None,
@@ -113,11 +122,17 @@ def join(
     `state` directory terms survive restarts. `reclaim` lets a better member take over from a living
     leader after it has been up so long; 0 is the protocol's own way, None is never.
 
+    Without a `guard` leadership is an opinion. With one (`etcd://127.0.0.1:2379`, `quorum://a,b,c`,
+    ...) only whom the guard has granted a lease of `ttl` leads, with a token for the resource to
+    check; all members of a group must have the same guard. An engine that does not answer is tried
+    for ten seconds when the member is opened.
+
     Everything that is wrong raises `BadInput` here, before anything has started; what only the
     system can tell, as a port in use, when the member is opened.
     """
     check_label("group", group)
     name = _named(name, kept=state is not None)
+    chosen = _chosen(guard, group, ttl, guard_settings)
     policy, group_address = _policy(multicast)
     design = Design(
         kind=_kind(protocol),
@@ -131,22 +146,56 @@ def join(
         reclaim=None if reclaim is None else parse_duration(reclaim, "reclaim"),
         observer=observer,
         limits=Limits.parse(limits or {}),
+        lease=None if chosen is None else chosen.lease,
+        voting=None if chosen is None else chosen.voting,
     )
-    return Joining(
-        Wanted(
-            group=group,
-            name=name,
-            design=design,
-            config=configure(design),
-            me=_candidate(name, design, attributes or {}),
-            places=_places(seeds, bind, advertise, group_address, port),
-            keys=_keys(key),
-            insecure=insecure,
-            state=None if state is None else Path(state),
-            seed=secrets.randbits(63) if seed is None else seed,
-            life=life,
-            note=note,
-        )
+    places = _places(seeds, bind, advertise, group_address, port)
+    wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
+    seed = secrets.randbits(63) if seed is None else seed
+    keys = _keys(key)
+    return Joining(replace(wanted, keys=keys, insecure=insecure, seed=seed, life=life, note=note))
+
+
+def _chosen(
+    guard: GuardLike | None,
+    group: str,
+    ttl: str | float | None,
+    settings: Mapping[str, object] | None,
+) -> Chosen | None:
+    if guard is None:
+        if ttl is not None or settings:
+            raise BadInput(
+                "ttl and guard_settings go with a guard: give one, as guard='quorum://a,b,c'"
+            )
+        return None
+    # A member without a guard does not load what guards need: that is a tenth of its memory.
+    from hustings.guard.chosen import choose  # noqa: PLC0415
+
+    return choose(guard, group, member_id, ttl, settings)
+
+
+def _wanted(
+    group: str,
+    name: str,
+    design: Design,
+    guard: Chosen | None,
+    attributes: Mapping[str, float],
+    places: Places,
+    state: str | Path | None,
+) -> Wanted:
+    """What needs a look at several things at once."""
+    config = configure(design)
+    if guard is not None:
+        guard.check(config.lease, name, kept=state is not None)
+    return Wanted(
+        group=group,
+        name=name,
+        design=design,
+        config=config,
+        guard=guard,
+        me=_candidate(name, design, attributes),
+        places=places,
+        state=None if state is None else Path(state),
     )
 
 
@@ -177,6 +226,11 @@ def _places(
 
 def _kind(protocol: str) -> type[Election]:
     kind = find(protocol)
+    if kind in CONSENSUS:
+        raise BadInput(
+            f"on a network {protocol} stands behind an election, as its guard: join with guard="
+            f"'{protocol}://a,b,c', naming the members that vote"
+        )
     if kind in PRINTED or kind in BASELINES:
         raise BadInput(
             f"{protocol} is for study, not for use: run it with hustings sim, or join with another "
@@ -247,10 +301,13 @@ class _Opened:
         self.port: Port | None = None
         self.state: DurableState | None = None
         self.host: Host | None = None
+        self.petitioner: Petitioner | None = None
 
     async def close(self) -> None:
         if self.host is not None:
             self.host.stop()
+        if self.petitioner is not None:
+            await self.petitioner.close()
         if self.port is not None:
             await self.port.close()
         if self.state is not None:
@@ -281,7 +338,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         group=wanted.group,
         address=str(Address(*own)),
         me=wanted.me,
-        guarantee=wanted.design.kind.about.guarantee,
+        guarantee=_guarantee(wanted),
         bound=wanted.config.pause,
         steady=wanted.config.steady,
         note=wanted.note,
@@ -300,12 +357,46 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         household=member,
         pause=wanted.config.pause,
         join_wait=wanted.config.join_wait,
+        confirmed=made.confirmed,
     )
     member.attend(host)
+    await _ask_guard(wanted, opened, member, incarnation)
     for sentence in [*([warning] if warning else []), *wanted.config.warnings]:
         member.note(sentence)
     host.start()
     return member
+
+
+def _guarantee(wanted: Wanted) -> Guarantee:
+    """The guard's, and without one the election's."""
+    if wanted.guard is None:
+        return wanted.design.kind.about.guarantee
+    return wanted.guard.promise.guarantee
+
+
+async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member, incarnation: int) -> None:
+    """Let the member ask its engine, if it has one."""
+    if wanted.guard is None:
+        return
+    from hustings.guard.chosen import petitioner  # noqa: PLC0415  (see _chosen)
+    from hustings.guard.quorum import Voters  # noqa: PLC0415  (see _chosen)
+    from hustings.guard.seam import Holder  # noqa: PLC0415  (see _chosen)
+
+    host = member.host
+
+    def heir() -> str | None:
+        leader = host.helm.leader
+        place = None if leader in (None, member.id) else host.book.place(leader)
+        return None if place is None else place.name
+
+    holder = Holder(wanted.name, incarnation)
+    asks = await petitioner(wanted.guard, holder, member_id, member.note, heir)
+    if asks is None:
+        member.voters = Voters(host, member_id)
+    else:
+        opened.petitioner = host.petitions = asks
+        asks.answer = host.hear
+        member.known = asks.names
 
 
 def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
@@ -339,15 +430,17 @@ def _candidate(name: str, design: Design, attributes: Mapping[str, float]) -> Ca
     return me
 
 
-def _policy(text: str) -> tuple[Literal["world", "bimodal"], Address | None]:
+def _policy(text: str) -> tuple[Multicast, Address | None]:
     if text == "fan-out":
         return "world", None
     if text == "bimodal":
         return "bimodal", None
+    if text == "gossip":
+        return "gossip", None
     head, colon, rest = text.partition(":")
     if head != "ip" or not colon:
         raise BadInput(
-            f"multicast {text!r} is not understood: use fan-out, bimodal or ip:GROUP:PORT"
+            f"multicast {text!r} is not understood: use fan-out, bimodal, gossip or ip:GROUP:PORT"
         )
     address = parse_address(rest, "multicast group")
     if address.ip is None or not address.ip.is_multicast or address.ip.version != 4:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from hypothesis import strategies as st
@@ -63,7 +63,8 @@ PING = Dialect("ping", (PingMsg,))
 
 def whole(protocol: type[Election]) -> Dialect:
     """The dialect of a protocol together with everything that it may be composed with."""
-    return Dialect(protocol.about.name, (*protocol.messages, *SUBSTRATE))
+    kinds = dict.fromkeys((*protocol.messages, *SUBSTRATE))
+    return Dialect(protocol.about.name, tuple(kinds))
 
 
 DIALECTS = [whole(protocol) for protocol in CATALOGUE]
@@ -116,6 +117,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     if kind in PLAIN:
         return PLAIN[kind]
     origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return bounded(parts[0], parts[1])
     if origin in (Union, types.UnionType):
         return st.one_of([values(part) for part in parts])
     if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
@@ -124,9 +127,22 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*(values(part) for part in parts))
     assert isinstance(kind, type), kind
     assert issubclass(kind, msgspec.Struct), kind
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     fields = [values(hints[name]) for name in kind.__struct_fields__]
     return st.tuples(*fields).map(lambda drawn: kind(*drawn))
+
+
+def bounded(kind: Any, meta: msgspec.Meta) -> st.SearchStrategy[Any]:
+    """Values of a field's type within its bounds."""
+    low, high = meta.ge, meta.le
+    if kind is int:
+        return st.integers(None if low is None else int(low), None if high is None else int(high))
+    if kind is float:
+        return st.floats(low, high, allow_nan=False, allow_infinity=False)
+    part = get_args(kind)[0]
+    return st.lists(values(part), min_size=meta.min_length or 0, max_size=meta.max_length).map(
+        tuple
+    )
 
 
 def messages(dialect: Dialect) -> st.SearchStrategy[Message]:

@@ -6,11 +6,11 @@ import pytest
 
 import hustings
 from hustings.core.election import Election
-from hustings.protocols.catalogue import BASELINES, CATALOGUE, PRINTED
+from hustings.protocols.catalogue import BASELINES, CATALOGUE, CONSENSUS, PRINTED
 from tests.net.kit.crowd import Crowd, cut, heal, one_leader
 from tests.net.kit.loops import run, throughout, until
 
-JOINED = [kind for kind in CATALOGUE if kind not in (*PRINTED, *BASELINES)]
+JOINED = [kind for kind in CATALOGUE if kind not in (*PRINTED, *BASELINES, *CONSENSUS)]
 SLOW_TO_TRY = ("broadcast", "bully-assistant", "bully-grant", "bully-group", "le-a", "le-m")
 every_protocol = pytest.mark.parametrize("kind", JOINED, ids=lambda kind: kind.about.name)
 # Of each family one with every change, all with `make soak`.
@@ -25,7 +25,7 @@ each_family = pytest.mark.parametrize(
 NAMES = ["ada", "ben", "cleo", "dan", "eve"]
 
 
-def test_all_but_the_printed_and_the_baselines_are_here() -> None:
+def test_all_but_the_printed_the_baselines_and_consensus_are_here() -> None:
     assert len(JOINED) == 12
 
 

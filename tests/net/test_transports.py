@@ -79,9 +79,10 @@ def test_with_ip_multicast_no_seeds_are_needed() -> None:
 
 
 @three_kinds
-def test_bimodal_multicast(protocol: str) -> None:
+@pytest.mark.parametrize("multicast", ["bimodal", "gossip"])
+def test_epidemic_multicast(protocol: str, multicast: str) -> None:
     async def story() -> None:
-        async with Crowd(protocol=protocol, multicast="bimodal") as crowd:
+        async with Crowd(protocol=protocol, multicast=multicast) as crowd:
             await crowd.add_all(NAMES)
             await loses_and_re_elects(crowd, 5)
 

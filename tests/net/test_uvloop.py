@@ -8,10 +8,10 @@ import pytest
 
 from hustings.core.election import Election
 from hustings.net import loops
-from hustings.protocols.catalogue import BASELINES, CATALOGUE, PRINTED
+from hustings.protocols.catalogue import BASELINES, CATALOGUE, CONSENSUS, PRINTED
 from tests.net.kit.crowd import Crowd
 
-JOINABLE = [kind for kind in CATALOGUE if kind not in BASELINES and kind not in PRINTED]
+JOINABLE = [kind for kind in CATALOGUE if kind not in (*BASELINES, *PRINTED, *CONSENSUS)]
 
 
 def test_programs_run_on_it() -> None:

@@ -4,8 +4,9 @@
 
 Law: the command is started only when leading, and never before everything of its last run is gone.
 It is ended when leadership is lost by this member's own knowledge, when this process is stopped,
-starved or killed (its keeper sees to that), and when a hand-over asks for it. What nobody can
-promise without a guard is that another member does not lead meanwhile: that is advisory.
+starved or killed (its keeper sees to that), and when a hand-over asks for it. With a guard it is
+gone before another member can lead: leading ends early enough for the grace, and the keeper knows
+the time. What nobody can promise without a guard is that another one does not lead meanwhile.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from hustings.agent.restarts import RestartPolicy, Restarts
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
+from hustings.net.composition import LEASE
 from hustings.net.states import LeadershipLost
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group, and then we leave
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
+MARGIN_S = 0.5  # with a guard: for the machine to be slow in
 HAND_OVER_S = 5.0  # within which a hand-over that we made room for should have happened
 
 
@@ -47,6 +50,21 @@ class CommandSpec:
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     hangup_ends: bool = False  # SIGHUP means that the terminal is gone
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+def lease_for(spec: CommandSpec, ttl: float | None) -> dict[str, object]:
+    """What to ask of a guard, so that the command is gone before another member can lead."""
+    margin = spec.grace_s + SETTLE_S + MARGIN_S
+    shortest = 3 * margin
+    if ttl is None:
+        ttl = max(LEASE, shortest)
+    elif ttl < 2 * margin:
+        raise BadInput(
+            f"a ttl of {show_duration(ttl)} leaves no time to lead: ending the command may take "
+            f"{show_duration(margin)} of it; raise --ttl to {show_duration(shortest)}, or lower "
+            "--grace"
+        )
+    return {"ttl": ttl, "margin": margin}
 
 
 class Say(Protocol):
@@ -113,7 +131,10 @@ class Supervised:
         )
         if self._member.guarantee is Guarantee.ADVISORY:
             return f"{kept}; advisory: until then, or when cut off, another member may run it too"
-        return f"{kept}; {self._member.guarantee.value}"
+        return (
+            "leased: before the guard lets another member lead the command is ended, also when "
+            "this process is stopped, cut off or killed, as long as clocks keep to their bound"
+        )
 
     async def run(self) -> int:
         """Run the command whenever this member leads; the code to exit with, in the end."""
@@ -229,7 +250,9 @@ class Supervised:
         }
         self._say(f"{member.name} leads {member.group} in term {term.number}: starting the command")
         try:
-            self._held = Held(spec.command, environment, spec.grace_s, spec.silence_s)
+            self._held = Held(
+                spec.command, environment, spec.grace_s, spec.silence_s, lambda: member.until
+            )
         except OSError as error:
             why = error.strerror or str(error)
             raise BadInput(f"command {spec.command[0]!r} cannot be run: {why}") from None

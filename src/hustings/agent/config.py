@@ -42,6 +42,7 @@ ONE = {
     "settings": "set",
     "attributes": "attribute",
     **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector", "reclaim")},
+    **{key: key for key in ("guard", "ttl")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
 # Variables that other commands read, or set for what they run.
@@ -72,6 +73,9 @@ class GroupConfig:
     helm_settings: Mapping[str, Plain]
     limits: Mapping[str, Plain]
     reclaim: float | None
+    guard: str | None = field(repr=False)  # its address may hold a password
+    ttl: float | None
+    guard_settings: Mapping[str, Plain]
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,9 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         helm_settings=table.plain("helm-settings"),
         limits=table.plain("limits"),
         reclaim=table.duration("reclaim", None),
+        guard=table.text("guard"),
+        ttl=table.duration("ttl", None),
+        guard_settings=table.plain("guard-settings"),
     )
     table.end()
     return config

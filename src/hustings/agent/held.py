@@ -9,10 +9,11 @@ import asyncio
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -42,13 +43,17 @@ class Held:
         environment: Mapping[str, str],
         grace_s: float,
         silence_s: float,
+        until: Callable[[], float | None] = lambda: None,
     ) -> None:
+        """`until` tells up to when this member leads, if a guard says so, by `time.monotonic`."""
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[Over] = self._loop.create_future()
         self.left: asyncio.Future[int] = self._loop.create_future()  # what cannot be killed
         self.process: int | None = None
         self.starved = False
         self._grace_s = grace_s
+        self._until = until
+        self._told: float | None = None
         self._pulse_s = silence_s / PULSES
         self._since = time.monotonic()
         self._code: int | None = None
@@ -71,6 +76,7 @@ class Held:
         finally:
             other.close()
         self._loop.add_reader(self._control, self._listen)
+        self._say_until()
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
         self._overdue: asyncio.TimerHandle | None = None
 
@@ -97,13 +103,24 @@ class Held:
         self._conclude(Over(NO_STATUS, time.monotonic() - self._since))
 
     def _order(self, letter: bytes, number: int = 0) -> None:
+        self._send(letter + bytes([number]))
+
+    def _send(self, order: bytes) -> None:
         # A keeper that does not read is stopped: what it missed, it is overdue for.
         with suppress(BlockingIOError, ConnectionError):
             if not self.over.done():
-                self._control.send(letter + bytes([number]))
+                self._control.send(order)
+
+    def _say_until(self) -> None:
+        """It must end the command in time also when this process is stopped, or starved."""
+        until = self._until()
+        if until is not None and until != self._told:
+            self._told = until
+            self._send(b"u" + struct.pack(">d", until))
 
     def _beat(self) -> None:
         self._order(b".")
+        self._say_until()
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
 
     def _expect_it_gone(self, within_s: float) -> None:
@@ -143,7 +160,7 @@ class Held:
             self.process = number
         elif word == "refused":
             self._refused = number
-        elif word == "starved":
+        elif word in ("starved", "expired"):
             self.starved = True
         elif word == "ended":
             self._code = number

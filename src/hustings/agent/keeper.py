@@ -10,8 +10,10 @@ Law: standard library only, and nothing of ours. It runs by path, isolated, and 
 
 What it is told is two bytes, a letter and a number: `.` the member's process lives, `e` end it,
 `k` kill it, `s` give the command the signal of that number, `g` give it to its whole process group.
-What it tells is lines: `started PID`, `refused ERRNO`, `starved`, `ended STATUS`, `left COUNT`,
-`gone`.
+One order is longer: `u` and a time, eight bytes, by the monotonic clock that all processes of a
+machine share: until then the member leads, and when nothing later is said the command is ended.
+What it tells is lines: `started PID`, `refused ERRNO`, `starved`, `expired`, `ended STATUS`,
+`left COUNT`, `gone`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import ctypes
 import os
 import select
 import signal
+import struct
 import sys
 import time
 from contextlib import suppress
@@ -91,6 +94,7 @@ class Keeper:
         self.ending = False
         self.stirred = False  # a child may have ended since we last looked
         self.heard_at = time.monotonic()
+        self.until = NEVER  # when leading ends, unless a later time is told
         self.kill_at = self.left_at = NEVER
         self.wake, wake = os.pipe()
         os.set_blocking(self.wake, False)
@@ -211,6 +215,9 @@ class Keeper:
             if not self.ending and now >= self.heard_at + self.silence_s:
                 self.tell("starved")
                 self.end()
+            if not self.ending and now >= self.until:
+                self.tell("expired")
+                self.end()
             if now >= self.kill_at:
                 self._kill_now(now)
             self._wait(now)
@@ -226,7 +233,7 @@ class Keeper:
 
     def _wait(self, now: float) -> None:
         if not self.ending:
-            pause = self.heard_at + self.silence_s - now
+            pause = min(self.heard_at + self.silence_s, self.until) - now
         elif now < self.kill_at:
             pause = self.kill_at - now
         else:
@@ -250,7 +257,11 @@ class Keeper:
             self.listening = False
             self.end()
         self.orders += heard
-        while len(self.orders) >= 2:
+        while len(self.orders) >= (9 if self.orders[:1] == b"u" else 2):
+            if self.orders[:1] == b"u":
+                (self.until,) = struct.unpack(">d", self.orders[1:9])
+                self.orders = self.orders[9:]
+                continue
             order, number, self.orders = self.orders[:1], self.orders[1], self.orders[2:]
             if order == b"e":
                 self.end()

@@ -140,6 +140,12 @@ def _gauges(rows: list[Row]) -> Iterator[Metric]:
         ("hustings_term", "The term that this member is in", lambda m: m.term),
         ("hustings_members", "Members that this one knows, itself included", lambda m: m.members),
         (
+            "hustings_stale_leader_bound_seconds",
+            "For how long a leader that is cut off may go on believing that it leads; +Inf without "
+            "a guard",
+            lambda m: m.stale_bound,
+        ),
+        (
             "hustings_health",
             "How much more patient than usual the member is, having been slow itself; 1 is fine",
             lambda m: m.health,

@@ -67,6 +67,8 @@ class Sockets:
             "multicast": group.multicast,
             "detector": group.detector,
             "reclaim": group.reclaim,
+            "guard": group.guard,
+            "ttl": group.ttl,
         }
         advertise = self._config.advertise
         return join(
@@ -83,6 +85,7 @@ class Sockets:
             detector_settings=group.detector_settings,
             substrate_settings=group.substrate_settings,
             helm_settings=group.helm_settings,
+            guard_settings=group.guard_settings,
             limits=group.limits,
             **{key: value for key, value in given.items() if value is not None},
             **more,

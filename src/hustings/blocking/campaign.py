@@ -21,12 +21,18 @@ class Term:
         self.token = term.token
         self.group = term.group
         self.member = term.member
+        self._theirs = term
         self.lost: threading.Event = Flag()  # leadership is over
         self.draining: threading.Event = Flag()  # it will be handed over: finish what you do
 
+    @property
+    def remaining(self) -> float:
+        """Seconds for which this member leads unless that is renewed; infinite without a guard."""
+        return 0.0 if self.lost.is_set() else self._theirs.remaining
+
     def check(self) -> None:
-        """Raise `LeadershipLost` if leadership is over."""
-        if self.lost.is_set():
+        """Raise `LeadershipLost` if leadership is over, by the clock as it is now."""
+        if self.remaining <= 0:
             raise LeadershipLost(
                 f"{self.member} leads group {self.group!r} no longer (term {self.number})"
             )

@@ -14,7 +14,7 @@ from hustings.cli import reading
 from hustings.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from hustings.agent.command import Say
+    from hustings.agent.command import CommandSpec, Say
     from hustings.agent.restarts import RestartPolicy
 
 RESTARTS = ("never", "on-failure", "always")
@@ -65,7 +65,7 @@ RESTARTS = ("never", "on-failure", "always")
     default="fan-out",
     show_default=True,
     metavar="HOW",
-    help="fan-out, bimodal or ip:GROUP:PORT.",
+    help="fan-out, bimodal, gossip or ip:GROUP:PORT.",
 )
 @click.option(
     "--detector", default="accrual", show_default=True, metavar="NAME", help="Or heartbeat."
@@ -83,6 +83,17 @@ RESTARTS = ("never", "on-failure", "always")
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Keep terms here, so that they survive restarts.",
+)
+@click.option(
+    "--guard",
+    metavar="URL",
+    help="Who confirms leaders, so that there are never two: quorum://a,b,c, etcd://HOST:PORT, "
+    "postgres://, redis://, zookeeper://, nats://. [default: nobody]",
+)
+@click.option(
+    "--ttl",
+    metavar="TIME",
+    help="For how long a guard confirms at a time. [default: 5s, or the grace and twice as long]",
 )
 @click.option(
     "--grace", default="5s", show_default=True, metavar="TIME", help="From SIGTERM to SIGKILL."
@@ -127,6 +138,8 @@ def run(
     detecting: tuple[str, ...],
     reclaim: str | None,
     state: Path | None,
+    guard: str | None,
+    ttl: str | None,
     grace: str,
     restart: str,
     restart_delay: str,
@@ -139,7 +152,8 @@ def run(
     The command finds HUSTINGS_GROUP, HUSTINGS_TERM, HUSTINGS_MEMBER and HUSTINGS_TOKEN in its
     environment; the token is empty as long as no guard gives one. When leadership is lost, the
     command and all that came of it get SIGTERM and, after the grace, SIGKILL; so they do when
-    hustings run itself is killed or stopped. When the command ends by itself and is not to be
+    hustings run itself is killed or stopped. With a guard all that is over before another member
+    can lead, so the grace is part of --ttl. When the command ends by itself and is not to be
     restarted, the member leaves, and another one leads.
 
     SIGTERM and SIGINT are passed on to the command's process group, and when it has ended the
@@ -151,6 +165,7 @@ def run(
     \b
     hustings run jobs --name a --bind 127.0.0.1:7400 -- ./worker --fast
     hustings run jobs --name b --join 127.0.0.1:7400 -- ./worker --fast
+    hustings run jobs --guard etcd://127.0.0.1:2379 --grace 2s -- ./worker
     """
     from hustings.agent.command import CommandSpec, check_command, supervise
     from hustings.core.durations import parse_duration
@@ -159,12 +174,10 @@ def run(
 
     say = _voice(quiet, verbose)
     check_command(command)
-    spec = CommandSpec(
-        command,
-        grace_s=parse_duration(grace, "--grace"),
-        restart=_policy(restart, restart_delay, max_restarts),
-        hangup_ends=sys.stdin is not None and sys.stdin.isatty(),
-    )
+    policy = _policy(restart, restart_delay, max_restarts)
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    grace_s = parse_duration(grace, "--grace")
+    spec = CommandSpec(command, grace_s=grace_s, restart=policy, hangup_ends=terminal)
     wanted = join(
         group,
         name=name,
@@ -182,9 +195,22 @@ def run(
         detector_settings=reading.settings(detecting),
         reclaim=reclaim,
         state=state,
+        guard=guard,
+        guard_settings=_lease(spec, guard, ttl),
         note=lambda sentence: say(f"note: {sentence}"),
     )
     return loops.run(supervise(wanted, spec, say))
+
+
+def _lease(spec: CommandSpec, guard: str | None, ttl: str | None) -> dict[str, object] | None:
+    from hustings.agent.command import lease_for
+    from hustings.core.durations import parse_duration
+
+    if guard is None:
+        if ttl is not None:
+            raise BadInput("--ttl goes with --guard")
+        return None
+    return lease_for(spec, None if ttl is None else parse_duration(ttl, "--ttl"))
 
 
 def _voice(quiet: bool, verbose: bool) -> Say:

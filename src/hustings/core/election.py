@@ -156,6 +156,14 @@ class Election(ABC):
     def leave(self, ctx: Context) -> None:
         """The member departs in good order."""
 
+    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
+        """Let the part inside that elects act, in the context that it has when a world calls it."""
+        act(ctx)
+
+    def attend(self, ctx: Context, act: Callable[[Context], None]) -> None:
+        """Let the part inside that asks a guard act, in its context."""
+        act(ctx)
+
     def opens(self, message: Message) -> tuple[int, ...] | None:
         """The round that sending this message opens, if the election has rounds.
 

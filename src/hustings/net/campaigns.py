@@ -10,6 +10,7 @@ cancelled, and the block turns that cancellation, and no other, into `Leadership
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,34 @@ if TYPE_CHECKING:
 class Term:
     """One period of leading, as the code inside a campaign sees it."""
 
-    __slots__ = ("draining", "group", "lost", "member", "number", "token")
+    __slots__ = ("_of", "draining", "group", "lost", "member", "number", "token")
 
-    def __init__(self, state: Leadership, member: str) -> None:
+    def __init__(self, state: Leadership, member: Member) -> None:
         self.number = state.term
-        self.token = state.token
+        self.token = state.token  # given by a guard: the resource refuses smaller ones
         self.group = state.group
-        self.member = member
+        self.member = member.name
+        self._of = member
         self.lost = asyncio.Event()  # leadership is over
         self.draining = asyncio.Event()  # it is about to be handed over: finish what you do
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which this member leads unless that is renewed; infinite without a guard.
+
+        The clock is read now: right after a pause this may be 0 though nobody was told yet.
+        """
+        until = self._of.until
+        if self.lost.is_set():
+            return 0.0
+        return inf if until is None else max(0.0, until - self._of.clock())
+
+    def check(self) -> None:
+        """Raise `LeadershipLost` unless this member leads now, by the clock as it is now."""
+        if self.remaining <= 0:
+            raise LeadershipLost(
+                f"{self.member} leads group {self.group!r} no longer (term {self.number})"
+            )
 
     def __repr__(self) -> str:
         return f"Term(group={self.group!r}, number={self.number}, token={self.token})"
@@ -54,8 +74,8 @@ class Campaign:
         state = await self._member.wait_to_lead()
         self.task = asyncio.current_task()
         self._cancelling = 0 if self.task is None else self.task.cancelling()
-        self._term = Term(state, self._member.name)
-        self._member.campaigns[self] = None
+        self._term = Term(state, self._member)
+        self._member.began(self)
         return self._term
 
     async def __aexit__(
@@ -64,8 +84,8 @@ class Campaign:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._member.campaigns.pop(self, None)
         self.done.set()
+        self._member.ended(self)
         term, task = self._term, self.task
         if not self._cancelled or term is None or task is None:
             return

@@ -1,14 +1,16 @@
 """How an election becomes a member's: with membership, multicast, a detector and a helm.
 
-Stacked       who is there and where (gossip), multicast by the world or by epidemics
-  Helmed      hand-over, standing back, observers, return to the preferred member
-    Monitored a failure detector, unless the election announces itself all the time
-      the election
+Stacked         who is there and where (gossip), multicast by the world or by epidemics
+  (voting)      members that are the guard, if they are
+    Confirmed   asks the guard, if there is one: what is inside only nominates
+      Helmed    hand-over, standing back, observers, return to the preferred member
+        Monitored  a failure detector, unless the election announces itself all the time
+          the election
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +25,7 @@ from hustings.net.dialect import Dialect
 from hustings.net.limits import Limits
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.bimodal import Bimodal
+from hustings.substrate.confirmed import Confirmed, GuardConfig
 from hustings.substrate.detector import Detector
 from hustings.substrate.favour import Favoured, accepts
 from hustings.substrate.gossip import Membership
@@ -37,10 +40,14 @@ DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
     "heartbeat": HeartbeatConfig,
 }
 _ROOM = 1000  # bytes of entries in one gossip message: with envelope and seal it is a datagram
+_SPREAD = 4  # members to whom each passes a multicast on: 98 % have it before any repair
 _JOIN_WAIT = 1.0  # seconds at least for somebody to answer a member that joins
+LEASE = 5.0  # seconds for which a guard is asked to confirm a leader
 _LEAST_PAUSE = 0.25  # seconds: any process may be kept waiting for a while
 
+Multicast = Literal["world", "bimodal", "gossip"]
 Settings = Mapping[str, object]
+Voting = Callable[[Confirmed], Election]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +61,12 @@ class Design:
     detector_settings: Settings = field(default_factory=dict)
     substrate_settings: Settings = field(default_factory=dict)
     helm_settings: Settings = field(default_factory=dict)
-    multicast: Literal["world", "bimodal"] = "world"
+    multicast: Multicast = "world"
     reclaim: float | None = None
     observer: bool = False
     limits: Limits = field(default_factory=Limits)
+    lease: Settings | None = None  # there is a guard, and this is asked of it
+    voting: Voting | None = None  # the guard is the group's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,7 @@ class Configured:
     stack: StackConfig
     helm: HelmConfig
     steady: float  # how long a member must have led before a campaign begins
+    lease: GuardConfig | None
 
     @property
     def join_wait(self) -> float:
@@ -94,6 +104,7 @@ class Composed:
     stack: Stacked
     helm: Helmed
     detector: Detector | None
+    confirmed: Confirmed | None
     dialect: Dialect
 
 
@@ -132,6 +143,7 @@ def configure(design: Design) -> Configured:
             "joins": 1,
             "T_round": 5 * delta,
             "epoch": 40,
+            "spread": _SPREAD if design.multicast == "gossip" else 0,
             **in_seconds(design.substrate_settings),
         }
     )
@@ -140,8 +152,22 @@ def configure(design: Design) -> Configured:
     if design.reclaim is not None:
         helm["reclaim"] = design.reclaim
     # Several members that announce may take office together, until they have heard each other.
-    steady = 3 * delta if design.kind.assumptions.announces else 0.0
-    return Configured(election, detector, stack, HelmConfig.parse(helm), steady)
+    # With a guard none of them leads before it is confirmed.
+    lease = None if design.lease is None else _lease(design.lease, delta)
+    if lease is not None:
+        seats = design.kind(election, Favoured(design.choice)).seats
+        if seats > 1:
+            raise BadInput(f"a guard confirms one leader, and {seats} are to be elected")
+    steady = 3 * delta if design.kind.assumptions.announces and lease is None else 0.0
+    return Configured(election, detector, stack, HelmConfig.parse(helm), steady, lease)
+
+
+def _lease(given: Settings, delta: float) -> GuardConfig:
+    known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
+    known.update(in_seconds(given))
+    if "margin" not in known:
+        known["margin"] = GuardConfig.parse(known).asked / 10
+    return GuardConfig.parse(known)
 
 
 def _detector(design: Design, delta: float) -> HeartbeatConfig:
@@ -171,14 +197,19 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     detector = None if config.detector is None else Detector(config.detector)
     inner = election if detector is None else Monitored(election, detector)
     helm = Helmed(inner, config.helm, observer=design.observer)
+    confirmed = None if config.lease is None else Confirmed(helm, config.lease)
+    top: Election = helm if confirmed is None else confirmed
+    if confirmed is not None and design.voting is not None:
+        top = design.voting(confirmed)
     membership = Membership(config.stack, accepts(choice), place)
-    epidemic = design.multicast == "bimodal"
+    epidemic = design.multicast != "world"
     multicast = Bimodal(config.stack, membership.targets) if epidemic else None
-    stack = Stacked(helm, membership, multicast)
+    stack = Stacked(top, membership, multicast)
     if multicast is not None:
-        stack.codec = _strict_codec(design, tuple(helm.handlers))
+        stack.codec = _strict_codec(design, tuple(top.handlers))
     kinds = (*stack.handlers, *COURTESY)
-    return Composed(stack, helm, detector, Dialect(design.kind.about.name, kinds))
+    dialect = Dialect(design.kind.about.name, kinds)
+    return Composed(stack, helm, detector, confirmed, dialect)
 
 
 def _strict_codec(design: Design, kinds: tuple[type[Message], ...]) -> Codec:

@@ -2,8 +2,8 @@
 
 A message that promises something must not leave before the promise is on disk. So `send`,
 `multicast` and `declare` are written down; when the handler has returned, what it persisted is
-stored, and only then do messages leave and is the owner told. Timers are the member's own affair
-and are armed at once.
+stored, and only then do messages leave, is the owner told, and is the guard asked. Timers are the
+member's own affair and are armed at once.
 """
 
 from __future__ import annotations
@@ -45,13 +45,14 @@ class Desk(Protocol):
 class NetContext:
     """The context of one handler call."""
 
-    __slots__ = ("_desk", "declared", "fields", "sent")
+    __slots__ = ("_desk", "asked", "declared", "fields", "sent")
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self.sent: list[tuple[MemberId | None, Message]] = []  # None: to all
         self.fields: dict[str, object] = {}
         self.declared: list[Outcome] = []
+        self.asked: list[tuple[float | None, int]] = []  # None: given back
 
     @property
     def me(self) -> Candidate:
@@ -99,7 +100,7 @@ class NetContext:
         self.declared.append(outcome)
 
     def propose(self, ttl: float, request: int) -> None:
-        raise ProtocolBug("this member has no guard to ask")
+        self.asked.append((ttl, request))
 
     def relinquish(self, request: int) -> None:
-        raise ProtocolBug("this member has no guard to tell")
+        self.asked.append((None, request))

@@ -69,5 +69,6 @@ class Figures:
             bytes_sent=traffic.bytes_out,
             bytes_received=traffic.bytes_in,
             drops=drops,
+            stale_bound=host.stale_bound,
             health=host.health(),
         )

@@ -12,10 +12,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
+from hustings.core.errors import ProtocolBug
+from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
@@ -38,6 +41,7 @@ from hustings.net.runner import Memory, Runner
 from hustings.net.seeds import Seeds
 from hustings.net.unreadable import Unreadable
 from hustings.net.wire import Direction, Received, group_tag
+from hustings.substrate.confirmed import Confirmed
 from hustings.substrate.detector import Detector
 from hustings.substrate.favour import with_favour
 from hustings.substrate.gossip_messages import JoinMsg
@@ -65,6 +69,16 @@ class Household(Protocol):
 
     def failed(self, error: Exception) -> None:
         """The host cannot go on."""
+
+
+class Petitions(Protocol):
+    """Who takes a member's questions to its guard."""
+
+    def propose(self, ttl: float, request: int) -> None:
+        """The member wants to be confirmed, or to stay so; `Host.hear` gets the answer."""
+
+    def relinquish(self, request: int) -> None:
+        """The member leads no more."""
 
 
 @dataclass(slots=True)
@@ -97,6 +111,7 @@ class Host:
         household: Household,
         pause: float,
         join_wait: float,
+        confirmed: Confirmed | None = None,
     ) -> None:
         self.port = port
         self.gate = gate
@@ -104,6 +119,8 @@ class Host:
         self.helm = helm
         self.seeds = seeds
         self.household = household
+        self.confirmed = confirmed  # the part that asks the guard, if there is one
+        self.petitions: Petitions | None = None
         self.traffic = Traffic()
         self.book = Book(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
@@ -153,7 +170,34 @@ class Host:
 
     def upon(self, act: Callable[[Context], None]) -> bool:
         """Run something of the helm's; whether it could be run."""
-        return self.runner.run(lambda ctx: act(StackedContext(ctx, self.stack)))
+        stack = self.stack
+        return self.runner.run(lambda ctx: stack.inner.consult(StackedContext(ctx, stack), act))
+
+    def engage(self) -> None:
+        """Something begins that may run only while this member leads."""
+        if (confirmed := self.confirmed) is not None:
+            self._attend(confirmed.engage)
+
+    def disengage(self) -> None:
+        """It has ended."""
+        if (confirmed := self.confirmed) is not None:
+            self._attend(confirmed.disengage)
+
+    def _attend(self, act: Callable[[Context], None]) -> None:
+        stack = self.stack
+        self.runner.run(lambda ctx: stack.inner.attend(StackedContext(ctx, stack), act))
+
+    def hear(self, verdict: Verdict) -> None:
+        """The guard has answered."""
+        self.runner.run(lambda ctx: self.stack.on_verdict(ctx, verdict))
+
+    def petition(self, ttl: float | None, request: int) -> None:
+        if self.petitions is None:
+            raise ProtocolBug("this member has no guard to ask")
+        if ttl is None:
+            self.petitions.relinquish(request)
+        else:
+            self.petitions.propose(ttl, request)
 
     def stand_as(self, me: Candidate) -> None:
         """This member's attributes have changed; its favour is the helm's."""
@@ -164,6 +208,12 @@ class Host:
     def deference(self) -> float:
         """How long all but the next leader wait before they do something about a leader's end."""
         return 0.0 if self._detector is None else self._detector.config.defer
+
+    @property
+    def stale_bound(self) -> float:
+        """The longest time for which a leader that is cut off goes on; infinite without a guard."""
+        lease = None if self.confirmed is None else self.confirmed.lease
+        return inf if lease is None else lease.leading(lease.asked)
 
     def health(self) -> float:
         """1 is well; above, this member has reason to distrust itself."""

@@ -11,6 +11,8 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from math import inf
+from typing import Protocol
 
 from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
@@ -27,7 +29,19 @@ RESERVED = "~"  # attributes of such names are the project's own
 LARGEST = sys.float_info.max
 MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
 _NOTES = 100  # kept
+_GLANCE = 0.02  # seconds between two looks at what has no event of its own
 _ENDING = 5.0  # seconds for campaigns that were cancelled to clean up before a hand-over
+
+
+class Voters(Protocol):
+    """Who votes in a group that is its own guard."""
+
+    @property
+    def number(self) -> int:
+        """How often they have changed."""
+
+    def replace(self, old: str, new: str) -> bool:
+        """Begin to let one vote in the place of another; whether that could be begun."""
 
 
 class Member:
@@ -55,6 +69,8 @@ class Member:
         self.error: Exception | None = None  # why it was closed, if not by its owner
         self.opened = False  # whether its owner has it
         self.campaigns: dict[Campaign, None] = {}
+        self.voters: Voters | None = None  # where the group is its own guard
+        self.known: Mapping[MemberId, str] = {}  # names of leaders that are no members
         self.state = Leadership(
             group=group, term=0, leader=None, leaders=(), leading=False, reason=JOINING
         )
@@ -67,7 +83,8 @@ class Member:
         self._closed = False
         self._yielding = 0  # hand-overs under way
         self._leads_since = 0.0
-        self._figures = Figures(asyncio.get_running_loop().time)
+        self.clock = asyncio.get_running_loop().time  # may be read from any thread
+        self._figures = Figures(self.clock)
 
     # What is known
 
@@ -96,12 +113,29 @@ class Member:
     @property
     def is_leader(self) -> bool:
         """Whether this member leads, in its own opinion: without a guard that is all it is."""
-        return self.state.leading
+        return self.state.leading and self.in_time
+
+    @property
+    def in_time(self) -> bool:
+        """Whether what a guard has granted lasts still, by the clock as it is now."""
+        until = self.until
+        return until is None or self.clock() < until
 
     @property
     def term(self) -> int:
         """The highest term heard of."""
         return self.state.term
+
+    @property
+    def until(self) -> float | None:
+        """With a guard, and leading: when, on the loop's clock, it ends unless it is renewed."""
+        confirmed = None if self._host is None else self._host.confirmed
+        return None if confirmed is None else confirmed.until
+
+    @property
+    def stale_bound(self) -> float:
+        """The longest time for which a leader that is cut off goes on; infinite without a guard."""
+        return inf if self._host is None else self._host.stale_bound
 
     def members(self) -> tuple[Peer, ...]:
         """All live members, this one too, by name."""
@@ -143,6 +177,19 @@ class Member:
         """
         return Campaign(self, 0.0 if drain is None else drain)
 
+    def began(self, campaign: Campaign) -> None:
+        """A campaign runs from now on."""
+        self.campaigns[campaign] = None
+        if self._host is not None:
+            self._host.engage()
+
+    def ended(self, campaign: Campaign) -> None:
+        """It has ended; what it held may be given back."""
+        if campaign in self.campaigns:
+            del self.campaigns[campaign]
+            if self._host is not None:
+                self._host.disengage()
+
     async def wait_to_lead(self) -> Leadership:
         """Until this member has led for `steady` seconds, and is not about to hand over."""
         clock = asyncio.get_running_loop().time
@@ -150,7 +197,7 @@ class Member:
             changed, wait = self._changed, None
             if self._closed:
                 raise self.error or NotLeader(f"{self.name} has left group {self.group!r}")
-            if self.state.leading and not self._yielding:
+            if self.is_leader and not self._yielding:
                 wait = self._leads_since + self.steady - clock()
                 if wait <= 0:
                     return self.state
@@ -192,6 +239,25 @@ class Member:
             self._done(host.upon(lambda ctx: done.append(host.helm.hand_over(ctx, heir.id))))
         if not any(done):
             raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
+
+    async def replace_voter(self, old: str, new: str, within: float = 10.0) -> None:
+        """Let another member vote in the place of one that is gone for good; one at a time.
+
+        `new` must be up and have a state directory, and a majority of the voters must agree.
+        """
+        self._open()
+        voters = self.voters
+        if voters is None:
+            raise BadInput("only the voters of quorum:// can be replaced")
+        if not any(peer.name == new for peer in self.members()):
+            raise UnknownName("member", new, [peer.name for peer in self.members()])
+        number = voters.number
+        self._done(voters.replace(old, new))
+        end = self.clock() + within
+        while voters.number == number:
+            if self.clock() >= end:
+                raise Unable(f"no majority of the voters has let {new!r} in for {old!r} yet")
+            await asyncio.sleep(_GLANCE)
 
     async def update(self, attributes: Mapping[str, float]) -> None:
         """Change some of this member's attributes; the group learns of it."""
@@ -350,6 +416,7 @@ class Member:
             leaders=leaders,
             leading=self.id in ids,
             risk=outcome.risk,
+            token=None if host.confirmed is None else outcome.term,
         )
 
     def _peer(self, member: MemberId, leader: bool | None = None) -> Peer:
@@ -361,7 +428,7 @@ class Member:
             leader = any(each.id == member for each in self.state.leaders)
         return Peer(
             id=member,
-            name=f"member-{member}" if place is None else place.name,
+            name=self.known.get(member, f"member-{member}") if place is None else place.name,
             address="" if place is None else place.text().partition(" ")[0],
             attributes={k: v for k, v in attributes.items() if not k.startswith(RESERVED)},
             incarnation=0 if entry is None else entry.incarnation,

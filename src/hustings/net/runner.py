@@ -1,4 +1,4 @@
-"""Runs one election on a real clock: handlers in, then persist, then send, then tell the owner.
+"""Runs one election on a real clock: a handler, then persist, send, tell the owner, ask the guard.
 
 It knows nothing of addresses or sockets. Where messages go is `transmit`'s affair, where fields are
 kept `persist`'s.
@@ -61,6 +61,9 @@ class Owner(Protocol):
 
     def told(self, outcome: Outcome) -> None:
         """The election has come to something."""
+
+    def petition(self, ttl: float | None, request: int) -> None:
+        """Ask the guard for so long a lease, or give back what is held."""
 
     def overslept(self) -> None:
         """Nothing ran for long: what waits to be read is old."""
@@ -230,6 +233,8 @@ class Runner:
         for outcome in ctx.declared:
             self._said = outcome
             self._owner.told(outcome)
+        for ttl, request in ctx.asked:  # after the owner: whoever is next may be confirmed at once
+            self._owner.petition(ttl, request)
         self._owner.ran()
 
     def _stall(self, ctx: NetContext, error: NotPersisted) -> None:

@@ -70,4 +70,5 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     bytes_sent: int
     bytes_received: int
     drops: dict[str, int]
+    stale_bound: float  # the longest time a leader that is cut off goes on; infinite: no guard
     health: float  # 1 is well; above, this member distrusts itself, and is so much more patient

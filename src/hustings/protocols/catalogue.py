@@ -18,6 +18,7 @@ from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map import BullyMap
 from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.protocols.probabilistic.election import Probabilistic
+from hustings.protocols.quorum.election import Quorum
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 
@@ -42,10 +43,13 @@ BASELINES: tuple[type[Election], ...] = (Sup, Al)
 # Elections for groups so large that nobody knows all of it.
 LARGE: tuple[type[Election], ...] = (Probabilistic,)
 
+# Election by consensus of members that are named beforehand.
+CONSENSUS: tuple[type[Election], ...] = (Quorum,)
+
 # Programs as the papers print them, to be seen failing.
 PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted)
 
-CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *PRINTED)
+CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *CONSENSUS, *PRINTED)
 
 
 def names() -> list[str]:

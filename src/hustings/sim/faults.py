@@ -11,10 +11,13 @@ from functools import partial
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import BadInput
+from hustings.sim.carrier import Carrier
 from hustings.sim.cuts import Cuts
 from hustings.sim.guarding import GUARD
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import Status
+from hustings.sim.models import Network
+from hustings.sim.swarm_traps import Trap
 from hustings.sim.trace import Linked
 from hustings.sim.world import World
 
@@ -63,12 +66,52 @@ class Crash(_ToMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CrashInside(_ToMember):
+    """A crash in the middle of a handler, between what it stores and what it sends.
+
+    `kept`: what the handler stored stays, and `sends` of its messages leave; else nothing does.
+    `storing`: it is the next handler that stores something, else the next one of all. If there is
+    none before the instant `until`, nothing happens.
+    """
+
+    kept: bool = True
+    sends: int = 0
+    storing: bool = True
+    until: float = END_OF_TIME
+
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+        if self.sends < 0 or (self.sends and not self.kept):
+            raise BadInput("messages that leave must be 0 or more, and leave after the storing")
+        world.be_careful()
+
+    def happen(self, world: World) -> None:
+        ctx = world.member(self.member)
+        if ctx.status in (Status.UP, Status.PAUSED) and not isinstance(ctx.election, Trap):
+            Trap(
+                world,
+                ctx,
+                kept=self.kept,
+                sends=self.sends,
+                storing=self.storing,
+                until=self.until,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(_ToMember):
-    """A member that is down comes back as a new incarnation, with what it had persisted."""
+    """A member that is down comes back as a new incarnation, with what it had persisted.
+
+    With `wiped` its disk is empty: nothing but its id and the number of its incarnation is left.
+    """
+
+    wiped: bool = False
 
     def happen(self, world: World) -> None:
         ctx = world.member(self.member)
         if ctx.status in (Status.CRASHED, Status.LEFT):
+            if self.wiped:
+                ctx.stored = {}
             world.revive(ctx)
             world.everybody_knows(ctx)
             world.invoke(ctx, ctx.election.start)
@@ -206,6 +249,22 @@ class Heal(Happening):
     def happen(self, world: World) -> None:
         world.cuts.heal(self.name)
         _note(world, "heal", self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weather(Happening):
+    """From now on the network is another one; what is under way arrives as it would have."""
+
+    network: Network
+
+    def prepare(self, world: World) -> None:
+        if world.network.loss.collision or self.network.loss.collision:
+            raise BadInput("a network whose loss depends on traffic cannot change in mid-run")
+        world.be_careful()
+
+    def happen(self, world: World) -> None:
+        world.network = self.network
+        world.carrier = Carrier(world, self.network)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected, Outcome
-from hustings.sim.checkers import Checker, Verdict
-from hustings.sim.guarding import Holder
+from hustings.sim.checkers import Checker, Verdict, agreed_leader
+from hustings.sim.guarding import Grant, Holder
 from hustings.sim.member import SimContext
 from hustings.sim.world import Ended, World
 
@@ -38,13 +38,36 @@ class _Never(Checker):
 
 
 class Holders(_Never):
-    """No token ever has two holders, and every token is larger than those granted before."""
+    """No token ever has two holders, and every token is larger than those granted before.
+
+    Where no one place grants, as with a quorum, a grant is seen when its holder declares itself.
+    That is the order of granting only as long as no two windows overlap, which is promised while
+    clocks keep their bound; where they do not, the order is not compared (`ordered`).
+    """
 
     name = "holders"
+    listens = True
     holds = "every token had one holder and was larger than those before"
 
+    def __init__(self, *, ordered: bool = True) -> None:
+        super().__init__()
+        self._ordered = ordered
+        self._claims: list[Grant] = []  # where nobody else keeps a list
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        if world.guard is not None or not isinstance(outcome, Elected):
+            return
+        claim = Grant(world.now, outcome.term, Holder(member.id, member.incarnation))
+        last = self._claims[-1] if self._claims else None
+        if last is None or (last.token, last.holder) != (claim.token, claim.holder):
+            self._claims.append(claim)
+
+    def grants(self, world: World) -> list[Grant]:
+        """All grants, in order."""
+        return self._claims if world.guard is None else world.guard.grants
+
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
-        grants = [] if world.guard is None else world.guard.grants
+        grants = self.grants(world)
         first: dict[int, Holder] = {}
         for before, grant in zip([None, *grants], grants, strict=False):
             holder = first.setdefault(grant.token, grant.holder)
@@ -52,7 +75,8 @@ class Holders(_Never):
                 self.broken(
                     world, f"token {grant.token} went to {_who(holder)} and to {_who(grant.holder)}"
                 )
-            if before is not None and grant.token <= before.token:
+            ordered = self._ordered or world.guard is not None
+            if ordered and before is not None and grant.token <= before.token:
                 self.broken(world, f"token {grant.token} was granted after {before.token}")
         return super().judge(world, ended)
 
@@ -80,6 +104,11 @@ class Tokens(_Never):
         if token < seen:
             self.broken(world, f"member {member.id} went back from token {seen} to {token}")
         self._seen[member.id] = max(seen, token)
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """Who comes back with an empty disk has seen nothing."""
+        if member.up and not member.stored:
+            self._seen.pop(member.id, None)
 
 
 class Grants(_Never):
@@ -139,6 +168,51 @@ class Windows(_Never):
         for member in self._since:
             self._compare(world, member)
         return super().judge(world, ended)
+
+
+class Settles(Checker):
+    """In the end somebody leads: after the calm there has been time enough.
+
+    `confirmed`: by its own word, in its window; else all live members hold one that lives.
+    """
+
+    name = "settles"
+    watches = True
+
+    def __init__(self, calm: float, grace: float, *, confirmed: bool) -> None:
+        """A leader that stepped down less than `grace` before the end is good enough, too."""
+        self._calm = calm
+        self._grace = grace
+        self._confirmed = confirmed
+        self._leading: dict[MemberId, None] = {}
+        self._last = -1.0  # when somebody led last
+        self.after: float | None = None  # how long after the calm somebody led
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        self._note(world, member)
+
+    def changed(self, world: World, member: SimContext) -> None:
+        self._note(world, member)
+
+    def _note(self, world: World, member: SimContext) -> None:
+        outcome = member.outcome
+        if member.up and isinstance(outcome, Elected) and outcome.leader == member.id:
+            self._leading[member.id] = None
+            if self.after is None and world.now >= self._calm:
+                self.after = world.now - self._calm
+        elif member.id in self._leading:
+            del self._leading[member.id]
+            self._last = world.now
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        if not self._confirmed:
+            leader = agreed_leader(world)
+            if leader is not None and world.members[leader].up:
+                return Verdict.HOLDS, "all held one leader in the end"
+            return Verdict.VIOLATED, f"{world.now - self._calm:g} after the calm: no one leader"
+        if self._leading or self._last >= world.now - self._grace:
+            return Verdict.HOLDS, "somebody led in the end"
+        return Verdict.VIOLATED, f"nobody led {world.now - self._calm:g} after the calm"
 
 
 def safety_checkers() -> list[Checker]:

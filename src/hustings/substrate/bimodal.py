@@ -23,7 +23,9 @@ Paper      Birman, Hayden, Ozkasap, Xiao, Budiu, Minsky, "Bimodal Multicast", 19
 
 Decisions beside the paper: nothing is gossiped about when nothing is buffered; nothing is asked for
 twice within the time of a round, but then again, since request or copy may be lost; the first phase
-is whatever the world's multicast is, without a tree of its own.
+is whatever the world's multicast is, without a tree of its own. Or it is gossip, with `spread`: the
+origin sends copies to so many random members, and each does the same when it first gets one. Then
+nobody sends to the whole group, and a multicast costs each member `spread` messages.
 """
 
 from __future__ import annotations
@@ -108,7 +110,10 @@ class Bimodal:
         self._number += 1
         mid = (ctx.me.id, ctx.incarnation, self._number)
         now = ctx.now()
-        ctx.multicast(CASTS[role](ctx.incarnation, self._number, body))
+        if self.config.spread:
+            self._pass_on(ctx, mid, now, body)
+        else:
+            ctx.multicast(CASTS[role](ctx.incarnation, self._number, body))
         if self.memory.take(mid, now):
             self._hold(ctx, mid, now, body)
 
@@ -186,7 +191,18 @@ class Bimodal:
         if mid[0] == ctx.me.id or len(body) > self.config.body or not self.memory.take(mid, now):
             return None
         self._hold(ctx, mid, now - age, body)
+        if self.config.spread:
+            self._pass_on(ctx, mid, now - age, body)
         return body
+
+    def _pass_on(self, ctx: Context, mid: MulticastId, sent: float, body: bytes) -> None:
+        """The first phase, where it is gossip."""
+        age = ctx.now() - sent + self.config.delta
+        if age <= self.config.buffering_time:
+            copy = CopyMsg(*mid, age, body)
+            for target in self._targets(ctx.rng, self.config.spread):
+                if target != mid[0]:
+                    ctx.send(target, copy)
 
     def _hold(self, ctx: Context, mid: MulticastId, sent: float, body: bytes) -> None:
         if len(self._held) >= self.config.buffer:

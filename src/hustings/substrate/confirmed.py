@@ -31,9 +31,9 @@ from hustings.core.choice import MemberId
 from hustings.core.config import Config, Positive
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
-from hustings.core.errors import BadInput, ProtocolBug
+from hustings.core.errors import BadInput
 from hustings.core.guard import Freed, Granted, Held, Verdict
-from hustings.core.messages import Message, Role, kind_of
+from hustings.core.messages import Message, Role
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.substrate.nominating import NominatingContext
 
@@ -60,6 +60,11 @@ class GuardConfig(Config, frozen=True, kw_only=True):
         Positive | None,
         msgspec.Meta(description="wait for an answer before asking again [3 delta]"),
     ] = None
+
+    margin: Annotated[
+        float,
+        msgspec.Meta(ge=0, description="lead no more so long before a window ends, to finish in"),
+    ] = 0.0
 
     @property
     def asked(self) -> float:
@@ -96,6 +101,10 @@ class GuardConfig(Config, frozen=True, kw_only=True):
         """
         return ttl / self.slack
 
+    def leading(self, ttl: float) -> float:
+        """For how long of that a member leads: the rest is for what it has under way."""
+        return self.window(ttl) - self.margin
+
     def broken_rules(self) -> list[str]:
         broken = []
         if not math.isfinite(self.asked):
@@ -105,9 +114,11 @@ class GuardConfig(Config, frozen=True, kw_only=True):
                 f"ttl must be at least three round trips (6 delta = {6.0 * self.delta:g}), "
                 f"not {self.asked:g}"
             )
-        elif self.window(self.asked) <= self.renewal + 2.0 * self.delta * (1.0 + self.drift):
+        elif self.leading(self.asked) <= self.renewal + 2.0 * self.delta * (1.0 + self.drift):
+            margin = f" and margin={self.margin:g}" if self.margin else ""
+            verb = "leave" if self.margin else "leaves"
             broken.append(
-                f"drift={self.drift:g} leaves a window of {self.window(self.asked):g} of "
+                f"drift={self.drift:g}{margin} {verb} a window of {self.leading(self.asked):g} of "
                 f"ttl={self.asked:g}: too short to renew in"
             )
         return broken
@@ -131,6 +142,8 @@ class Confirmed(Election):
     def __init__(self, inner: Election, lease: GuardConfig) -> None:
         if inner.seats > 1:
             raise BadInput(f"a guard confirms one leader, and {inner.seats} are to be elected")
+        if ConfirmedMsg in inner.handlers:
+            raise BadInput("this election has a guard already: it needs no other")
         super().__init__(inner.config, inner.choice)
         self.inner = inner
         self.lease = lease
@@ -140,6 +153,9 @@ class Confirmed(Election):
         self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
         self.token = 0  # granted to this incarnation last
         self.until: float | None = None  # end of the window, while this member leads
+        self.engaged = 0  # works of its owner's that run only while it leads
+        self.owed = False  # the lead is to be given back when these have ended
+        self.doubted: tuple[MemberId, int] | None = None  # a leader suspected, and its token
         self.pause = lease.patience  # before the next question, while it is refused
         self.told: Outcome | None = None
 
@@ -168,6 +184,8 @@ class Confirmed(Election):
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         self._look(ctx)
+        if member == self.leader:
+            self.doubted = (member, self.term)
         self._within(ctx, self.inner.on_suspect, member)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
@@ -188,6 +206,13 @@ class Confirmed(Election):
             self._granted(ctx, sent, verdict)
         else:
             self._refused(ctx, verdict)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        """What the member slept through counts: a lease goes on running."""
+        self._look(ctx)
+        if self.until is not None:
+            ctx.set_timer(END, self.until - ctx.now(), eager=True)
+        self._within(ctx, lambda within: self.inner.woke(within, gap))
 
     def leave(self, ctx: Context) -> None:
         self._look(ctx)
@@ -214,6 +239,24 @@ class Confirmed(Election):
     def state(self) -> str:
         held = "" if self.until is None else f" until={self.until:g}"
         return f"confirmed={self.leader} token={self.term}{held} | {self.inner.state()}"
+
+    # What its owner does
+
+    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
+        """Let a part of the inner election act, as if the world had called it."""
+        self._look(ctx)
+        self._within(ctx, act)
+
+    def engage(self, ctx: Context) -> None:
+        """The owner begins something that may run only while this member leads."""
+        self.engaged += 1
+
+    def disengage(self, ctx: Context) -> None:
+        """It has ended: what waited for that may be given back."""
+        self.engaged -= 1
+        if self.owed and not self.engaged:
+            self.owed = False
+            self._give_back(ctx)
 
     # What the inner election says
 
@@ -251,6 +294,7 @@ class Confirmed(Election):
         if self.until is not None:
             return  # it leads already, and renews by itself
         self.nominated = True
+        self.owed = False
         self.pause = self.lease.patience
         self._hold_nobody(ctx, NoLeader(AWAITING))
         self._ask(ctx)
@@ -268,7 +312,9 @@ class Confirmed(Election):
             ctx.cancel_timer(ASK)
         if outcome is not None:
             self._hold_nobody(ctx, outcome)
-        if wanted:
+        if wanted and self.engaged:
+            self.owed = True  # nobody else shall be confirmed while what was begun still ends
+        elif wanted:
             self._give_back(ctx)
 
     # The guard
@@ -276,7 +322,7 @@ class Confirmed(Election):
     def _ask(self, ctx: Context) -> None:
         """The window of whatever is granted begins now, before the question leaves."""
         now = ctx.now()
-        lasting = self.lease.window(self.lease.asked)
+        lasting = self.lease.leading(self.lease.asked)
         self.pending = {
             number: sent for number, sent in self.pending.items() if now < sent + lasting
         }
@@ -292,7 +338,7 @@ class Confirmed(Election):
     def _granted(self, ctx: Context, sent: float, verdict: Granted) -> None:
         renewed = verdict.token == self.token == self.term
         now = ctx.now()
-        until = sent + self.lease.window(verdict.ttl)
+        until = sent + self.lease.leading(verdict.ttl)
         if until <= now:
             return  # the answer took longer than what it grants
         if verdict.token <= self.term and not renewed:
@@ -314,7 +360,9 @@ class Confirmed(Election):
 
     def _refused(self, ctx: Context, verdict: Held) -> None:
         # A former incarnation of this member is another holder: there is nobody to believe in.
-        if verdict.holder != ctx.me.id:
+        # Nor is there in one that holds on only because its time is not yet over.
+        doubtful = self.doubted == (verdict.holder, verdict.token)
+        if verdict.holder != ctx.me.id and not doubtful:
             self._accept(ctx, verdict.holder, verdict.token)
         if self.until is None:
             free = verdict.remaining * self.lease.slack
@@ -369,8 +417,6 @@ class Confirmed(Election):
 @lru_cache(maxsize=256)
 def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
     """Who handles what beside an election of these kinds; members of one kind share one table."""
-    if ConfirmedMsg in kinds:
-        raise ProtocolBug(f"an election that handles {kind_of(ConfirmedMsg)} has a guard already")
     return {**dict.fromkeys(kinds, Confirmed._on_inner), ConfirmedMsg: Confirmed._on_confirmed}
 
 

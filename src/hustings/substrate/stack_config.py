@@ -94,6 +94,15 @@ class StackConfig(Config, frozen=True, kw_only=True):
     T_round: (
         Annotated[float, Meta(gt=0, description="period of the anti-entropy; default delta")] | None
     ) = None
+    spread: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=64,
+            description="members to whom each passes a multicast on when it first gets it; 0: the "
+            "world's multicast is the first phase",
+        ),
+    ] = 0
     rounds: Annotated[
         int, Meta(ge=1, description="anti-entropy rounds for which a message is buffered")
     ] = 20

@@ -101,6 +101,7 @@ class FakeMember:
             "bytes_sent": 800,
             "bytes_received": 600,
             "drops": {"replayed": 3},
+            "stale_bound": 4.5,
             "health": 1.0,
         }
         return Metrics(**{**numbers, **self.counts})

@@ -35,6 +35,10 @@ observer = true
 multicast = "bimodal"
 detector = "heartbeat"
 reclaim = "30s"
+guard = "etcd://10.0.0.9"
+ttl = "8s"
+[groups.billing.guard-settings]
+drift = 0.01
 [groups.billing.settings]
 T1 = "250ms"
 delta = 0.1
@@ -92,6 +96,8 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert billing.seeds == ("10.0.0.2", "db.example:7500")
     assert (billing.protocol, billing.choice, billing.observer) == ("bully", "highest:cpu", True)
     assert (billing.multicast, billing.detector, billing.reclaim) == ("bimodal", "heartbeat", 30.0)
+    assert (billing.guard, billing.ttl) == ("etcd://10.0.0.9", 8.0)
+    assert billing.guard_settings == {"drift": 0.01}
     assert billing.settings == {"T1": "250ms", "delta": 0.1}
     assert billing.attributes == {"cpu": 8.0}
     assert billing.detector_settings == {"T_hb": "100ms"}

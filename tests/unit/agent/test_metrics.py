@@ -41,6 +41,7 @@ def test_every_number_is_there() -> None:
     assert page["hustings_term", MINE] == 7
     assert page["hustings_members", MINE] == 2
     assert page["hustings_health", MINE] == 1
+    assert page["hustings_stale_leader_bound_seconds", MINE] == 4.5
     assert page["hustings_leader_changes_total", MINE] == 2
     assert page["hustings_leaderless_seconds_total", MINE] == 1.5
     sent = (("direction", "sent"), ("group", "billing"), ("kind", "ANNOUNCE"), MINE[1])

@@ -45,6 +45,7 @@ class PlayedMember:
     group = "billing"
     bound = 0.25
     guarantee = Guarantee.ADVISORY
+    until: float | None = None
 
     def __init__(self, name: str = "web-1") -> None:
         self.name = name

@@ -11,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from hustings.agent.held import Held, Over
+from hustings.agent.keeper import SETTLE_S
 from tests.unit.agent_command.playing import (
     DEAF,
     WAITS,
@@ -202,6 +203,37 @@ def test_a_process_that_says_nothing_loses_its_command(play: Play) -> None:
             time.sleep(0.01)  # on purpose: nobody else may run
         await until(lambda: it.wrote("pid") != first)
         assert any("stopped or starved" in sentence for sentence in it.said)
+
+    play(story)
+
+
+def test_a_lease_that_is_over_ends_the_command_though_the_process_says_nothing(play: Play) -> None:
+    """The keeper has a clock of its own: it needs nobody to tell it that the time has come."""
+
+    async def story(it: Played) -> None:
+        it.member.until = time.monotonic() + 1.0
+        it.supervise(WAITS, grace_s=0.1, silence_s=600.0)
+        await it.member.lead()
+        await until(lambda: it.wrote("pid"))
+        assert time.monotonic() < it.member.until
+        while it.processes():
+            assert time.monotonic() < it.member.until + 0.1 + SETTLE_S
+            time.sleep(0.01)  # on purpose: nobody else may run
+        assert time.monotonic() >= it.member.until
+
+    play(story)
+
+
+def test_a_lease_that_is_renewed_keeps_the_command(play: Play) -> None:
+    async def story(it: Played) -> None:
+        it.member.until = time.monotonic() + 0.5
+        running = it.supervise(WAITS, silence_s=0.4)
+        await it.member.lead()
+        await until(lambda: it.wrote("pid"))
+        for _ in range(12):
+            it.member.until = time.monotonic() + 0.5
+            assert not (await asyncio.wait({running}, timeout=0.1))[0]
+        assert not gone(int(it.wrote("pid")))
 
     play(story)
 

@@ -22,7 +22,7 @@ from hustings.substrate.bimodal_messages import (
 )
 from hustings.substrate.stack import StackConfig
 from hustings.testing.effects import Multicast, Send, SetTimer
-from hustings.testing.recording import RecordingContext, view_of
+from hustings.testing.recording import RecordingContext, recording, view_of
 from tests.unit.substrate.rumours import Scales, Town
 
 READY = 20.0  # by then members of these small towns know each other
@@ -69,6 +69,28 @@ def test_nearly_all_get_it_even_where_40_percent_of_everything_is_lost() -> None
     town.run(until=40.0 + town.config.buffering_time)
     assert len(town.notes("rumour")) > 0.95 * 10 * 59
     assert max(Counter((note.who, note.about) for note in town.notes("rumour")).values()) == 1
+
+
+def test_a_first_phase_by_gossip_reaches_nearly_all_and_the_repair_the_rest() -> None:
+    n, spread = 60, 4
+    config = StackConfig(spread=spread)
+    town = Town(n, config=config, network=lossy(1.0, 0.1), seed=3)
+    schedule(town, [Call(at=READY, member=who) for who in range(1, 11)])
+    town.run(until=READY + 8.0)  # no multicast of the world's arrives here
+    assert len(town.notes("rumour")) > 0.9 * 10 * (n - 1)
+    town.run(until=READY + town.config.buffering_time)
+    assert len({(note.who, note.about) for note in town.notes("rumour")}) == 10 * (n - 1)
+    assert max(Counter((note.who, note.about) for note in town.notes("rumour")).values()) == 1
+
+
+def test_each_passes_a_rumour_on_once_and_to_so_many() -> None:
+    bimodal = Bimodal(StackConfig(spread=3, delta=1.0), lambda _, count: list(range(2, 2 + count)))
+    with recording(Candidate(9), view_of([Candidate(each) for each in range(1, 10)])) as ctx:
+        assert bimodal.on_copy(ctx, CopyMsg(1, 1, 1, 2.0, b"x")) == b"x"
+        assert bimodal.on_copy(ctx, CopyMsg(1, 1, 1, 2.0, b"x")) is None
+    sends = [each for each in ctx.effects if isinstance(each, Send)]
+    assert [each.to for each in sends] == [2, 3, 4]
+    assert {each.message for each in sends} == {CopyMsg(1, 1, 1, 3.0, b"x")}
 
 
 def test_almost_all_get_it_or_almost_none() -> None:

@@ -1,0 +1,142 @@
+"""What every fence keeps: a smaller token than the highest so far writes nothing.
+
+    fence = Fence(store)
+    fence.update(term.token, lambda balance: balance - 10)
+
+The token is written with what it protects, in one step of the store, so that there is no moment
+between the check and the write. For that a store must be able to do one thing: replace a record
+only if nobody else replaced it since it was read (an ETag, a version column, a transaction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from hustings.core.errors import BadInput, HustingsError
+
+LARGEST_TOKEN = (1 << 63) - 1
+TRIES = 100  # a store replaced this often under one write is not quiet enough to write to
+
+V = TypeVar("V")
+
+
+class StaleToken(HustingsError):
+    """A larger token was here: whoever holds this one leads no more, and nothing was written."""
+
+    def __init__(self, token: int, highest: int) -> None:
+        super().__init__(f"token {token} is stale: {highest} was here, so nothing was written")
+        self.token = token
+        self.highest = highest
+
+    def __reduce__(self) -> tuple[type[StaleToken], tuple[int, int]]:
+        """It may have to travel home from a worker process."""
+        return type(self), (self.token, self.highest)
+
+
+class FenceBusy(HustingsError):
+    """Others were in the way for longer than one waits. Nothing was written; try again."""
+
+
+class FenceBroken(BadInput):
+    """The fence cannot tell which token is the highest, and lets nobody pass until it can."""
+
+
+def checked(token: int) -> int:
+    """`token`, if it is one; else a sentence.
+
+    >>> checked(7)
+    7
+    """
+    if isinstance(token, bool) or not isinstance(token, int):
+        raise BadInput(f"a token is a whole number, not {type(token).__name__}")
+    if not 0 < token <= LARGEST_TOKEN:
+        raise BadInput("a token lies between 1 and 2**63 - 1")
+    return token
+
+
+class Stamped(NamedTuple, Generic[V]):
+    """A record as it was read: the highest token, what it protects, and the store's version."""
+
+    token: int  # 0 before the first
+    value: V
+    version: object
+
+
+class Store(Protocol[V]):
+    """One's own store of one record."""
+
+    def read(self) -> Stamped[V]:
+        """The record as it is now, or newer than any write that has returned."""
+
+    def write(self, token: int, value: V, version: object) -> bool:
+        """Replace the record if its version is still this one, and say whether."""
+
+
+class AsyncStore(Protocol[V]):
+    """The same for asyncio."""
+
+    async def read(self) -> Stamped[V]:
+        """The record as it is now, or newer than any write that has returned."""
+
+    async def write(self, token: int, value: V, version: object) -> bool:
+        """Replace the record if its version is still this one, and say whether."""
+
+
+def admitted(token: int, highest: int) -> None:
+    """Refuse a token smaller than the highest."""
+    if token < highest:
+        raise StaleToken(token, highest)
+
+
+class Fence(Generic[V]):
+    """A record of one's own store that only the newest leader may change."""
+
+    def __init__(self, store: Store[V], *, tries: int = TRIES) -> None:
+        self._store = store
+        self._tries = tries
+
+    def write(self, token: int, value: V) -> None:
+        """Replace the value."""
+        self.update(token, lambda _: value)
+
+    def update(self, token: int, change: Callable[[V], V]) -> V:
+        """Replace the value by what `change` makes of it, and return that.
+
+        `change` is called anew for each value that somebody else put in between.
+        """
+        checked(token)
+        for _ in range(self._tries):
+            found = self._store.read()
+            admitted(token, found.token)
+            value = change(found.value)
+            if self._store.write(token, value, found.version):
+                return value
+        raise _crowded(self._tries)
+
+
+class AsyncFence(Generic[V]):
+    """The same for asyncio."""
+
+    def __init__(self, store: AsyncStore[V], *, tries: int = TRIES) -> None:
+        self._store = store
+        self._tries = tries
+
+    async def write(self, token: int, value: V) -> None:
+        """Replace the value."""
+        await self.update(token, lambda _: value)
+
+    async def update(self, token: int, change: Callable[[V], V]) -> V:
+        """Replace the value by what `change` makes of it, and return that."""
+        checked(token)
+        for _ in range(self._tries):
+            found = await self._store.read()
+            admitted(token, found.token)
+            value = change(found.value)
+            if await self._store.write(token, value, found.version):
+                return value
+        raise _crowded(self._tries)
+
+
+def _crowded(tries: int) -> FenceBusy:
+    return FenceBusy(f"others wrote {tries} times in between, and nothing was written: try again")

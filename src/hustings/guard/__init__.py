@@ -1,0 +1,31 @@
+"""Guards: leases with tokens, so that there are never two leaders, on the engine that is there.
+
+`seam` says what a guard is, `urls` finds one by its address; the other modules are one engine each.
+"""
+
+from hustings.guard.seam import (
+    Grant,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
+from hustings.guard.urls import GuardUrl, make_guard, parse_url, schemes
+
+__all__ = [
+    "Grant",
+    "Guard",
+    "GuardUrl",
+    "HeldBy",
+    "Holder",
+    "Holding",
+    "NotGranted",
+    "Promise",
+    "Unreachable",
+    "make_guard",
+    "parse_url",
+    "schemes",
+]

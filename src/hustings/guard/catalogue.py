@@ -1,0 +1,49 @@
+"""What guards there are: an address of each, what its token is, and with whom it takes turns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hustings.core.errors import BadInput
+from hustings.guard.quorum import SCHEME, Quorum
+from hustings.guard.seam import Promise
+from hustings.guard.urls import make_guard, parse_url
+
+
+class Listed(NamedTuple):
+    """A guard's line in the catalogue."""
+
+    name: str
+    example: str
+    token: str
+    shares: str  # whose elections it takes part in
+
+    def promise(self) -> Promise:
+        """What it guarantees at its example's address; `BadInput` if its client is missing."""
+        if self.name == SCHEME:
+            return Quorum(parse_url(self.example), lambda _: 0).promise
+        return make_guard(self.example, "group").promise
+
+
+CATALOGUE = (
+    Listed("quorum", "quorum://a,b,c", "ballot of the voters", "-"),
+    Listed("etcd", "etcd://127.0.0.1:2379", "create revision", "etcdctl elect, Go's Election"),
+    Listed("zookeeper", "zookeeper://127.0.0.1:2181", "czxid", "kazoo's Election, Curator's latch"),
+    Listed("postgres", "postgres://user@127.0.0.1/db", "counter in the row", "-"),
+    Listed("redis", "redis://127.0.0.1:6379", "INCR", "-"),
+    Listed("nats", "nats://127.0.0.1:4222", "revision", "-"),
+    Listed("consul", "consul://127.0.0.1:8500", "index", "consul lock"),
+    Listed("kubernetes", "kubernetes://default/lease", "version", "client-go's leader election"),
+    Listed("memory", "memory://", "counter", "-"),
+)
+
+
+def promises() -> list[tuple[Listed, Promise | None]]:
+    """Each guard and what it promises; nothing where its client is not installed."""
+    found: list[tuple[Listed, Promise | None]] = []
+    for listed in CATALOGUE:
+        try:
+            found.append((listed, listed.promise()))
+        except BadInput:
+            found.append((listed, None))
+    return found

@@ -1,0 +1,117 @@
+"""The guard that somebody has chosen for a group, checked before anything starts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hustings.core.choice import MemberId
+from hustings.core.durations import parse_duration, show_duration
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.guard.petition import Petitioner
+from hustings.guard.quorum import SCHEME, Quorum
+from hustings.guard.seam import Guard, Holder, Promise, Unreachable
+from hustings.guard.urls import make_guard, parse_url
+from hustings.substrate.confirmed import Confirmed, GuardConfig
+
+GuardLike = str | Callable[[str], Guard]
+
+PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
+_AGAIN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An engine, or voters of the group's own."""
+
+    shown: str  # for sentences, without a password
+    promise: Promise
+    lease: Mapping[str, object]  # what is asked of it
+    engine: Callable[[], Guard] | None = None
+    quorum: Quorum | None = None
+
+    @property
+    def voting(self) -> Callable[[Confirmed], Election] | None:
+        """What makes members the guard."""
+        return None if self.quorum is None else self.quorum.around
+
+    def check(self, lease: GuardConfig | None, member: str, *, kept: bool) -> None:
+        """Refuse what cannot work; `kept` is whether the member keeps anything."""
+        if self.engine is not None and lease is not None:
+            self.engine().check_ttl(lease.asked)
+        if self.quorum is not None and self.quorum.durable and not kept:
+            if member in self.quorum.names:
+                raise BadInput(
+                    "a voter must keep what it promises: give it a state directory, or use "
+                    f"{self.shown}?durable=no"
+                )
+
+
+def choose(
+    guard: GuardLike,
+    group: str,
+    id_of: Callable[[str], MemberId],
+    ttl: str | float | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Chosen:
+    """Read what was chosen; everything that is wrong with the address is told here."""
+
+    def lease(promise: Promise) -> dict[str, object]:
+        """Drift is the engine's unless somebody knows better."""
+        asked = {"drift": promise.drift, **(settings or {})}
+        return asked if ttl is None else {**asked, "ttl": parse_duration(ttl, "ttl")}
+
+    if not isinstance(guard, str):
+        made = guard(group)
+        return Chosen(
+            type(made).__name__, made.promise, lease(made.promise), engine=lambda: guard(group)
+        )
+    url = parse_url(guard)
+    if url.scheme == SCHEME:
+        quorum = Quorum(url, id_of)
+        shown = f"{SCHEME}://{','.join(quorum.names)}"
+        return Chosen(shown, quorum.promise, lease(quorum.promise), quorum=quorum)
+    made = make_guard(guard, group)
+    return Chosen(
+        url.shown, made.promise, lease(made.promise), engine=lambda: make_guard(guard, group)
+    )
+
+
+async def petitioner(
+    chosen: Chosen,
+    holder: Holder,
+    id_of: Callable[[str], MemberId],
+    note: Callable[[str], None],
+    heir: Callable[[], str | None],
+    patience: float = PATIENCE,
+) -> Petitioner | None:
+    """Who asks the engine for a member, opened; nobody does where the guard is the group itself."""
+    if chosen.engine is None:
+        return None
+    guard = chosen.engine()
+    await _open(guard, chosen.shown, patience, note)
+    return Petitioner(guard, holder, id_of, note, heir)
+
+
+async def _open(guard: Guard, shown: str, patience: float, note: Callable[[str], None]) -> None:
+    """Open a guard; one that does not answer is tried for a while, and then given up."""
+    loop = asyncio.get_running_loop()
+    end, told = loop.time() + patience, False
+    while True:
+        try:
+            await guard.open()
+        except Unreachable as error:
+            if loop.time() + _AGAIN >= end:
+                await guard.close()
+                raise BadInput(
+                    f"guard {shown} did not answer for {show_duration(patience)} ({error}): start "
+                    "it, or correct its address"
+                ) from None
+            if not told:
+                note(f"guard {shown} does not answer: trying for {show_duration(patience)}")
+                told = True
+            await asyncio.sleep(_AGAIN)
+        else:
+            return

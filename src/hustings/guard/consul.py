@@ -1,0 +1,370 @@
+"""A guard on Consul, for the same lock as `consul lock` and the Lock of its Go client.
+
+Layout     One key, prefix/.lock, marked with the flags by which locks are told from other keys,
+           bound to the session of who holds it; its value is the holder's name.
+Token      The key's ModifyIndex when it was acquired: an index of the whole cluster, which only
+           grows. (LockIndex counts acquisitions, but begins anew when the key is deleted, as
+           `consul lock` does when it is done.)
+Lease      The session's TTL. Consul ends a session no sooner than that after it was renewed; it
+           takes up to twice as long, which also covers a leader of the cluster that renews without
+           knowing that it was deposed. A TTL is at least 10 s, and stays what it was at first.
+Delay      After a session has ended by itself, Consul gives its key to nobody for the lock-delay of
+           that session: 15 s by foreign sessions, none by ours (option `lock_delay`), because
+           ours are no longer believed in by then. Who asks meanwhile is refused.
+Transfer   None: `release(to=...)` is a plain release.
+
+    consul://:token@host:port,host:port/path?dc=east&tls=yes
+
+Path and group make the prefix (`path/group`, or the group alone); the option `election` gives it in
+full. aiohttp speaks with the agents: the API is HTTP, and a client for it would add nothing that
+is needed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import math
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+
+from hustings.core.errors import BadInput
+from hustings.guard.options import NET_S, TIMEOUT_S, seconds
+from hustings.guard.returns import Returns
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.tls import OPTIONS, client_tls
+from hustings.guard.urls import GuardUrl
+from hustings.guard.watching import Feed, Seen, follow
+
+PORT = 8500
+SHORTEST_S, LONGEST_S = 10.0, 86400.0
+LOCK_FLAGS = 0x2DDCCBC058A50C18  # the Go client's mark of a lock
+MISSING = 404
+NO_TLS = 0  # a status that no server gives
+
+EVIDENCE = (
+    "tested against a small server with the documented rules and against written conversations; "
+    "against Consul itself only where HUSTINGS_TEST_CONSUL gives its address"
+)
+
+
+class Lock(msgspec.Struct, frozen=True, rename="pascal"):
+    """The key, as Consul shows it."""
+
+    modify_index: int
+    lock_index: int = 0
+    flags: int = 0
+    value: str | None = None
+    session: str | None = None
+
+    @property
+    def holder(self) -> str:
+        """As the holder has written it; foreign ones often write nothing."""
+        written = base64.b64decode(self.value or "").decode(errors="replace")
+        return written or f"session {self.session}"
+
+
+class _Created(msgspec.Struct, rename={"id": "ID"}):
+    id: str
+
+
+class Standing(NamedTuple):
+    """One life of one member: its session, and what it holds by it."""
+
+    session: str
+    ttl: float
+    token: int = 0
+    lock_index: int = 0
+
+
+class ConsulGuard(Guard):
+    """The lock at `key`."""
+
+    promise = Promise(
+        monotone=True,
+        proviso="a cluster restored from a snapshot counts from the snapshot's index",
+        evidence=EVIDENCE,
+    )
+
+    def __init__(
+        self,
+        places: list[str],
+        key: str,
+        *,
+        shown: str,
+        timeout: float,
+        secret: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        datacenter: str | None = None,
+        lock_delay: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.key = key
+        self.shown = shown
+        self.timeout = timeout
+        self._places = places
+        self._first = 0
+        self._headers = {} if secret is None else {"X-Consul-Token": secret}
+        self._tls = tls
+        self._common = {} if datacenter is None else {"dc": datacenter}
+        self._lock_delay = lock_delay
+        self._http: aiohttp.ClientSession | None = None
+        self._standing: dict[Holder, Standing] = {}
+        self._returns = Returns()
+        self._highest = 0  # token that any observer has seen
+
+    def check_ttl(self, ttl: float) -> None:
+        super().check_ttl(ttl)
+        if not SHORTEST_S <= ttl <= LONGEST_S:
+            raise BadInput(
+                f"ttl must lie between {SHORTEST_S:g} and {LONGEST_S:g} s with Consul, not {ttl:g}"
+            )
+
+    async def open(self) -> None:
+        """See that keys can be read and sessions be made, and that the key is no other's."""
+        try:
+            lock, _ = await self._look()
+            if lock is not None and lock.flags != LOCK_FLAGS:
+                raise BadInput(f"key {self.key} in Consul at {self.shown} is not a lock")
+            await self._end_session(await self._new_session("hustings", SHORTEST_S))
+        except _Refused as refusal:
+            await self.close()
+            if refusal.status in (401, 403):
+                raise BadInput(
+                    f"Consul at {self.shown} wants another token: {refusal.said}"
+                ) from None
+            if refusal.status == NO_TLS:
+                raise BadInput(
+                    f"Consul at {self.shown}: {refusal.said}; see options {', '.join(OPTIONS)}"
+                ) from None
+            raise Unreachable(f"Consul at {self.shown} refuses: {refusal.said}") from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            await http.close()
+
+    # Questions
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        await self._returns.settle(holder, self._release)
+        async with self._unreachable():
+            lock, _ = await self._look()
+            me = self._standing.get(holder)
+            if lock is not None and lock.session is not None:
+                if me is None or lock.session != me.session:
+                    return HeldBy(lock.holder, lock.modify_index, ttl)
+                if await self._renew_session(me, ttl):
+                    return self._hold(holder, me, lock)
+            me = await self._stand(holder, me, ttl)
+            await self._put({"acquire": me.session, "flags": str(LOCK_FLAGS)}, holder.name)
+            lock, _ = await self._look()
+            if lock is not None and lock.session == me.session:
+                return self._hold(holder, me, lock)
+            if lock is not None and lock.session is not None:
+                return HeldBy(lock.holder, lock.modify_index, ttl)
+            return HeldBy("", 0, min(ttl, SHORTEST_S))  # the delay after a session that has ended
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        me = self._standing.get(holder)
+        if me is None or me.token != token:
+            raise NotGranted(f"{holder} does not hold {token}")
+        async with self._unreachable():
+            lock, _ = await self._look()
+            held = lock is not None and (lock.session, lock.lock_index) == (
+                me.session,
+                me.lock_index,
+            )
+            if not held or not await self._renew_session(me, ttl):
+                raise NotGranted(f"{holder} does not hold {token} any more")
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        me = self._standing.get(holder)
+        if me is None or me.token != token:
+            return
+        self._returns.sent(holder, token)
+        async with self._unreachable():
+            # First the key, then the session: the end of a session that holds has its delay.
+            await self._put({"release": me.session}, "")
+            await self._end_session(me.session)
+        self._returns.confirmed(holder, token)
+        self._standing.pop(holder, None)
+
+    def _hold(self, holder: Holder, me: Standing, lock: Lock) -> int:
+        """Remember what is held; the index grows if somebody writes to the key meanwhile."""
+        if (me.token, me.lock_index) == (0, 0) or me.lock_index != lock.lock_index:
+            me = me._replace(token=lock.modify_index, lock_index=lock.lock_index)
+            self._standing[holder] = me
+        return me.token
+
+    # Sessions and the key
+
+    async def _stand(self, holder: Holder, me: Standing | None, ttl: float) -> Standing:
+        """A session that lasts: the one there is, if it can be renewed for long enough."""
+        if me is not None and me.ttl >= ttl and await self._renew_session(me, me.ttl):
+            return me
+        session = await self._new_session(f"hustings: {holder.name}", ttl)
+        self._standing[holder] = Standing(session, ttl)
+        return self._standing[holder]
+
+    async def _new_session(self, name: str, ttl: float) -> str:
+        wanted = {
+            "Name": name,
+            "TTL": f"{math.ceil(ttl * 1000.0)}ms",
+            "LockDelay": f"{math.ceil(self._lock_delay * 1000.0)}ms",
+            "Behavior": "release",
+        }
+        _, body, _ = await self._ask("PUT", "session/create", {}, msgspec.json.encode(wanted))
+        return msgspec.json.decode(body, type=_Created).id
+
+    async def _renew_session(self, me: Standing, ttl: float) -> bool:
+        if ttl > me.ttl:
+            raise BadInput(f"ttl stays what it was at first with Consul: {me.ttl:g} s, not {ttl:g}")
+        status, _, _ = await self._ask("PUT", f"session/renew/{me.session}", {})
+        return status != MISSING
+
+    async def _end_session(self, session: str) -> None:
+        await self._ask("PUT", f"session/destroy/{session}", {})
+
+    async def _put(self, how: dict[str, str], value: str) -> bool:
+        _, body, _ = await self._ask("PUT", self._path, how, value.encode())
+        return body.strip() == b"true"
+
+    async def _look(self, after: int = 0, wait: float = 0.0) -> tuple[Lock | None, int]:
+        """The key, and the index to wait after; by the leader of the cluster, never out of date."""
+        query = {"consistent": ""}
+        if after:
+            query = {"index": str(after), "wait": f"{math.ceil(wait * 1000.0)}ms"}
+        status, body, index = await self._ask("GET", self._path, query, wait=wait)
+        if status == MISSING:
+            return None, index
+        return msgspec.json.decode(body, type=list[Lock])[0], index
+
+    @property
+    def _path(self) -> str:
+        return f"kv/{quote(self.key)}"
+
+    # HTTP
+
+    async def _ask(
+        self, method: str, path: str, query: dict[str, str], body: bytes = b"", wait: float = 0.0
+    ) -> tuple[int, bytes, int]:
+        """Status, body and index of an answer; agents are tried in turn."""
+        if self._http is None:
+            self._http = aiohttp.ClientSession(headers=self._headers)
+        end = time.monotonic() + self.timeout + wait
+        why = "no answer"
+        for left in range(len(self._places), 0, -1):
+            share = max(end - time.monotonic(), 0.0) / left
+            url = f"{self._places[self._first]}/v1/{path}"
+            try:
+                async with self._http.request(
+                    method,
+                    url,
+                    params={**self._common, **query},
+                    data=body or None,
+                    ssl=True if self._tls is None else self._tls,
+                    timeout=aiohttp.ClientTimeout(total=share),
+                ) as answer:
+                    said = await answer.read()
+            except TimeoutError:
+                why = f"no answer within {share:.3g} s"
+            except aiohttp.ClientSSLError as error:
+                raise _Refused(NO_TLS, f"no TLS connection ({error})") from None
+            except (aiohttp.ClientError, OSError) as error:
+                why = str(error)
+            else:
+                if answer.status < 300 or answer.status == MISSING:
+                    return answer.status, said, int(answer.headers.get("X-Consul-Index", "0"))
+                why = said.decode(errors="replace").strip() or str(answer.status)
+                if answer.status < 500:
+                    raise _Refused(answer.status, why)
+            self._first = (self._first + 1) % len(self._places)
+        raise Unreachable(f"Consul at {self.shown} cannot be used now: {why}")
+
+    @asynccontextmanager
+    async def _unreachable(self) -> AsyncIterator[None]:
+        """What is refused later on may be allowed again."""
+        try:
+            yield
+        except _Refused as refusal:
+            raise Unreachable(f"Consul at {self.shown} refuses: {refusal.said}") from None
+        except (msgspec.DecodeError, ValueError) as error:
+            raise Unreachable(f"what answers at {self.shown} is not Consul: {error}") from None
+
+    # Watching
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        return follow(self._watch, NET_S)
+
+    @asynccontextmanager
+    async def _watch(self) -> AsyncIterator[Feed]:
+        async with self._unreachable():
+            yield _Feed(self)
+
+
+class _Feed:
+    """An observer's questions, of which the last waits for its answer."""
+
+    def __init__(self, guard: ConsulGuard) -> None:
+        self._guard = guard
+        self._index = 0
+
+    async def look(self) -> Seen:
+        guard = self._guard
+        lock, self._index = await guard._look()
+        if lock is None or lock.session is None:
+            return Seen(Holding(None, guard._highest), 0.0)
+        guard._highest = max(guard._highest, lock.modify_index)
+        return Seen(Holding(lock.holder, lock.modify_index), math.inf)
+
+    async def wait(self, seconds: float) -> None:
+        if self._index:
+            await self._guard._look(self._index, seconds)
+        else:
+            await asyncio.sleep(seconds)
+
+
+class _Refused(Exception):
+    """Consul has understood, and will not."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+def make(url: GuardUrl, group: str) -> ConsulGuard:
+    """`consul://:token@host:port,host:port/path?election=prefix&dc=east&lock_delay=0&tls=yes`."""
+    url.only("timeout", "election", "dc", "lock_delay", *OPTIONS)
+    if url.user is not None:
+        raise BadInput("consul knows no users: give the token as consul://:token@host")
+    lock_delay = url.number("lock_delay", 0.0)
+    if not 0.0 <= lock_delay <= 60.0:
+        raise BadInput(f"option lock_delay of consul lies between 0 and 60 s, not {lock_delay:g}")
+    tls = client_tls(url)
+    scheme = "http" if tls is None else "https"
+    prefix = url.options.get("election") or (f"{url.path}/{group}" if url.path else group)
+    return ConsulGuard(
+        [
+            f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+            for host, port in url.addresses(PORT)
+        ],
+        f"{prefix.strip('/')}/.lock",
+        shown=url.shown,
+        timeout=seconds(url, "timeout", TIMEOUT_S),
+        secret=url.password,
+        tls=tls,
+        datacenter=url.options.get("dc"),
+        lock_delay=lock_delay,
+    )

@@ -1,0 +1,339 @@
+"""A guard on etcd, in the same election as `etcdctl elect` and Go's concurrency.Election.
+
+Layout     Under the election's name, one key per candidate: name/lease in hex, whose value is the
+           candidate's name, bound to its lease. Whose key was created first leads; the revision
+           of its creation is the token. Revisions only grow, so tokens do.
+Fairness   Nobody of ours queues: a key is created only if there is none under the name, in one
+           transaction. So whoever queues by foreign means is never overtaken, and comes first.
+Lease      Granted by consensus, hence from after the question was sent. A renewal asks one node
+           for the key first, which the node cannot answer without the present leader of the
+           cluster, and then the same node for the renewal. An answer by a leader of the cluster
+           that has been deposed without knowing it (it was paused, say) is thereby no older than
+           the question, and the new leader gives every lease its full time from its own start.
+Transfer   `release(to=...)` leaves a key beside the election (name.next) for the rest of the lease:
+           meanwhile only that member creates a key. Foreign candidates do not know it.
+
+Path of the address and group make the election's name (`path/group`, or the group alone); the
+option `election` gives it in full. Leases are whole seconds, rounded up; a cluster with the usual
+settings makes those of one second last two, lest its own elections end them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from aetcd import rpc
+
+from hustings.core.errors import BadInput
+from hustings.guard.etcd_nodes import Line, Nodes, tls_files
+from hustings.guard.options import NET_S, TIMEOUT_S, seconds
+from hustings.guard.returns import Returns
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.urls import GuardUrl
+from hustings.guard.watching import Feed, Seen, follow
+
+PORT = 2379
+SHORTEST = 1.0  # etcd counts whole seconds
+
+
+class EtcdGuard(Guard):
+    """The election `name` of a cluster."""
+
+    promise = Promise(
+        monotone=True,
+        proviso="a cluster restored from a snapshot counts from the snapshot's revision",
+    )
+
+    def __init__(self, nodes: Nodes, name: str) -> None:
+        super().__init__()
+        self.nodes = nodes
+        self.name = name
+        self.prefix = f"{name}/".encode()
+        self.end = f"{name}0".encode()  # "0" follows "/": the end of all that begins with name/
+        self.next_key = f"{name}.next".encode()
+        self._returns = Returns()
+        self._highest = 0  # token that any observer has seen
+
+    def check_ttl(self, ttl: float) -> None:
+        super().check_ttl(ttl)
+        if ttl < SHORTEST:
+            raise BadInput(f"ttl must be at least {SHORTEST:g} s with etcd, not {ttl:g}")
+
+    async def open(self) -> None:
+        await self.nodes.converse(self._candidates, opening=True)
+
+    async def close(self) -> None:
+        await self.nodes.close()
+
+    # Questions
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        await self._returns.settle(holder, self._release)
+        lease = _lease_for(holder)  # the same one in all attempts: an earlier one may have worked
+
+        async def talk(line: Line) -> int | HeldBy:
+            candidates = await self._candidates(line)
+            entered = not candidates
+            if entered:
+                candidates = await self._enter(line, holder, lease, ttl)
+            if not candidates:
+                return await self._reserved(line, ttl)
+            first = candidates[0]
+            if not _belongs(first, holder):
+                return await self._held(line, first, ttl)
+            if entered or await self._prolong(line, first, holder, ttl):
+                return int(first.create_revision)
+            return HeldBy(holder.name, int(first.create_revision), 0.0)  # it is about to go
+
+        return await self.nodes.converse(talk)
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        async def talk(line: Line) -> None:
+            candidates = await self._candidates(line)
+            if not candidates or not _is(candidates[0], holder, token):
+                raise NotGranted(f"{holder} does not hold {token} any more")
+            if not await self._prolong(line, candidates[0], holder, ttl):
+                raise NotGranted(f"the lease of {holder} has run out")
+
+        await self.nodes.converse(talk)
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        async def talk(line: Line) -> None:
+            mine = [each for each in await self._candidates(line) if _is(each, holder, token)]
+            for each in mine:
+                await self._withdraw(line, each, to)
+
+        self._returns.sent(holder, token)
+        await self.nodes.converse(talk)
+        self._returns.confirmed(holder, token)
+
+    async def _candidates(self, line: Line) -> list[Any]:
+        """Who stands, in the order of coming. Asked of a majority: never out of date."""
+        request = rpc.RangeRequest(
+            key=self.prefix,
+            range_end=self.end,
+            sort_target=rpc.RangeRequest.CREATE,
+            sort_order=rpc.RangeRequest.ASCEND,
+        )
+        return list((await line.call(line.kv.Range, request)).kvs)
+
+    async def _enter(self, line: Line, holder: Holder, lease: int, ttl: float) -> list[Any]:
+        """Create a key if nobody stands and no other is favoured; who stands afterwards."""
+        try:
+            grant = rpc.LeaseGrantRequest(TTL=math.ceil(ttl), ID=lease)
+            await line.call(line.leases.LeaseGrant, grant)
+        except rpc.AioRpcError as error:
+            if "already exists" not in str(error.details()):
+                raise  # else an earlier attempt was heard after all
+        nobody = _compare(self.prefix, create_revision=0, range_end=self.end)
+        free = _compare(self.next_key, create_revision=0)
+        mine = _compare(self.next_key, value=holder.name.encode())
+        put = _put(self.prefix + b"%x" % lease, holder.name, lease)
+        clear = _delete(self.next_key)
+        favoured = rpc.TxnRequest(compare=[nobody, mine], success=[put, clear])
+        request = rpc.TxnRequest(
+            compare=[nobody, free],
+            success=[put],
+            failure=[rpc.RequestOp(request_txn=favoured)],
+        )
+        await line.call(line.kv.Txn, request)
+        candidates = await self._candidates(line)
+        if not any(int(each.lease) == lease for each in candidates):
+            await self._revoke(line, lease)
+        return candidates
+
+    async def _prolong(self, line: Line, key: Any, holder: Holder, ttl: float) -> bool:
+        """Renew the lease of a key; if that is for less than asked, bind the key to a longer one.
+
+        Say whether the key is kept.
+        """
+        granted = await line.keep_alive(key.lease)
+        if granted <= 0 or granted >= ttl:
+            return granted > 0
+        lease = _lease_for(holder)
+        grant = rpc.LeaseGrantRequest(TTL=math.ceil(ttl), ID=lease)
+        await line.call(line.leases.LeaseGrant, grant)
+        request = rpc.TxnRequest(
+            compare=[_compare(key.key, create_revision=key.create_revision)],
+            success=[_put(key.key, holder.name, lease)],
+        )
+        kept = bool((await line.call(line.kv.Txn, request)).succeeded)
+        await self._revoke(line, int(key.lease) if kept else lease)
+        return kept
+
+    async def _withdraw(self, line: Line, key: Any, to: str | None) -> None:
+        success = [_delete(key.key)]
+        if to is not None:
+            success.append(_put(self.next_key, to, key.lease))
+        request = rpc.TxnRequest(
+            compare=[_compare(key.key, create_revision=key.create_revision)], success=success
+        )
+        await line.call(line.kv.Txn, request)
+        if to is None:
+            await self._revoke(line, int(key.lease))
+
+    async def _revoke(self, line: Line, lease: int) -> None:
+        try:
+            await line.call(line.leases.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease))
+        except rpc.AioRpcError as error:
+            if error.code() != rpc.StatusCode.NOT_FOUND:
+                raise
+
+    async def _held(self, line: Line, key: Any, ttl: float) -> HeldBy:
+        remaining = await self._remaining(line, int(key.lease), ttl)
+        return HeldBy(_text(key.value), int(key.create_revision), remaining)
+
+    async def _reserved(self, line: Line, ttl: float) -> HeldBy:
+        """Nobody stands, and yet there was no way in: the place is kept for somebody."""
+        answer = await line.call(line.kv.Range, rpc.RangeRequest(key=self.next_key))
+        for key in answer.kvs:
+            remaining = await self._remaining(line, int(key.lease), ttl)
+            return HeldBy(_text(key.value), 0, remaining)
+        return HeldBy("", 0, 0.0)  # it has just gone: ask again
+
+    async def _remaining(self, line: Line, lease: int, ttl: float) -> float:
+        if lease == 0:
+            return ttl  # a key without a lease stays until somebody deletes it
+        answer = await line.call(line.leases.LeaseTimeToLive, rpc.LeaseTimeToLiveRequest(ID=lease))
+        return float(min(max(answer.TTL + 1, 0), answer.grantedTTL))  # it rounds down
+
+    # Watching
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        return follow(self._watch, NET_S)
+
+    @asynccontextmanager
+    async def _watch(self) -> AsyncIterator[Feed]:
+        create = rpc.WatchCreateRequest(key=self.prefix, range_end=self.end)
+
+        async def begin(line: Line) -> Any:
+            stream = line.watch()
+            await stream.write(rpc.WatchRequest(create_request=create))
+            await stream.read()  # that it watches
+            return stream
+
+        stream = await self.nodes.converse(begin)
+        feed = _Feed(self)
+        pump = asyncio.create_task(feed.pump(stream))
+        try:
+            yield feed
+        finally:
+            stream.cancel()
+            pump.cancel()
+            await asyncio.wait([pump])
+
+
+class _Feed:
+    """An observer's watch: it only says when to look."""
+
+    def __init__(self, guard: EtcdGuard) -> None:
+        self._guard = guard
+        self._news = asyncio.Event()
+        self._over = False
+
+    async def pump(self, stream: Any) -> None:
+        try:
+            with suppress(rpc.AioRpcError, asyncio.InvalidStateError):
+                async for change in stream:
+                    if change.canceled:
+                        break
+                    self._news.set()
+        finally:
+            self._over = True
+            self._news.set()
+
+    async def look(self) -> Seen:
+        self._news.clear()
+        guard = self._guard
+        candidates = await guard.nodes.converse(guard._candidates)
+        if not candidates:
+            return Seen(Holding(None, guard._highest), 0.0)
+        first = candidates[0]
+        token = int(first.create_revision)
+        guard._highest = max(guard._highest, token)
+        return Seen(Holding(_text(first.value), token), math.inf)
+
+    async def wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        if self._over:
+            raise Unreachable("the watch at etcd has ended")
+
+
+def make(url: GuardUrl, group: str) -> EtcdGuard:
+    """`etcd://user:password@host:port,host:port/path?election=name&timeout=2`; TLS with etcds."""
+    url.only("timeout", "election", "ca", "cert", "key")
+    if (url.user is None) != (url.password is None):
+        raise BadInput(f"{url.scheme} needs both a user and a password, or neither")
+    account = None if url.user is None or url.password is None else (url.user, url.password)
+    files = [url.options.get(each) for each in ("ca", "cert", "key")]
+    if url.scheme == "etcd" and any(files):
+        raise BadInput("options ca, cert and key are for the scheme etcds")
+    name = url.options.get("election") or (f"{url.path}/{group}" if url.path else group)
+    nodes = Nodes(
+        url.addresses(PORT),
+        shown=url.shown,
+        timeout=seconds(url, "timeout", TIMEOUT_S),
+        account=account,
+        tls=tls_files(*files) if url.scheme == "etcds" else None,
+    )
+    return EtcdGuard(nodes, name)
+
+
+def _lease_for(holder: Holder) -> int:
+    """A new number for a lease; its lower half says whose it is, also to another guard."""
+    return (secrets.randbits(30) + 1) << 32 | _tag(holder)
+
+
+def _tag(holder: Holder) -> int:
+    return int.from_bytes(hashlib.blake2b(str(holder).encode(), digest_size=4).digest())
+
+
+def _belongs(key: Any, holder: Holder) -> bool:
+    """Whether a key is of this life of this member."""
+    try:
+        lease = int(key.key.rpartition(b"/")[2], 16)
+    except ValueError:
+        return False
+    return lease & 0xFFFFFFFF == _tag(holder) and _text(key.value) == holder.name
+
+
+def _is(key: Any, holder: Holder, token: int) -> bool:
+    return int(key.create_revision) == token and _belongs(key, holder)
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+def _compare(
+    key: bytes,
+    *,
+    create_revision: int | None = None,
+    value: bytes | None = None,
+    range_end: bytes = b"",
+) -> Any:
+    if value is not None:
+        return rpc.Compare(result=rpc.Compare.EQUAL, target=rpc.Compare.VALUE, key=key, value=value)
+    return rpc.Compare(
+        result=rpc.Compare.EQUAL,
+        target=rpc.Compare.CREATE,
+        key=key,
+        range_end=range_end,
+        create_revision=create_revision,
+    )
+
+
+def _put(key: bytes, value: str, lease: int) -> Any:
+    return rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value.encode(), lease=lease))
+
+
+def _delete(key: bytes) -> Any:
+    return rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key))

@@ -1,0 +1,234 @@
+"""The nodes of an etcd cluster, spoken to one at a time, each call within a time.
+
+aetcd brings etcd's messages and stubs; its client speaks no TLS and to one node only, so channels
+are made here. A whole conversation (`converse`) goes to one node: what a lease's renewal proves
+depends on who answered the question before it; so addresses are of nodes, not of a balancer in
+front of them. If the node fails, the next one is asked, from the
+conversation's first word on; conversations must bear being begun twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+from aetcd import rpc
+
+from hustings.core.errors import BadInput
+from hustings.guard.seam import Unreachable
+
+T = TypeVar("T")
+
+# A channel of its own for every guard, quick to come back when a node does; the pause between
+# pings is the shortest that etcd bears with its usual settings.
+CHANNEL_OPTIONS = (
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.keepalive_time_ms", 6000),
+    ("grpc.keepalive_timeout_ms", 3000),
+    ("grpc.enable_http_proxy", 0),
+)
+
+PAUSE = 0.1  # before all nodes are tried once more
+
+# What waiting does not cure.
+HOPELESS = (
+    rpc.StatusCode.INVALID_ARGUMENT,
+    rpc.StatusCode.PERMISSION_DENIED,
+    rpc.StatusCode.UNIMPLEMENTED,
+)
+
+
+class Node:
+    """One node: its channel, and the token of whoever has logged in."""
+
+    def __init__(self, channel: Any, account: tuple[str, str] | None) -> None:
+        self.channel = channel
+        self.account = account
+        self.metadata: tuple[tuple[str, str], ...] = ()
+
+
+class Line:
+    """One conversation with one node, over at a time given."""
+
+    def __init__(self, node: Node, until: float) -> None:
+        self.node = node
+        self.until = until
+        self.kv: Any = rpc.KVStub(node.channel)
+        self.leases: Any = rpc.LeaseStub(node.channel)
+
+    async def call(self, method: Any, request: Any) -> Any:
+        """One question, one answer; raises the client's own error."""
+        await self._log_in()
+        return await method(request, timeout=self._left(), metadata=self.node.metadata)
+
+    async def keep_alive(self, lease: int) -> int:
+        """For how many seconds a lease is renewed; 0 if there is none."""
+        await self._log_in()
+        stream = self.leases.LeaseKeepAlive(
+            iter([rpc.LeaseKeepAliveRequest(ID=lease)]),
+            timeout=self._left(),
+            metadata=self.node.metadata,
+        )
+        try:
+            async for answer in stream:
+                return int(answer.TTL)
+        finally:
+            stream.cancel()
+        raise Unreachable("etcd ended the renewal of a lease without an answer")
+
+    def watch(self) -> Any:
+        """A stream of changes, which lasts longer than this conversation.
+
+        It ends when the node loses the rest of the cluster: a node by itself sees nothing.
+        """
+        metadata = (*self.node.metadata, ("hasleader", "true"))
+        return rpc.WatchStub(self.node.channel).Watch(metadata=metadata)
+
+    async def _log_in(self) -> None:
+        if self.node.account is None or self.node.metadata:
+            return
+        name, password = self.node.account
+        request = rpc.AuthenticateRequest(name=name, password=password)
+        login = rpc.AuthStub(self.node.channel).Authenticate
+        self.node.metadata = (("token", (await login(request, timeout=self._left())).token),)
+
+    def _left(self) -> float:
+        return max(self.until - time.monotonic(), 0.001)
+
+
+class Nodes:
+    """All nodes of a cluster."""
+
+    def __init__(
+        self,
+        addresses: Sequence[tuple[str, int]],
+        *,
+        shown: str,
+        timeout: float,
+        account: tuple[str, str] | None = None,
+        tls: Any = None,
+    ) -> None:
+        self.addresses = list(addresses)
+        self.shown = shown
+        self.timeout = timeout
+        self._account = account
+        self._tls = tls
+        self._nodes: list[Node] = []
+        self._closed = False
+        self._first = 0  # whom to ask first: who answered last
+
+    async def close(self) -> None:
+        self._closed = True
+        nodes, self._nodes = self._nodes, []
+        for node in nodes:
+            await node.channel.close()
+
+    def next(self) -> None:
+        """Turn to another node."""
+        self._first = (self._first + 1) % len(self.addresses)
+
+    async def converse(self, talk: Callable[[Line], Awaitable[T]], *, opening: bool = False) -> T:
+        """Have a conversation with some node; every node gets its share of the time."""
+        self._closed = self._closed and not opening
+        end = time.monotonic() + self.timeout
+        while True:
+            refused = changing = False
+            for left in range(len(self.addresses), 0, -1):
+                if self._closed:
+                    raise Unreachable("the guard on etcd is closed")
+                number = self._first
+                node = self._open()[number]
+                share = max(end - time.monotonic(), 0.0) / left
+                line = Line(node, time.monotonic() + share)
+                try:
+                    return await asyncio.wait_for(self._talk(line, talk), share)
+                except TimeoutError:
+                    why = f"no answer within {share:.3g} s"
+                    await self._reconnect(number, node)
+                except asyncio.CancelledError:
+                    if _is_being_cancelled():
+                        raise
+                    why = "the connection was given up"  # by another conversation
+                except rpc.BaseError as error:
+                    why = str(error)  # the same, between two questions
+                except rpc.AioRpcError as error:
+                    why = str(error.details())
+                    if error.code() == rpc.StatusCode.DEADLINE_EXCEEDED:
+                        await self._reconnect(number, node)
+                    changing |= why.startswith("etcdserver:")  # between two leaders, say
+                    if opening:
+                        refused |= self._is_refused(error.code(), why)
+                self.next()
+            over = time.monotonic() + PAUSE >= end
+            if refused and over:
+                raise BadInput(f"etcd at {self.shown} speaks no TLS, or not with us: {why}")
+            if over or not (refused or changing):
+                raise Unreachable(f"etcd at {self.shown} cannot be used now: {why}")
+            await asyncio.sleep(PAUSE)
+
+    async def _talk(self, line: Line, talk: Callable[[Line], Awaitable[T]]) -> T:
+        try:
+            return await talk(line)
+        except rpc.AioRpcError as error:
+            if error.code() != rpc.StatusCode.UNAUTHENTICATED or not line.node.metadata:
+                raise
+        line.node.metadata = ()  # logins end; the next is as good as the first
+        return await talk(line)
+
+    def _is_refused(self, code: Any, details: str) -> bool:
+        """Whether a connection was broken off while TLS was agreed on.
+
+        A node that is just starting does so too: only if it lasts is it a mistake.
+        """
+        if code in HOPELESS or "authentication is not enabled" in details:
+            raise BadInput(f"etcd at {self.shown} refuses: {details}")
+        if code == rpc.StatusCode.UNAUTHENTICATED:
+            raise BadInput(f"etcd at {self.shown} wants another name or password: {details}")
+        if "certificate" in details.lower():
+            raise BadInput(
+                f"etcd at {self.shown}: no TLS connection, see options ca, cert and key: {details}"
+            )
+        return "handshake" in details.lower()
+
+    async def _reconnect(self, number: int, node: Node) -> None:
+        """Give up a connection without an answer: it may be dead without a sign."""
+        if self._nodes and self._nodes[number] is node:
+            channel = self._channel(*self.addresses[number])
+            self._nodes[number] = Node(channel, self._account)
+            await node.channel.close()
+
+    def _open(self) -> list[Node]:
+        if not self._nodes:
+            self._nodes = [Node(self._channel(*each), self._account) for each in self.addresses]
+        return self._nodes
+
+    def _channel(self, host: str, port: int) -> Any:
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if self._tls is None:
+            return rpc.insecure_channel(target, options=CHANNEL_OPTIONS)
+        return rpc.secure_channel(target, self._tls, options=CHANNEL_OPTIONS)
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def tls_files(ca: str | None, cert: str | None, key: str | None) -> Any:
+    """Credentials of a channel from files; what cannot be read is refused with its name."""
+    if (cert is None) != (key is None):
+        raise BadInput("options cert and key of etcds belong together")
+    contents = []
+    for name, path in (("ca", ca), ("key", key), ("cert", cert)):
+        try:
+            contents.append(None if path is None else Path(path).read_bytes())
+        except OSError as error:
+            raise BadInput(f"option {name} of etcds: {error.strerror}: {path}") from None
+    return grpc.ssl_channel_credentials(*contents)

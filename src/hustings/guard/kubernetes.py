@@ -1,0 +1,371 @@
+"""A guard on Kubernetes: the same Lease object as client-go's leader election.
+
+Record     A Lease (coordination.k8s.io/v1): holderIdentity is name#life, leaseDurationSeconds,
+           acquireTime and renewTime are as client-go writes them, leaseTransitions grows with each
+           new holder. Every write names the resourceVersion it replaces: of two writers one fails.
+Token      The resourceVersion with which a period of holding began. Versions of one kind of object
+           are numbers that grow, also when the Lease is deleted and made anew, where
+           leaseTransitions would begin again. Renewals carry it along in an annotation; of a
+           foreign holder the version at which it was first seen stands for it.
+Lease      Measured by who waits, as client-go does: a Lease that stays the same for its duration,
+           on the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
+           Times written in it are for people.
+Transfer   `release(to=...)` leaves a name in an annotation: for as long as the lease lasted, only
+           that member of ours takes it. client-go does not know it.
+
+    kubernetes://                                     in the cluster, else as kubectl would
+    kubernetes:///namespace?context=name&kubeconfig=file
+    kubernetes://:token@host:port/namespace?ca=file   without any of that
+
+The Lease is named like the group; the option `lease` gives another name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aiohttp
+import msgspec
+from kubernetes_asyncio import client
+
+from hustings.core.errors import BadInput
+from hustings.guard.kubernetes_access import Configure, access
+from hustings.guard.kubernetes_lease import NEXT_MARK, Lease, new_lease
+from hustings.guard.options import LONGEST_TTL_S, NET_S, TIMEOUT_S, seconds
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.unchanged import Unchanged
+from hustings.guard.urls import GuardUrl
+from hustings.guard.watching import Feed, Seen, follow
+
+SHORTEST_S = 1.0
+ATTEMPTS = 5  # to write, if somebody else was quicker
+
+EVIDENCE = (
+    "tested against a small server with the documented rules and against written conversations; "
+    "against Kubernetes itself only where HUSTINGS_TEST_KUBERNETES gives its address"
+)
+
+
+class KubernetesGuard(Guard):
+    """The Lease `name` of a namespace."""
+
+    promise = Promise(
+        monotone=True,
+        proviso="a cluster restored from a backup counts from the backup's version; versions are "
+        "promised to be comparable numbers from Kubernetes 1.35 on, and are so before with etcd",
+        clock="who waits",
+        evidence=EVIDENCE,
+    )
+
+    def __init__(
+        self,
+        configure: Configure,
+        name: str,
+        namespace: str | None,
+        *,
+        shown: str,
+        timeout: float,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.namespace = namespace
+        self.shown = shown
+        self.timeout = timeout
+        self._configure = configure
+        self._http: Any = None
+        self._api: Any = None
+        self._unchanged = Unchanged()
+        self._last: Lease | None = None  # what this guard wrote last
+        self._first_seen: tuple[object, int] = (None, 0)  # a period of holding, and its token
+
+    def check_ttl(self, ttl: float) -> None:
+        super().check_ttl(ttl)
+        if not SHORTEST_S <= ttl <= LONGEST_TTL_S:
+            raise BadInput(
+                f"ttl must lie between {SHORTEST_S:g} and {LONGEST_TTL_S:g} s with Kubernetes, "
+                f"not {ttl:g}"
+            )
+
+    async def open(self) -> None:
+        if self._http is None:
+            await self._connect()
+        try:
+            await self._read()
+        except _Refused as refusal:
+            await self.close()
+            if refusal.status in (400, 401, 403):
+                raise BadInput(f"Kubernetes at {self.shown} refuses: {refusal.said}") from None
+            raise Unreachable(f"Kubernetes at {self.shown}: {refusal.said}") from None
+        except aiohttp.ClientSSLError as error:
+            await self.close()
+            raise BadInput(f"Kubernetes at {self.shown}: no TLS connection ({error})") from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        http, self._http, self._api = self._http, None, None
+        if http is not None:
+            await http.close()
+
+    async def _connect(self) -> None:
+        settings = client.Configuration()
+        namespace = await self._configure(settings)
+        self.namespace = self.namespace or namespace or "default"
+        try:
+            self._http = client.ApiClient(settings)
+        except (OSError, ssl.SSLError) as error:
+            raise BadInput(f"Kubernetes at {self.shown}: its certificates: {error}") from None
+        self._api = client.CoordinationV1Api(self._http)
+
+    # Questions
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        async with self._unreachable():
+            for _ in range(ATTEMPTS):
+                lease = await self._read()
+                if lease is None:
+                    made = await self._write(
+                        None, new_lease(self.name, self.namespace, holder, ttl)
+                    )
+                    if made is not None:
+                        return self._token(made)
+                    continue
+                refusal = self._refusal(lease, holder)
+                if refusal is not None:
+                    return refusal
+                if lease.identity == str(holder) and self._remaining(lease) > 0:
+                    token = self._token(lease)
+                    if await self._write(lease, lease.renewed(token, ttl)):
+                        return token
+                    continue
+                taken = await self._write(lease, lease.taken(holder, ttl))
+                if taken is not None:
+                    return self._token(taken)
+        raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
+
+    def _refusal(self, lease: Lease, holder: Holder) -> HeldBy | None:
+        """Why the Lease is not to be had, if so."""
+        if lease.identity == str(holder):
+            return None
+        remaining = self._remaining(lease)
+        if remaining <= 0:
+            return None
+        if lease.identity:
+            return HeldBy(lease.holder, self._token(lease), remaining)
+        favoured = lease.marks.get(NEXT_MARK)
+        if favoured not in (None, holder.name):
+            return HeldBy(str(favoured), 0, remaining)
+        return None
+
+    def _remaining(self, lease: Lease) -> float:
+        """For how long a Lease counts yet, by this guard's clock; others' may differ."""
+        return self._unchanged.remaining(lease.version, lease.ttl, self.now())
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        def renewed(lease: Lease) -> dict[str, Any]:
+            if self._remaining(lease) <= 0:
+                raise NotGranted(f"the lease of {holder} has run out")
+            return lease.renewed(token, ttl)
+
+        await self._replace(holder, token, renewed)
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        with suppress(NotGranted):
+            await self._replace(holder, token, lambda lease: lease.freed(token, to))
+
+    async def _replace(
+        self, holder: Holder, token: int, make: Callable[[Lease], dict[str, Any]]
+    ) -> None:
+        """Write over one's own Lease, whichever of one's writes was the last to arrive."""
+        async with self._unreachable():
+            lease = self._last
+            if lease is None or lease.identity != str(holder):
+                lease = await self._read()
+            for _ in range(ATTEMPTS):
+                if lease is None or lease.identity != str(holder) or self._token(lease) != token:
+                    raise NotGranted(f"{holder} does not hold {token} any more")
+                if await self._write(lease, make(lease)) is not None:
+                    return
+                lease = await self._read()
+        raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
+
+    def _token(self, lease: Lease) -> int:
+        """Of who holds, or of who held last."""
+        if lease.carried is not None:
+            return lease.carried
+        if self._first_seen[0] != lease.period:
+            if not lease.version.isdigit():
+                raise Unreachable(f"Kubernetes at {self.shown} has versions that are no numbers")
+            self._first_seen = (lease.period, int(lease.version))
+        return self._first_seen[1]
+
+    # HTTP
+
+    async def _read(self) -> Lease | None:
+        answer = await self._ask(
+            lambda **how: self._api.read_namespaced_lease(self.name, self.namespace, **how)
+        )
+        return None if answer is None else Lease(answer)
+
+    async def _write(self, old: Lease | None, body: dict[str, Any]) -> Lease | None:
+        """The Lease as it is now, or None if somebody else was quicker."""
+        try:
+            if old is None:
+                answer = await self._ask(
+                    lambda **how: self._api.create_namespaced_lease(self.namespace, body, **how)
+                )
+            else:
+                answer = await self._ask(
+                    lambda **how: self._api.replace_namespaced_lease(
+                        self.name, self.namespace, body, **how
+                    )
+                )
+        except _Refused as refusal:
+            if refusal.status == 409:
+                return None
+            raise
+        if answer is None and old is None:
+            raise _Refused(404, f"there is no namespace {self.namespace}")
+        if answer is None:
+            return None
+        written = Lease(answer)
+        self._last = written
+        self._remaining(written)  # it counts from now on, whenever it is read again
+        return written
+
+    async def _ask(self, call: Callable[..., Any]) -> dict[str, Any] | None:
+        """An object, or None if there is none."""
+        if self._api is None:
+            raise Unreachable("the guard on Kubernetes is not open")
+        try:
+            async with asyncio.timeout(self.timeout):
+                answer = await call(_preload_content=False)
+                said = await answer.read()
+        except TimeoutError:
+            raise Unreachable(f"Kubernetes at {self.shown} did not answer in time") from None
+        except aiohttp.ClientSSLError:
+            raise
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(f"Kubernetes at {self.shown} cannot be used now: {error}") from None
+        if answer.status == 404:
+            return None
+        if answer.status >= 300:
+            raise _Refused(answer.status, _message(said) or f"status {answer.status}")
+        return msgspec.json.decode(said, type=dict[str, Any])
+
+    @asynccontextmanager
+    async def _unreachable(self) -> AsyncIterator[None]:
+        """What is refused later on may be allowed again."""
+        try:
+            yield
+        except (_Refused, aiohttp.ClientError, msgspec.DecodeError, KeyError) as error:
+            raise Unreachable(f"Kubernetes at {self.shown} refuses: {error}") from None
+
+    # Watching
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        return follow(self._watch, NET_S)
+
+    @asynccontextmanager
+    async def _watch(self) -> AsyncIterator[Feed]:
+        async with self._unreachable():
+            feed = _Feed(self)
+            try:
+                yield feed
+            finally:
+                feed.end()
+
+
+class _Feed:
+    """An observer's watch; it is begun where the last look left off."""
+
+    def __init__(self, guard: KubernetesGuard) -> None:
+        self._guard = guard
+        self._version = ""
+        self._stream: Any = None
+
+    async def look(self) -> Seen:
+        guard = self._guard
+        lease = await guard._read()
+        self._version = "" if lease is None else lease.version
+        if lease is None:
+            return Seen(Holding(None, guard._first_seen[1]), 0.0)
+        token = guard._token(lease)
+        remaining = guard._remaining(lease)
+        if not lease.identity or remaining <= 0:
+            return Seen(Holding(None, token), 0.0)
+        return Seen(Holding(lease.holder, token), remaining)
+
+    async def wait(self, seconds: float) -> None:
+        """Until the Lease is another than at the last look, or so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                if self._stream is None:
+                    await self._begin()
+                while line := await self._stream.content.readline():
+                    event = msgspec.json.decode(line, type=dict[str, Any])
+                    if event.get("type") == "ERROR":
+                        break  # what it wanted to go on from is forgotten
+                    if event["object"]["metadata"]["resourceVersion"] != self._version:
+                        return
+                raise _Refused(410, "the watch has ended")  # servers do so after some minutes
+
+    async def _begin(self) -> None:
+        guard = self._guard
+        how = {"resource_version": self._version} if self._version else {}
+        self._stream = await guard._api.list_namespaced_lease(
+            guard.namespace,
+            field_selector=f"metadata.name={guard.name}",
+            watch=True,
+            _preload_content=False,
+            **how,
+        )
+        if self._stream.status >= 300:
+            status = self._stream.status
+            self.end()
+            raise _Refused(status, f"to watch (status {status})")
+
+    def end(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+
+class _Refused(Exception):
+    """Kubernetes has understood, and will not."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+def make(url: GuardUrl, group: str) -> KubernetesGuard:
+    """`kubernetes://:token@host:port/namespace?lease=name&ca=file`, or without a host."""
+    url.only("timeout", "lease", "kubeconfig", "context", "ca", "tls")
+    name = url.options.get("lease", group)
+    for what, text in (("a Lease", name), ("a namespace", url.path or "default")):
+        if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", text):
+            raise BadInput(
+                f"{what} is named by small letters, digits, - and ., not {text!r} (option lease)"
+            )
+    return KubernetesGuard(
+        access(url),
+        name,
+        url.path or None,
+        shown=url.shown,
+        timeout=seconds(url, "timeout", TIMEOUT_S),
+    )
+
+
+def _message(said: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(said, type=dict[str, Any]).get("message", ""))
+    except msgspec.DecodeError:
+        return said.decode(errors="replace")[:200]

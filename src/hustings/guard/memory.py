@@ -1,0 +1,220 @@
+"""A guard within this process: for tests, and for members that all live here.
+
+    guard = make_guard("memory://", "billing")
+
+All guards of one process with the same address and group share one register, from whichever thread
+or event loop they ask. `memory://other` is another set of registers. Tests reach into it: a guard
+can be cut off, one way or both, and its answers delayed; the register's clock has a rate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+from hustings.guard.options import NET_S, TIMEOUT_S, seconds
+from hustings.guard.returns import Returns
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.urls import GuardUrl
+from hustings.guard.watching import Seen, follow
+
+T = TypeVar("T")
+
+
+class Register:
+    """Who holds which token until when: the whole law of a guard.
+
+    Every method is one step, also between threads. Whoever waits is called when something changes.
+    """
+
+    def __init__(self) -> None:
+        self.rate = 1.0  # of its clock; a test may set it before anybody asks
+        self.stopped = False  # then nobody reaches it
+        self._lock = threading.Lock()
+        self._holder: Holder | None = None
+        self._token = 0
+        self._ttl = 0.0  # asked for last by who holds
+        self._until = 0.0  # by its own clock
+        self._favoured: tuple[str, float] | None = None  # who alone is let in, until when
+        self._waiting: dict[int, Callable[[], None]] = {}
+        self._numbers = 0
+
+    def now(self) -> float:
+        return self.rate * time.monotonic()
+
+    def acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        with self._lock:
+            now = self.now()
+            if self._holder is not None and now < self._until:
+                if self._holder != holder:
+                    return HeldBy(self._holder.name, self._token, self._until - now)
+                self._extend(now, ttl)
+                return self._token
+            if self._favoured is not None:
+                name, until = self._favoured
+                if name != holder.name and now < until:
+                    return HeldBy(name, 0, until - now)
+            self._holder, self._token, self._favoured = holder, self._token + 1, None
+            self._until = now
+            self._extend(now, ttl)
+            self._wake()
+            return self._token
+
+    def renew(self, holder: Holder, token: int, ttl: float) -> bool:
+        with self._lock:
+            now = self.now()
+            held = (self._holder, self._token) == (holder, token) and now < self._until
+            if held:
+                self._extend(now, ttl)
+            return held
+
+    def release(self, holder: Holder, token: int, to: str | None) -> None:
+        with self._lock:
+            if (self._holder, self._token) == (holder, token):
+                self._holder = None
+                self._favoured = None if to is None else (to, self.now() + self._ttl)
+                self._wake()
+
+    def look(self) -> Seen:
+        with self._lock:
+            remaining = self._until - self.now()
+            if self._holder is None or remaining <= 0:
+                return Seen(Holding(None, self._token), 0.0)
+            return Seen(Holding(self._holder.name, self._token), remaining)
+
+    def attend(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` at every change, in whichever thread; the answer ends it."""
+        with self._lock:
+            self._numbers += 1
+            number = self._numbers
+            self._waiting[number] = wake
+        return lambda: self._unattend(number)
+
+    def _unattend(self, number: int) -> None:
+        with self._lock:
+            self._waiting.pop(number, None)
+
+    def _extend(self, now: float, ttl: float) -> None:
+        self._ttl = ttl
+        self._until = max(self._until, now + ttl)
+
+    def _wake(self) -> None:
+        for wake in list(self._waiting.values()):
+            wake()
+
+
+_REGISTERS: dict[tuple[str, str], Register] = {}
+_MAKING = threading.Lock()
+
+
+def register_of(space: str, group: str) -> Register:
+    """The register that all guards of this process share."""
+    with _MAKING:
+        return _REGISTERS.setdefault((space, group), Register())
+
+
+def registers_in(space: str) -> list[Register]:
+    """All registers of one address, for tests to stop."""
+    with _MAKING:
+        return [each for (where, _), each in _REGISTERS.items() if where == space]
+
+
+class MemoryGuard(Guard):
+    """One member's way to a register. The attributes are for tests to set."""
+
+    promise = Promise(
+        monotone=True,
+        proviso="tokens begin anew with the process, and so do all who could hold one",
+        clock="this process",
+    )
+
+    def __init__(
+        self,
+        register: Register,
+        *,
+        timeout: float = TIMEOUT_S,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(clock=clock)
+        self.register = register
+        self.timeout = timeout
+        self.cut = False  # questions do not arrive
+        self.deaf = False  # questions arrive, answers do not
+        self.delay = 0.0  # of answers, in seconds
+        self._returns = Returns()
+
+    async def open(self) -> None:
+        await self._ask(self.register.look)
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        await self._returns.settle(holder, self._release)
+        return await self._ask(partial(self.register.acquire, holder, ttl))
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        if not await self._ask(partial(self.register.renew, holder, token, ttl)):
+            raise NotGranted(f"{holder} does not hold token {token} any more")
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        self._returns.sent(holder, token)
+        await self._ask(partial(self.register.release, holder, token, to))
+        self._returns.confirmed(holder, token)
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        return follow(self._attend, NET_S)
+
+    @asynccontextmanager
+    async def _attend(self) -> AsyncIterator[_Attention]:
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(changed.set)
+
+        end = self.register.attend(wake)
+        try:
+            yield _Attention(self, changed)
+        finally:
+            end()
+
+    async def _ask(self, question: Callable[[], T]) -> T:
+        """A question, on a way that tests can spoil."""
+        if self.cut or self.register.stopped:
+            await asyncio.sleep(self.timeout)
+            raise Unreachable("the register in memory is cut off")
+        answer = question()
+        if self.deaf or self.delay >= self.timeout:
+            await asyncio.sleep(self.timeout)
+            raise Unreachable("the answer of the register in memory is cut off")
+        await asyncio.sleep(self.delay)
+        return answer
+
+
+class _Attention:
+    """An observer's connection."""
+
+    def __init__(self, guard: MemoryGuard, changed: asyncio.Event) -> None:
+        self._guard = guard
+        self._changed = changed
+
+    async def look(self) -> Seen:
+        self._changed.clear()
+        return await self._guard._ask(self._guard.register.look)
+
+    async def wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+
+def make(url: GuardUrl, group: str) -> Guard:
+    """`memory://`, or `memory://name` for registers apart; option `timeout` (seconds)."""
+    url.only("timeout")
+    space = ",".join(host for host, _ in url.hosts)
+    return MemoryGuard(register_of(space, group), timeout=seconds(url, "timeout", TIMEOUT_S))

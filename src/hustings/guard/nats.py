@@ -1,0 +1,440 @@
+"""A guard on NATS: one record per group in a key-value bucket of JetStream, kept by its revision.
+
+Record     Who holds, in which life, for how long after each renewal, and under which token. Every
+           write names the revision it replaces, so of two writers one fails.
+Token      The revision with which a period of holding began. The server gives out revisions, one
+           count for the whole bucket, so they only grow.
+Lease      Measured by who waits: a revision that stays the same for as long as the record says, on
+           the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
+           Expiry by the server would follow its wall clock, which may be set.
+Transfer   `release(to=...)` leaves a name in the record: for as long as a lease, only that member
+           takes it.
+
+    nats://user:password@host:port,host:port/bucket?replicas=3&synced=yes
+
+The bucket (else "hustings") is made if there is none, on disk. A server tells its disk to keep what
+it has answered only every two minutes unless its setting `sync_interval` is `always`: the option
+`synced=yes` says that it is, and only then do tokens survive a loss of power for sure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import msgspec
+from nats.aio.client import Client
+from nats.errors import (
+    AuthorizationError,
+    Error,
+    InvalidUserCredentialsError,
+    SecureConnFailedError,
+    SecureConnRequiredError,
+    SecureConnWantedError,
+)
+from nats.js.api import StorageType
+from nats.js.errors import (
+    APIError,
+    BucketNotFoundError,
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+)
+from nats.js.kv import KeyValue
+
+from hustings.core.errors import BadInput
+from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.tls import OPTIONS, client_tls
+from hustings.guard.unchanged import Unchanged
+from hustings.guard.urls import GuardUrl
+from hustings.guard.watching import Feed, Seen, follow
+
+T = TypeVar("T")
+
+PORT = 4222
+ATTEMPTS = 5  # to write, if somebody else was quicker
+RECONNECT_S = 0.2
+PING_S = 3  # a connection without a sign for two such times is given up
+
+NO_TLS = (SecureConnFailedError, SecureConnRequiredError, SecureConnWantedError, ssl.SSLError)
+NOT_ENABLED = (10039, 10076)  # JetStream: for this account, at all
+
+SYNCED = Promise(monotone=True, proviso="a bucket made anew counts anew", clock="who waits")
+UNSYNCED = Promise(
+    monotone=False,
+    proviso="a server that loses power may forget its last answers, unless it runs with "
+    "sync_interval: always (then say synced=yes); a bucket made anew counts anew",
+    clock="who waits",
+)
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stands in the bucket for a group."""
+
+    ttl: float
+    holder: str | None = None
+    life: int = 0
+    token: int = 0  # 0 in the first record of a period of holding: its revision is the token
+    to: str | None = None  # whom the last holder wanted to be next
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A record with its revision; no record, no entry yet."""
+
+    record: Record | None
+    revision: int
+
+    @property
+    def token(self) -> int:
+        """Of who holds, or of who held last."""
+        return (self.record.token if self.record else 0) or self.revision
+
+    def is_of(self, holder: Holder) -> bool:
+        record = self.record
+        return record is not None and (record.holder, record.life) == (holder.name, holder.life)
+
+
+class _Client(Client):
+    """A client that gives its password to nobody in plain text if TLS was asked for."""
+
+    def _connect_command(self) -> bytes:
+        if "tls" in self.options and not self._server_info.get("tls_required"):
+            raise SecureConnWantedError
+        return super()._connect_command()
+
+
+class NatsGuard(Guard):
+    """The record `key` of a bucket."""
+
+    def __init__(
+        self,
+        servers: list[str],
+        bucket: str,
+        key: str,
+        *,
+        shown: str,
+        timeout: float,
+        account: tuple[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+        replicas: int = 1,
+        synced: bool = False,
+    ) -> None:
+        super().__init__()
+        self.promise = SYNCED if synced else UNSYNCED
+        self.shown = shown
+        self.timeout = timeout
+        self._servers = servers
+        self._bucket = bucket
+        self._key = key
+        self._account = account
+        self._tls = tls
+        self._replicas = replicas
+        self._client: Client | None = None
+        self._store: KeyValue | None = None
+        self._unchanged = Unchanged()
+        self._last = Entry(None, 0)  # what this guard wrote last
+        self._cut = asyncio.Event()  # set when a connection ends: watches do not survive it
+        self._failed: list[Exception] = []  # why connecting fails
+
+    def check_ttl(self, ttl: float) -> None:
+        super().check_ttl(ttl)
+        check_bounds(ttl, "NATS")
+
+    # The connection
+
+    async def open(self) -> None:
+        if self._client is not None:
+            return
+        client = _Client()
+        try:
+            await self._connect(client)
+            self._store = await self._ask(self._find_bucket(client))
+        except BaseException:
+            await client.close()
+            raise
+        self._client = client
+
+    async def close(self) -> None:
+        client, self._client, self._store = self._client, None, None
+        if client is not None:
+            await client.close()
+
+    async def _connect(self, client: Client) -> None:
+        """Connect within the time for a question; afterwards the client does so by itself."""
+        self._failed.clear()
+        hopeless = asyncio.Event()
+
+        async def failed(error: Exception) -> None:
+            self._failed[:] = [*self._failed[-9:], error]
+            if _is_no_entry(error) or isinstance(error, NO_TLS):
+                hopeless.set()
+
+        async def cut() -> None:
+            self._cut.set()
+            self._cut = asyncio.Event()
+
+        user, password = self._account or (None, None)
+        connecting = asyncio.ensure_future(
+            client.connect(
+                servers=self._servers,
+                user=user,
+                password=password,
+                tls=self._tls,
+                error_cb=failed,
+                disconnected_cb=cut,
+                connect_timeout=max(1, int(self.timeout)),
+                reconnect_time_wait=RECONNECT_S,  # type: ignore[arg-type] # it takes fractions
+                max_reconnect_attempts=-1,
+                ping_interval=PING_S,
+            )
+        )
+        giving_up = asyncio.ensure_future(hopeless.wait())
+        try:
+            async with asyncio.timeout(self.timeout):
+                await asyncio.wait([connecting, giving_up], return_when=asyncio.FIRST_COMPLETED)
+                if connecting.done():
+                    await connecting
+                    return
+        except (TimeoutError, OSError, Error) as error:
+            self._failed.append(error)
+        finally:
+            for task in (connecting, giving_up):
+                task.cancel()
+            await asyncio.gather(connecting, giving_up, return_exceptions=True)
+        raise self._reason()
+
+    def _reason(self) -> Exception:
+        """Why there is no connection."""
+        for error in self._failed:
+            if _is_no_entry(error):
+                return BadInput(f"NATS at {self.shown} wants another user or password: {error}")
+            if isinstance(error, NO_TLS):
+                return BadInput(
+                    f"NATS at {self.shown}: no TLS connection, or it must be one; "
+                    f"see options {', '.join(OPTIONS)}: {error}"
+                )
+        why = next((str(error) for error in self._failed if str(error)), "no answer")
+        return Unreachable(f"NATS at {self.shown} cannot be reached: {why}")
+
+    async def _find_bucket(self, client: Client) -> KeyValue:
+        stream = client.jetstream(timeout=self.timeout)
+        try:
+            try:
+                store = await stream.key_value(self._bucket)
+            except BucketNotFoundError:
+                store = await stream.create_key_value(
+                    bucket=self._bucket,
+                    storage=StorageType.FILE,
+                    replicas=self._replicas,
+                    direct=False,
+                )
+            config = (await store.status()).stream_info.config
+        except APIError as error:
+            if error.err_code in NOT_ENABLED or error.code in (400, 401, 403):
+                raise BadInput(f"NATS at {self.shown} refuses: {error.description}") from None
+            raise
+        if config.storage != StorageType.FILE:
+            raise BadInput(f"bucket {self._bucket} is kept in memory: tokens would be forgotten")
+        if config.max_age:
+            raise BadInput(f"entries of bucket {self._bucket} expire: leases would be forgotten")
+        return store
+
+    async def _ask(self, question: Awaitable[T]) -> T:
+        """A question with its answer, within the time for one."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await question
+        except (KeyNotFoundError, KeyWrongLastSequenceError):
+            raise  # answers too
+        except TimeoutError:
+            raise Unreachable(f"NATS at {self.shown} did not answer in time") from None
+        except (Error, OSError) as error:
+            raise Unreachable(f"NATS at {self.shown} cannot be used now: {error}") from None
+
+    # Questions
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        for _ in range(ATTEMPTS):
+            entry = await self._read()
+            refusal = self._refusal(entry, holder)
+            if refusal is not None:
+                return refusal
+            kept = entry.token if entry.is_of(holder) and self._remaining(entry) > 0 else 0
+            written = await self._write(
+                Record(ttl=ttl, holder=holder.name, life=holder.life, token=kept), entry.revision
+            )
+            if written is not None:
+                return kept or written
+        raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
+
+    def _refusal(self, entry: Entry, holder: Holder) -> HeldBy | None:
+        """Why the record is not to be had, if so."""
+        record = entry.record
+        if record is None or entry.is_of(holder):
+            return None
+        remaining = self._remaining(entry)
+        if remaining <= 0:
+            return None
+        if record.holder is not None:
+            return HeldBy(record.holder, entry.token, remaining)
+        if record.to not in (None, holder.name):
+            return HeldBy(str(record.to), 0, remaining)
+        return None
+
+    def _remaining(self, entry: Entry) -> float:
+        """For how long a record counts yet, by this guard's clock; others' may differ."""
+        ttl = 0.0 if entry.record is None else entry.record.ttl
+        return self._unchanged.remaining(entry.revision, ttl, self.now())
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        entry = self._last if self._last.is_of(holder) else await self._read()
+        if entry.is_of(holder) and self._remaining(entry) <= 0:
+            raise NotGranted(f"the lease of {holder} has run out")
+        record = Record(ttl=ttl, holder=holder.name, life=holder.life, token=token)
+        await self._replace(entry, holder, token, record)
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        entry = await self._read()
+        if entry.record is None or not entry.is_of(holder) or entry.token != token:
+            return
+        with suppress(NotGranted):
+            freed = Record(ttl=entry.record.ttl, token=token, to=to)
+            await self._replace(entry, holder, token, freed)
+
+    async def _replace(self, entry: Entry, holder: Holder, token: int, record: Record) -> None:
+        """Write over one's own record, whichever of one's writes was the last to arrive."""
+        for _ in range(ATTEMPTS):
+            if not entry.is_of(holder) or entry.token != token:
+                raise NotGranted(f"{holder} does not hold {token} any more")
+            if await self._write(record, entry.revision) is not None:
+                return
+            entry = await self._read()
+        raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
+
+    async def _read(self) -> Entry:
+        try:
+            found = await self._ask(self._kept().get(self._key))
+        except KeyNotFoundError as error:
+            # Deleted by somebody else: what is written next replaces the deletion.
+            return Entry(None, 0 if error.entry is None else error.entry.revision or 0)
+        return self._entry(found.value or b"", found.revision or 0)
+
+    def _entry(self, value: bytes, revision: int) -> Entry:
+        try:
+            return Entry(msgspec.json.decode(value, type=Record), revision)
+        except msgspec.DecodeError as error:
+            raise Unreachable(
+                f"record {self._key} in bucket {self._bucket} is not a guard's: {error}"
+            ) from None
+
+    async def _write(self, record: Record, replaces: int) -> int | None:
+        """The new revision, or None if somebody else was quicker."""
+        value = msgspec.json.encode(record)
+        try:
+            revision = await self._ask(self._kept().update(self._key, value, last=replaces))
+        except KeyWrongLastSequenceError:
+            return None
+        self._last = Entry(record, revision)
+        self._remaining(self._last)  # it counts from now on, whenever it is read again
+        return revision
+
+    def _kept(self) -> KeyValue:
+        if self._store is None:
+            raise Unreachable("the guard on NATS is not open")
+        return self._store
+
+    # Watching
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        return follow(self._watch, NET_S)
+
+    @asynccontextmanager
+    async def _watch(self) -> AsyncIterator[Feed]:
+        watcher: Any = await self._ask(self._kept().watch(self._key))
+        try:
+            yield _Feed(self, watcher)
+        finally:
+            with suppress(Unreachable):
+                await self._ask(watcher.stop())
+
+
+class _Feed:
+    """An observer's subscription."""
+
+    def __init__(self, guard: NatsGuard, watcher: Any) -> None:
+        self._guard = guard
+        self._watcher = watcher
+        self._cut = guard._cut
+
+    async def look(self) -> Seen:
+        guard = self._guard
+        entry = await guard._read()
+        if entry.record is None or entry.record.holder is None:
+            return Seen(Holding(None, entry.token), 0.0)
+        remaining = guard._remaining(entry)
+        if remaining <= 0:
+            return Seen(Holding(None, entry.token), 0.0)
+        return Seen(Holding(entry.record.holder, entry.token), remaining)
+
+    async def wait(self, seconds: float) -> None:
+        """Until there is news; a connection that was cut is reason to begin anew."""
+        news = asyncio.ensure_future(self._watcher.updates(timeout=seconds))
+        cut = asyncio.ensure_future(self._cut.wait())
+        try:
+            await asyncio.wait([news, cut], return_when=asyncio.FIRST_COMPLETED)
+            if cut.done():
+                raise Unreachable("the connection to NATS was cut")
+        finally:
+            for task in (news, cut):
+                task.cancel()
+            await asyncio.gather(news, cut, return_exceptions=True)
+
+
+def make(url: GuardUrl, group: str) -> NatsGuard:
+    """`nats://user:password@host:port,host:port/bucket?replicas=3&synced=yes&tls=yes&ca=file`."""
+    url.only("timeout", "replicas", "synced", *OPTIONS)
+    if (url.user is None) != (url.password is None):
+        raise BadInput("nats needs both a user and a password, or neither")
+    bucket = url.path or "hustings"
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", bucket):
+        raise BadInput(f"a bucket of nats is named by letters, digits, _ and -, not {bucket!r}")
+    replicas = url.number("replicas", 1)
+    if replicas not in (1, 2, 3, 4, 5):
+        raise BadInput(f"option replicas of nats must be a number from 1 to 5, not {replicas:g}")
+    servers = [
+        f"nats://[{host}]:{port}" if ":" in host else f"nats://{host}:{port}"
+        for host, port in url.addresses(PORT)
+    ]
+    return NatsGuard(
+        servers,
+        bucket,
+        _key(group),
+        shown=url.shown,
+        timeout=seconds(url, "timeout", TIMEOUT_S),
+        account=None if url.user is None or url.password is None else (url.user, url.password),
+        tls=client_tls(url),
+        replicas=int(replicas),
+        synced=one_of(url, "synced", "no", "yes") == "yes",
+    )
+
+
+def _is_no_entry(error: Exception) -> bool:
+    """The client knows this answer only if it comes late enough: else it is a plain error."""
+    known = isinstance(error, (AuthorizationError, InvalidUserCredentialsError))
+    return known or "authorization violation" in str(error).lower()
+
+
+def _key(group: str) -> str:
+    """A key for any name: other signs than letters, digits, _ and - in hex after `=`.
+
+    >>> _key("jobs.eu")
+    'jobs=2Eeu'
+    """
+    return "".join(
+        chr(each) if re.match(rb"[A-Za-z0-9_-]", bytes([each])) else f"={each:02X}"
+        for each in group.encode()
+    )

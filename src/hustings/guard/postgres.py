@@ -1,0 +1,200 @@
+"""A guard in PostgreSQL: one row for each group, with a token that grows by one.
+
+    guard = make_guard("postgres://user:password@db.example:5432/app", "billing")
+
+The table and its functions are installed once, with `install` or the text `MIGRATION`. Questions
+are single statements, so a pooler in between does no harm; the server's clock measures leases.
+Observers LISTEN on a connection of their own. Behind a pooler that shares sessions, LISTEN hears
+nothing: say `listen=no`, and they look every `poll` seconds instead.
+
+Tokens are as durable as the database's commits. A failover to a standby that had not received the
+last commits, or a restored backup, forgets tokens, and leases with them. So does a step of the
+server's clock, forwards, end leases early: its rate is trusted, see `Promise.drift`.
+
+Options: `timeout` (seconds for one question, 2), `listen` (yes or no), `poll` (seconds after which
+an observer looks in any case; 5, or 1 with listen=no), `sslmode` (prefer, disable, require,
+verify-full) and `sslrootcert`. Several hosts are tried in turn for one that can be written to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hustings.core.errors import BadInput
+from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
+from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
+from hustings.guard.postgres_wire import Address, Wire, text, understood
+from hustings.guard.returns import Returns
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.urls import GuardUrl, parse_url
+from hustings.guard.watching import Seen, follow
+
+__all__ = ["MIGRATION", "PostgresGuard", "install", "make"]
+
+INSTALL_S = 30.0  # the lock of the schema may be taken
+
+_OPTIONS = ("timeout", "listen", "poll", "sslmode", "sslrootcert")
+
+
+class PostgresGuard(Guard):
+    """The lease of one group."""
+
+    promise = Promise(
+        monotone=True,
+        proviso=(
+            "as durable as commits: a failover to a standby that lags, or a restored backup, "
+            "forgets tokens"
+        ),
+    )
+
+    def __init__(
+        self,
+        address: Address,
+        group: str,
+        *,
+        timeout: float = TIMEOUT_S,
+        listens: bool = True,
+        poll: float = NET_S,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(clock=clock)
+        self._address = address
+        self._group = group
+        self._timeout = timeout
+        self._listens = listens
+        self._poll = poll
+        self._wire: Wire | None = None
+        self._turn = asyncio.Lock()
+        self._returns = Returns()
+
+    def check_ttl(self, ttl: float) -> None:
+        super().check_ttl(ttl)
+        check_bounds(ttl, "PostgreSQL")
+
+    async def open(self) -> None:
+        version = await self._ask("hustings.guard_version()")
+        if version != VERSION:
+            raise BadInput(
+                f"the schema of the guard at {self._address.shown} is of version {version}, "
+                f"and this is {VERSION}: run `hustings guard install URL`"
+            )
+
+    async def close(self) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.end()
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        await self._returns.settle(holder, self._release)
+        answer = await self._call("acquire", text(holder.name), str(holder.life), repr(ttl))
+        if answer["granted"]:
+            return int(answer["token"])
+        return HeldBy(answer["holder"], answer["token"], float(answer["remaining"]))
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        if not await self._call("renew", *_who(holder, token), repr(ttl)):
+            raise NotGranted(f"{holder} does not hold token {token} any more")
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        self._returns.sent(holder, token)
+        await self._call("release", *_who(holder, token), text(to))
+        self._returns.confirmed(holder, token)
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        return follow(self._attend, self._poll)
+
+    @asynccontextmanager
+    async def _attend(self) -> AsyncIterator[_Attention]:
+        changed = asyncio.Event()
+        wire: Wire | None = None
+        try:
+            async with understood(self._address.shown, self._timeout):
+                wire = await self._address.dial()
+                if self._listens:
+                    await wire.listen(channel_of(self._group), changed.set)
+            yield _Attention(self, wire, changed)
+        finally:
+            if wire is not None:
+                wire.end()
+
+    # Questions
+
+    async def _call(self, question: str, *arguments: str) -> Any:
+        """Ask in the middle of things: whatever goes wrong now may pass."""
+        given = ", ".join([text(self._group), *arguments])
+        try:
+            return await self._ask(f"hustings.guard_{question}({given})")
+        except BadInput as error:
+            raise Unreachable(str(error)) from None
+
+    async def _ask(self, expression: str) -> Any:
+        async with understood(self._address.shown, self._timeout), self._turn:
+            try:
+                if self._wire is None or self._wire.ended:
+                    self._wire = await self._address.dial()
+                return await self._wire.ask(expression)
+            except BaseException:
+                # What is left of this conversation would be taken for the next one's answer.
+                await self.close()
+                raise
+
+
+class _Attention:
+    """An observer's connection."""
+
+    def __init__(self, guard: PostgresGuard, wire: Wire, changed: asyncio.Event) -> None:
+        self._guard = guard
+        self._wire = wire
+        self._changed = changed
+
+    async def look(self) -> Seen:
+        self._changed.clear()
+        guard = self._guard
+        async with understood(guard._address.shown, guard._timeout):
+            state = await self._wire.ask(f"hustings.guard_look({text(guard._group)})")
+        remaining = float(state["remaining"])
+        if state["holder"] is None or remaining <= 0:
+            return Seen(Holding(None, state["token"]), 0.0)
+        return Seen(Holding(state["holder"], state["token"]), remaining)
+
+    async def wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+
+def _who(holder: Holder, token: int) -> tuple[str, str, str]:
+    return text(holder.name), str(holder.life), str(token)
+
+
+async def install(url: str | GuardUrl) -> None:
+    """Make the guard's table and functions at this address, or bring them up to date."""
+    place = parse_url(url) if isinstance(url, str) else url
+    place.only(*_OPTIONS)
+    address = Address(place)
+    async with understood(address.shown, INSTALL_S):
+        wire = await address.dial()
+        try:
+            await wire.execute(MIGRATION)
+        finally:
+            wire.end()
+
+
+def make(url: GuardUrl, group: str) -> Guard:
+    """`postgres://user:password@host:port/database?options`."""
+    url.only(*_OPTIONS)
+    if "\0" in group:
+        raise BadInput("a group's name in PostgreSQL has no NUL character")
+    listens = one_of(url, "listen", "yes", "no") == "yes"
+    return PostgresGuard(
+        Address(url),
+        group,
+        timeout=seconds(url, "timeout", TIMEOUT_S),
+        listens=listens,
+        poll=seconds(url, "poll", NET_S if listens else 1.0),
+    )

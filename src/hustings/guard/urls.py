@@ -1,0 +1,163 @@
+"""From `etcd://127.0.0.1:2379/billing` to a guard: who speaks which scheme.
+
+Third parties add schemes with the entry point group `hustings.guards`: the name is the scheme, the
+object is called with a `GuardUrl` and a group's name, and returns a `Guard`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from hustings.core.errors import BadInput, UnknownName
+from hustings.guard.seam import Guard
+
+GROUP = "hustings.guards"
+
+Maker = Callable[["GuardUrl", str], Guard]
+
+# scheme: (module, what makes the guard, the extra that brings its client)
+BUILT_IN: Mapping[str, tuple[str, str, str]] = {
+    "consul": ("hustings.guard.consul", "make", "consul"),
+    "etcd": ("hustings.guard.etcd", "make", "etcd"),
+    "etcds": ("hustings.guard.etcd", "make", "etcd"),
+    "kubernetes": ("hustings.guard.kubernetes", "make", "kubernetes"),
+    "memory": ("hustings.guard.memory", "make", ""),
+    "nats": ("hustings.guard.nats", "make", "nats"),
+    "postgres": ("hustings.guard.postgres", "make", "postgres"),
+    "postgresql": ("hustings.guard.postgres", "make", "postgres"),
+    "redis": ("hustings.guard.redis", "make", "redis"),
+    "rediss": ("hustings.guard.redis", "make", "redis"),
+    "valkey": ("hustings.guard.redis", "make", "redis"),
+    "zookeeper": ("hustings.guard.zookeeper", "make", "zookeeper"),
+}
+
+
+class GuardUrl(NamedTuple):
+    """A guard's address, taken apart."""
+
+    text: str  # as it was given; may hold a password, so it is never shown
+    scheme: str
+    hosts: tuple[tuple[str, int | None], ...]
+    user: str | None
+    password: str | None
+    path: str  # without the first slash
+    options: Mapping[str, str]
+
+    @property
+    def shown(self) -> str:
+        """The address without its password, for messages."""
+        hosts = ",".join(_host(*each) for each in self.hosts)
+        user = "" if self.user is None else f"{self.user}@"
+        return f"{self.scheme}://{user}{hosts}" + (f"/{self.path}" if self.path else "")
+
+    def addresses(self, port: int) -> list[tuple[str, int]]:
+        """Hosts and ports, where `port` stands for those not given; this machine if none is."""
+        hosts = self.hosts or (("127.0.0.1", None),)
+        return [(host, port if given is None else given) for host, given in hosts]
+
+    def only(self, *known: str) -> None:
+        """Refuse options that this guard does not know."""
+        for name in self.options:
+            if name not in known:
+                raise UnknownName(f"option of {self.scheme}", name, known)
+
+    def number(self, name: str, default: float) -> float:
+        """An option that is a number."""
+        text = self.options.get(name)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= 0):
+            raise BadInput(f"option {name} of {self.scheme} must be a number, not {text!r}")
+        return value
+
+
+def _host(name: str, port: int | None) -> str:
+    shown = f"[{name}]" if ":" in name else name
+    return shown if port is None else f"{shown}:{port}"
+
+
+def parse_url(text: str) -> GuardUrl:
+    """Take an address apart: `scheme://user:password@host:port,host:port/path?option=value`.
+
+    >>> parse_url("etcd://a:1,b/x?ttl=2").hosts
+    (('a', 1), ('b', None))
+    """
+    scheme, colon, rest = text.partition("://")
+    if not colon or not scheme:
+        raise BadInput(
+            "a guard is given by its address, as etcd://127.0.0.1:2379 or quorum://a,b,c"
+        )
+    if any(c.isspace() or not c.isprintable() for c in text):
+        raise BadInput("a guard's address has no spaces or control characters")
+    try:
+        parts = urlsplit(f"//{rest}", allow_fragments=False)
+        account, at, places = parts.netloc.rpartition("@")
+        user, given, password = account.partition(":")
+        hosts = tuple(_place(each) for each in places.split(",") if each)
+        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+    except ValueError as error:
+        raise BadInput(f"guard address with scheme {scheme!r} is not understood: {error}") from None
+    return GuardUrl(
+        text=text,
+        scheme=scheme.lower(),
+        hosts=hosts,
+        user=unquote(user) if at and user else None,
+        password=unquote(password) if given else None,
+        path=unquote(parts.path.lstrip("/")),
+        options=options,
+    )
+
+
+def _place(text: str) -> tuple[str, int | None]:
+    """What is wrong is told without a word of it: it may be a piece of a password."""
+    if text.startswith("["):
+        host, bracket, tail = text[1:].partition("]")
+        if not bracket or (tail and not tail.startswith(":")):
+            raise ValueError("a host in brackets does not end as one")
+        port = tail[1:]
+    else:
+        host, _, port = text.partition(":")
+    if not host:
+        raise ValueError("a host has no name (a password with / or @ in it is written as %2F, %40)")
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"the port of {host} is not a number from 1 to 65535")
+    return host, int(port) if port else None
+
+
+def make_guard(text: str, group: str) -> Guard:
+    """The guard at this address, for one group; not yet opened."""
+    url = parse_url(text)
+    return _maker(url.scheme)(url, group)
+
+
+def schemes() -> list[str]:
+    """All that can be used here, built in and installed."""
+    return sorted({*BUILT_IN, *(each.name for each in entry_points(group=GROUP))})
+
+
+def _maker(scheme: str) -> Maker:
+    known = BUILT_IN.get(scheme)
+    if known is None:
+        for each in entry_points(group=GROUP):
+            if each.name == scheme:
+                loaded: Maker = each.load()
+                return loaded
+        raise UnknownName("guard", scheme, [*schemes(), "quorum"])
+    module, name, extra = known
+    try:
+        made: Maker = getattr(import_module(module), name)
+    except ImportError as error:
+        raise BadInput(
+            f"guard {scheme} needs a client that is not installed ({error.name}): "
+            f"pip install 'hustings[{extra}]'"
+        ) from None
+    return made

@@ -1,0 +1,384 @@
+"""A guard on ZooKeeper, in the same queue as kazoo's Election and Lock, or Curator's LeaderLatch.
+
+Layout     Under the election's path, one ephemeral sequential node per candidate, whose data is the
+           candidate's name. The lowest number leads. The zxid of its node's creation is the token.
+Token      Numbers are given out in the order of zxids, and whoever leads has the lowest number
+           there is: who leads later was created later. Unlike the numbers, zxids go on growing
+           when the path is deleted and made anew.
+Fairness   Nobody of ours queues: a node is created only where there is none, and deleted at once if
+           somebody else's turns out to be lower. So nobody in the queue is ever overtaken.
+Lease      A session per holder, which lives as long as the lease and is renewed only by taking it
+           up again (`zookeeper_wire` says why): a holder that asks no more soon holds no more. A
+           write after that proves that the leader which renewed it had not been deposed.
+Transfer   `release(to=...)` leaves a node beside the path (path.next) for the rest of the session:
+           meanwhile only that member creates a node. Foreign candidates do not know it.
+
+The path of the address (else "hustings") and the group make the election's path; the option
+`election` gives it in full. The option `recipe` says whose names nodes bear: kazoo's or Curator's.
+A server bounds the lives of sessions, by 2 and 20 ticks unless told otherwise: other leases are
+refused once a guard is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
+
+from aiozk import exc, protocol
+
+from hustings.core.errors import BadInput
+from hustings.guard.options import NET_S, TIMEOUT_S, one_of, seconds
+from hustings.guard.returns import Returns
+from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.tls import OPTIONS, client_tls
+from hustings.guard.urls import GuardUrl
+from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.zookeeper_wire import (
+    LONGEST_MS,
+    Ensemble,
+    Failure,
+    Lapsed,
+    NoTls,
+    Session,
+    Wire,
+)
+
+PORT = 2181
+OBSERVER_S = 10.0  # how long an observer's session lives without a sign
+NUMBERED = re.compile(r"(-?\d{10})$")
+
+Talk = Callable[[Wire], Awaitable[int | HeldBy]]
+
+
+class Standing(NamedTuple):
+    """One life of one member: its session, and how its nodes are told from others'."""
+
+    session: Session
+    mark: str
+
+
+class Node(NamedTuple):
+    """Who leads, as it says itself."""
+
+    holder: str
+    token: int
+
+
+class ZooKeeperGuard(Guard):
+    """The election at `path`."""
+
+    promise = Promise(
+        monotone=True,
+        proviso="an ensemble set up anew, or from a backup, counts anew",
+    )
+
+    def __init__(
+        self, ensemble: Ensemble, path: str, *, recipe: str = "kazoo", private: bool = False
+    ) -> None:
+        super().__init__()
+        self.ensemble = ensemble
+        self.path = path
+        self.next_path = f"{path}.next"
+        self._recipe = recipe
+        self._acl = [protocol.AUTHED_UNRESTRICTED if private else protocol.UNRESTRICTED_ACCESS]
+        self._standing: dict[Holder, Standing] = {}
+        self._bounds = (0.0, math.inf)
+        self._highest = 0  # token that any observer has seen
+        self._returns = Returns()
+
+    def check_ttl(self, ttl: float) -> None:
+        super().check_ttl(ttl)
+        shortest, longest = self._bounds
+        if not shortest <= ttl <= min(longest, LONGEST_MS / 1000.0):
+            raise BadInput(
+                f"ttl must lie between {shortest:g} and {longest:g} s with this ZooKeeper, "
+                f"not {ttl:g}"
+            )
+
+    async def open(self) -> None:
+        """Make the path, and learn the bounds of leases."""
+        try:
+            self._bounds = (await self._try_session(1), await self._try_session(LONGEST_MS))
+        except exc.NoAuth:
+            raise BadInput(
+                f"ZooKeeper at {self.ensemble.shown} wants another user or password for {self.path}"
+            ) from None
+        except NoTls as error:
+            raise BadInput(
+                f"ZooKeeper at {self.ensemble.shown}: no TLS connection ({error}); "
+                "see options tls, ca, cert and key"
+            ) from None
+
+    async def close(self) -> None:
+        self._standing.clear()
+
+    # Questions
+
+    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+        await self._returns.settle(holder, self._release)
+        if holder in self._standing:
+            try:
+                return await self._stand(self._standing[holder], holder, ttl)
+            except Lapsed:
+                pass
+        self._standing[holder] = Standing(Session(), self._new_mark())
+        return await self._stand(self._standing[holder], holder, ttl)
+
+    async def _stand(self, me: Standing, holder: Holder, ttl: float) -> int | HeldBy:
+        async def talk(wire: Wire) -> int | HeldBy:
+            candidates = await self._candidates(wire, me.session)
+            created = not candidates
+            if created:
+                kept = await self._kept_for(wire, me.session)
+                if kept not in (None, holder.name):
+                    return HeldBy(str(kept), 0, ttl)
+                await self._create(wire, me, holder)
+                if kept is not None:
+                    await self._delete(wire, me.session, self.next_path)
+                candidates = await self._children(wire, me.session)
+            for each in candidates[1:]:
+                if each.startswith(me.mark):  # somebody was quicker, now or at an earlier attempt
+                    await self._delete(wire, me.session, f"{self.path}/{each}")
+            first = await self._node(wire, me.session, candidates[0])
+            if first is None:
+                return HeldBy("", 0, 0.0)  # it has just gone: ask again
+            if not candidates[0].startswith(me.mark):
+                return HeldBy(first.holder, first.token, ttl)
+            if created or await self._is_confirmed(wire, me.session, candidates[0]):
+                return first.token
+            return HeldBy("", 0, 0.0)
+
+        return await self._talk(me.session, ttl, talk)
+
+    async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
+        me = self._standing.get(holder)
+        if me is None:
+            raise NotGranted(f"{holder} does not hold {token}")
+
+        async def talk(wire: Wire) -> int | HeldBy:
+            candidates = await self._candidates(wire, me.session)
+            if candidates and candidates[0].startswith(me.mark):
+                first = await self._node(wire, me.session, candidates[0])
+                if first is not None and first.token == token:
+                    if await self._is_confirmed(wire, me.session, candidates[0]):
+                        return token
+            raise NotGranted(f"{holder} does not hold {token} any more")
+
+        try:
+            await self._talk(me.session, ttl, talk)
+        except Lapsed:
+            del self._standing[holder]
+            raise NotGranted(f"the session of {holder} has run out") from None
+
+    async def _release(self, holder: Holder, token: int, to: str | None) -> None:
+        me = self._standing.get(holder)
+        if me is None:
+            return
+        # A lease in its last moments is not made longer by giving it back.
+        ttl = me.session.granted_s
+
+        async def talk(wire: Wire) -> int | HeldBy:
+            candidates = await self._candidates(wire, me.session)
+            mine = [each for each in candidates if each.startswith(me.mark)]
+            for each in mine:
+                node = await self._node(wire, me.session, each)
+                if node is not None and node.token == token:
+                    await self._withdraw(wire, me.session, f"{self.path}/{each}", to)
+            return token
+
+        self._returns.sent(holder, token)
+        with suppress(Lapsed):  # then its node is gone too
+            await self._talk(me.session, ttl, talk)
+        self._returns.confirmed(holder, token)
+        if to is not None:
+            self._standing.pop(holder, None)  # what favours the next lives as long as the session
+
+    async def _withdraw(self, wire: Wire, session: Session, path: str, to: str | None) -> None:
+        if to is not None:
+            both = protocol.TransactionRequest()
+            both.add(self._new(self.next_path, to, ephemeral=True))
+            both.add(protocol.DeleteRequest(path=path, version=-1))
+            try:
+                answer = await wire.ask(session, both)
+            except (exc.NodeExists, exc.NoNode):
+                answer = None
+            if answer is not None and not any(isinstance(r, Exception) for r in answer.responses):
+                return
+        await self._delete(wire, session, path)
+
+    # Nodes
+
+    async def _candidates(self, wire: Wire, session: Session) -> list[str]:
+        """Who stands, in the order of coming, as of now: servers may lag behind the leader."""
+        await wire.ask(session, protocol.SyncRequest(path=self.path))
+        return await self._children(wire, session)
+
+    async def _children(self, wire: Wire, session: Session, watch: bool = False) -> list[str]:
+        request = protocol.GetChildren2Request(path=self.path, watch=watch)
+        try:
+            names = list((await wire.ask(session, request)).children)
+        except exc.NoNode:
+            await self._make_path(wire, session)
+            names = list((await wire.ask(session, request)).children)
+        numbered = [(match.group(1), each) for each in names if (match := NUMBERED.search(each))]
+        return [each for _, each in sorted(numbered, key=lambda pair: int(pair[0]))]
+
+    async def _node(self, wire: Wire, session: Session, name: str) -> Node | None:
+        request = protocol.GetDataRequest(path=f"{self.path}/{name}", watch=False)
+        try:
+            answer = await wire.ask(session, request)
+        except exc.NoNode:
+            return None
+        return Node(_text(answer.data), int(answer.stat.created_zxid))
+
+    async def _is_confirmed(self, wire: Wire, session: Session, name: str) -> bool:
+        """Whether a node is there, said by a majority: a write that changes nothing.
+
+        It cannot be answered by a leader that was deposed, so the leader that has renewed the
+        session just before, on the same connection, was none either.
+        """
+        request = protocol.TransactionRequest()
+        request.add(protocol.CheckVersionRequest(path=f"{self.path}/{name}", version=-1))
+        try:
+            answer = await wire.ask(session, request)
+        except exc.NoNode:
+            return False
+        return not any(isinstance(each, Exception) for each in answer.responses)
+
+    async def _kept_for(self, wire: Wire, session: Session) -> str | None:
+        request = protocol.GetDataRequest(path=self.next_path, watch=False)
+        try:
+            return _text((await wire.ask(session, request)).data)
+        except exc.NoNode:
+            return None
+
+    async def _create(self, wire: Wire, me: Standing, holder: Holder) -> None:
+        path = f"{self.path}/{me.mark}"
+        await wire.ask(me.session, self._new(path, holder.name, ephemeral=True, sequential=True))
+
+    async def _delete(self, wire: Wire, session: Session, path: str) -> None:
+        with suppress(exc.NoNode):
+            await wire.ask(session, protocol.DeleteRequest(path=path, version=-1))
+
+    async def _make_path(self, wire: Wire, session: Session) -> None:
+        parts = self.path.split("/")[1:]
+        for count in range(1, len(parts) + 1):
+            with suppress(exc.NodeExists):
+                await wire.ask(session, self._new("/" + "/".join(parts[:count]), ""))
+
+    def _new(
+        self, path: str, data: str, *, ephemeral: bool = False, sequential: bool = False
+    ) -> Any:
+        request = protocol.CreateRequest(path=path, data=data.encode(), acl=self._acl)
+        request.set_flags(ephemeral=ephemeral, sequential=sequential)
+        return request
+
+    def _new_mark(self) -> str:
+        """How names of nodes begin: something unique, and what the recipe knows them by."""
+        unique = secrets.token_hex(16)
+        return f"{unique}__lock__" if self._recipe == "kazoo" else f"_c_{unique}-latch-"
+
+    # Sessions
+
+    async def _talk(self, session: Session, ttl: float, talk: Talk) -> int | HeldBy:
+        async def checked(wire: Wire) -> int | HeldBy:
+            if session.granted_s < ttl:  # this server's bounds are not those of the first one
+                raise Unreachable(f"a server of ZooKeeper grants only {session.granted_s:g} s")
+            return await talk(wire)
+
+        try:
+            return await self.ensemble.converse(session, math.ceil(ttl * 1000.0), checked)
+        except (Failure, NoTls) as error:
+            raise Unreachable(f"ZooKeeper at {self.ensemble.shown} refuses: {error}") from None
+
+    async def _try_session(self, ttl_ms: int) -> float:
+        """How long a session lives for which so long is asked."""
+        session = Session()
+
+        async def talk(wire: Wire) -> None:
+            await self._candidates(wire, session)
+            await wire.ask(session, protocol.CloseRequest())
+
+        await self.ensemble.converse(session, ttl_ms, talk)
+        return session.granted_s
+
+    # Watching
+
+    def _observe(self) -> AsyncIterator[Holding]:
+        newest = Session(ordered=True)  # what was seen is not unseen at a server that lags behind
+        return follow(lambda: self._watch(newest), NET_S)
+
+    @asynccontextmanager
+    async def _watch(self, newest: Session) -> AsyncIterator[Feed]:
+        session = Session(ordered=True)
+        session.zxid = newest.zxid
+        try:
+            async with self.ensemble.line(session, int(OBSERVER_S * 1000.0)) as wire:
+                try:
+                    yield _Feed(self, wire, session)
+                finally:
+                    newest.zxid = session.zxid
+        except (OSError, EOFError, Failure, Lapsed, NoTls) as error:
+            self.ensemble.next()
+            raise Unreachable(f"ZooKeeper at {self.ensemble.shown} hung up: {error}") from None
+
+
+class _Feed:
+    """An observer's connection."""
+
+    def __init__(self, guard: ZooKeeperGuard, wire: Wire, session: Session) -> None:
+        self._guard = guard
+        self._wire = wire
+        self._session = session
+
+    async def look(self) -> Seen:
+        """Every look sets a watch, and shows the server that somebody is there."""
+        async with _bounded(self._guard.ensemble.timeout):
+            while True:
+                names = await self._guard._children(self._wire, self._session, watch=True)
+                if not names:
+                    return Seen(Holding(None, self._guard._highest), 0.0)
+                first = await self._guard._node(self._wire, self._session, names[0])
+                if first is not None:
+                    self._guard._highest = max(self._guard._highest, first.token)
+                    return Seen(Holding(first.holder, first.token), math.inf)
+
+    async def wait(self, seconds: float) -> None:
+        await self._wire.changed(min(seconds, self._session.granted_s / 3.0))
+
+
+@asynccontextmanager
+async def _bounded(timeout: float) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(timeout):
+            yield
+    except TimeoutError:
+        raise Unreachable("ZooKeeper did not answer an observer in time") from None
+
+
+def make(url: GuardUrl, group: str) -> ZooKeeperGuard:
+    """`zookeeper://user:password@host:port,host:port/path?election=/path&recipe=curator`."""
+    url.only("timeout", "election", "recipe", *OPTIONS)
+    if (url.user is None) != (url.password is None):
+        raise BadInput("zookeeper needs both a user and a password, or neither")
+    path = url.options.get("election") or f"/{url.path or 'hustings'}/{group}"
+    if not path.startswith("/") or path.endswith("/") or "//" in path:
+        raise BadInput(f"the election's path must be like /jobs/billing, not {path!r}")
+    ensemble = Ensemble(
+        url.addresses(PORT),
+        shown=url.shown,
+        timeout=seconds(url, "timeout", TIMEOUT_S),
+        account=None if url.user is None else f"{url.user}:{url.password}",
+        tls=client_tls(url),
+    )
+    recipe = one_of(url, "recipe", "kazoo", "curator")
+    return ZooKeeperGuard(ensemble, path, recipe=recipe, private=url.user is not None)
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode(errors="replace")

@@ -1,0 +1,76 @@
+"""Who votes, for how long a lease may be, and what a voter keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import msgspec
+
+from hustings.core.choice import MemberId
+from hustings.core.config import Config, Positive
+from hustings.core.errors import BadInput
+from hustings.protocols.quorum.messages import MOST_VOTERS
+
+
+class Electorate(msgspec.Struct, frozen=True):
+    """One configuration: its number, and its voters in the order of their ids."""
+
+    number: int
+    voters: tuple[MemberId, ...]
+
+    @property
+    def majority(self) -> int:
+        """So many that any two such sets share a voter.
+
+        >>> Electorate(0, (1, 2, 3, 4, 5)).majority
+        3
+        """
+        return len(self.voters) // 2 + 1
+
+    def differs_by_one(self, voters: tuple[MemberId, ...]) -> bool:
+        """Whether `voters` are these with one of them replaced."""
+        return len(voters) == len(self.voters) and len({*self.voters} - {*voters}) == 1
+
+
+def broken_voters(voters: tuple[MemberId, ...], fewest: int = 3) -> list[str]:
+    """What is wrong with these voters, in sentences."""
+    broken = []
+    if len({*voters}) != len(voters):
+        broken.append("every voter must be named once")
+    if len(voters) % 2 == 0 or not fewest <= len(voters) <= MOST_VOTERS:
+        numbers = ", ".join(str(each) for each in range(fewest, MOST_VOTERS, 2))
+        broken.append(f"there must be {numbers} or {MOST_VOTERS} voters, not {len(voters)}")
+    return broken
+
+
+class QuorumConfig(Config, frozen=True, kw_only=True):
+    """The embedded quorum of one group: the same at all its members."""
+
+    voters: tuple[MemberId, ...] = ()
+    longest: Annotated[
+        Positive | None,
+        msgspec.Meta(description="voters refuse a lease above this [the time asked for]"),
+    ] = None
+    durable: Annotated[
+        bool, msgspec.Meta(description="whether voters keep what they promise across restarts")
+    ] = True
+
+    @property
+    def electorate(self) -> Electorate:
+        """The first configuration."""
+        return Electorate(0, tuple(sorted(self.voters)))
+
+    def broken_rules(self) -> list[str]:
+        broken = broken_voters(self.voters)
+        if self.longest is not None and not math.isfinite(self.longest):
+            broken.append("longest must be finite: a voter that lost its disk waits so long")
+        return broken
+
+    def longest_for(self, asked: float) -> float:
+        """The longest lease, where members ask for `asked`."""
+        if self.longest is None:
+            return asked
+        if asked > self.longest:
+            raise BadInput(f"ttl must not exceed longest={self.longest:g}, and is {asked:g}")
+        return self.longest

@@ -1,0 +1,244 @@
+"""Another voter in the place of one: one at a time, each change a configuration of its own.
+
+Model      As `voter`; in the configuration that ends, a majority must be up.
+Idea       The change is agreed on like any value among voters: ask a majority for a round
+           (SURVEY), then for its agreement (SEAL). Whoever agrees votes in this configuration no
+           more. When a majority has agreed, the next configuration is told of (INSTALL): its
+           voters begin above all rounds of the last one, and hold the lease that was held.
+Invariant  1. A configuration has one successor: whoever asks after a majority sealed a change
+              hears of it from one of them, and seals the same again.
+           2. What was granted before was accepted by one of those that sealed, and before it did;
+              so it is among what they report. If they report one lease that lives, with the
+              highest token, the new voters hold it for its full time; if it cannot be told which
+              lease was granted, they hold all off for one longest lease.
+           3. Only who was told by INSTALL votes in a configuration, and only once in its life: one
+              that voted there and lost its disk is not the one that was told (see `enrolment`).
+Cost       3 round trips with the voters, 1 with the newcomer.
+Guarantee  That of `petition`, across configurations. A change that was begun and abandoned is
+           brought to its end by any voter that sealed it.
+"""
+
+from __future__ import annotations
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.core.messages import Message
+from hustings.protocols.quorum.config import Electorate
+from hustings.protocols.quorum.lives import Lives
+from hustings.protocols.quorum.messages import (
+    Change,
+    InstalledMsg,
+    InstallMsg,
+    InvitedMsg,
+    InviteMsg,
+    Lease,
+    RefusedMsg,
+    SealedMsg,
+    SealMsg,
+    SurveyedMsg,
+    SurveyMsg,
+)
+
+SEAL = "quorum-seal"
+
+IDLE = "idle"
+INVITING = "inviting"
+SURVEYING = "surveying"
+SEALING = "sealing"
+INSTALLING = "installing"
+
+MAX_TRIES = 16  # of one change, before it is left to those that sealed it
+MAX_DOUBLINGS = 5
+
+
+class Replacing:
+    """One member's part in changing the voters; what is to be sent piles up in `outbox`."""
+
+    def __init__(self, electorate: Electorate, longest: float, patience: float) -> None:
+        self.electorate = electorate
+        self.longest = longest
+        self.patience = patience
+        self.phase = IDLE
+        self.tries = 0
+        self.round = 0
+        self.highest = 0  # round heard of
+        self.wanted: Change | None = None  # by this member, if nothing was sealed before
+        self.change: Change | None = None
+        self.lives = Lives()
+        self.surveys: dict[MemberId, SurveyedMsg] = {}
+        self.seals: dict[MemberId, SealedMsg] = {}
+        self.concerned: list[MemberId] = []  # voters before or after, and this member
+        self.installed: dict[MemberId, None] = {}  # those of them that know
+        self.install: InstallMsg | None = None
+        self.outbox: list[tuple[MemberId, Message]] = []
+
+    def majority(self) -> int:
+        """How many of the old voters decide."""
+        return self.electorate.majority
+
+    # What its member wants
+
+    def begin(self, ctx: Context, old: MemberId, new: MemberId) -> None:
+        """Let `new` vote in the place of `old`."""
+        kept = [each for each in self.electorate.voters if each != old]
+        self.wanted = Change(tuple(sorted([*kept, new])), new, 0)
+        self.phase, self.tries = INVITING, 0
+        self._go_on(ctx)
+
+    def heard(self, highest: int) -> None:
+        """Rounds up to this one are taken."""
+        self.highest = max(self.highest, highest)
+
+    def finish(self, ctx: Context) -> None:
+        """Bring to its end what this voter has sealed."""
+        if self.phase == IDLE:
+            self.wanted, self.tries = None, 0
+            self._survey(ctx)
+
+    def on_timer(self, ctx: Context) -> None:
+        """No answer, or too few: again."""
+        if self.phase == IDLE:
+            return
+        if self.tries >= MAX_TRIES:
+            self.stop(ctx)
+        elif self.phase in (SURVEYING, SEALING):
+            self._survey(ctx)
+        else:
+            self._go_on(ctx)
+
+    def move(self, ctx: Context, electorate: Electorate) -> None:
+        """There is another configuration."""
+        self.electorate = electorate
+        if (
+            self.phase != INSTALLING
+            or self.install is None
+            or (self.install.config != electorate.number)
+        ):
+            self.stop(ctx)
+
+    def stop(self, ctx: Context) -> None:
+        """It is over."""
+        ctx.cancel_timer(SEAL)
+        self.phase, self.wanted, self.change, self.install = IDLE, None, None, None
+
+    # Asking
+
+    def _wait(self, ctx: Context) -> None:
+        pause = self.patience * 2.0 ** min(self.tries, MAX_DOUBLINGS)
+        self.tries += 1
+        ctx.set_timer(SEAL, pause * (1.0 + ctx.rng.random()))
+
+    def _go_on(self, ctx: Context) -> None:
+        self._wait(ctx)
+        if self.phase == INVITING and self.wanted is not None:
+            self.outbox.append((self.wanted.newcomer, InviteMsg(self.electorate.number)))
+        elif self.install is not None:
+            told = [each for each in self.concerned if each not in self.installed]
+            self.outbox += [(each, self.install) for each in told]
+
+    def _survey(self, ctx: Context) -> None:
+        self._wait(ctx)
+        self.round = self.highest = self.highest + 1
+        self.phase = SURVEYING
+        self.lives, self.surveys, self.seals = Lives(), {}, {}
+        question = SurveyMsg(self.electorate.number, self.round, ctx.incarnation)
+        self.outbox += [(each, question) for each in self.electorate.voters]
+
+    # Answers
+
+    def on_invited(self, ctx: Context, sender: MemberId, message: InvitedMsg) -> None:
+        """The newcomer says how it was born."""
+        wanted = self.wanted
+        if self.phase != INVITING or wanted is None or sender != wanted.newcomer:
+            return
+        if message.config == self.electorate.number and message.birth:
+            self.wanted = Change(wanted.voters, sender, message.birth)
+            self._survey(ctx)
+
+    def _is_mine(
+        self, ctx: Context, sender: MemberId, message: SurveyedMsg | SealedMsg | RefusedMsg
+    ) -> bool:
+        return (
+            sender in self.electorate.voters
+            and message.config == self.electorate.number
+            and message.round == self.round
+            and message.incarnation == ctx.incarnation
+        )
+
+    def _admit(self, sender: MemberId, births: tuple[int, ...]) -> bool:
+        void = self.lives.admit(self.electorate, sender, births)
+        for voter in void or ():
+            self.surveys.pop(voter, None)
+            self.seals.pop(voter, None)
+        return void is not None
+
+    def on_surveyed(self, ctx: Context, sender: MemberId, message: SurveyedMsg) -> None:
+        """A voter gives the round."""
+        if self.phase != SURVEYING or not self._is_mine(ctx, sender, message):
+            return
+        if not self._admit(sender, message.births):
+            return
+        self.surveys[sender] = message
+        if len(self.surveys) < self.majority():
+            return
+        seals = [each.sealed for each in self.surveys.values() if each.sealed is not None]
+        if seals:
+            self.change = max(seals, key=lambda sealed: sealed.round).change
+        elif self.wanted is not None:
+            self.change = self.wanted
+        else:
+            self.stop(ctx)  # what was sealed is void: a majority goes on as before
+            return
+        self.phase = SEALING
+        question = SealMsg(self.electorate.number, self.round, ctx.incarnation, self.change)
+        self.outbox += [(each, question) for each in self.electorate.voters]
+
+    def on_sealed(self, ctx: Context, sender: MemberId, message: SealedMsg) -> None:
+        """A voter votes no more."""
+        if self.phase != SEALING or not self._is_mine(ctx, sender, message):
+            return
+        if not self._admit(sender, message.births):
+            return
+        self.seals[sender] = message
+        # If a voter that gave the round has lost its memory since, it takes another one.
+        enough = min(len(self.surveys), len(self.seals)) >= self.majority()
+        if enough and self.change is not None:
+            number = self.electorate.number + 1
+            lease = self._inherited([each.lease for each in self.seals.values()])
+            self.install = InstallMsg(number, self.change, self.round, lease)
+            self.concerned = sorted({*self.electorate.voters, *self.change.voters, ctx.me.id})
+            self.phase, self.installed, self.tries = INSTALLING, {}, 0
+            self._go_on(ctx)
+
+    def _inherited(self, leases: list[Lease | None]) -> Lease | None:
+        """What the next voters begin with."""
+        known = [lease for lease in leases if lease is not None]
+        if not known:
+            return None
+        last = max(known, key=lambda lease: lease.token)
+        live = {(each.holder, each.incarnation, each.token): each for each in known if each.ttl}
+        if not live:
+            return Lease(last.holder, last.incarnation, last.token, 0.0)
+        if len(live) == 1 and (last.holder, last.incarnation, last.token) in live:
+            ttl = max(each.ttl for each in known)
+            return Lease(last.holder, last.incarnation, last.token, ttl)
+        return Lease(0, 0, last.token, self.longest)
+
+    def on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+        """A voter has promised a higher round: the next one is above it, after a while."""
+        if self._is_mine(ctx, sender, message):
+            self.highest = max(self.highest, message.promised)
+
+    def on_installed(self, ctx: Context, sender: MemberId, message: InstalledMsg) -> None:
+        """Somebody goes by the next configuration."""
+        if self.phase != INSTALLING or self.install is None:
+            return
+        if message.config >= self.install.config:
+            if sender in self.concerned:
+                self.installed[sender] = None
+            if len(self.installed) == len(self.concerned):
+                self.stop(ctx)
+
+    def state(self) -> str:
+        """One line for traces."""
+        return "" if self.phase == IDLE else f" | {self.phase} the next voters"

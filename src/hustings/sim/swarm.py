@@ -1,0 +1,278 @@
+"""The swarm: one seed draws a whole world and what happens to it, plays it, and judges it.
+
+A world of the swarm has a group, an election, somebody who confirms leaders (a guard in one place,
+a quorum of members, or nobody), a network, clocks, a register that leaders write to, and a time of
+misfortunes after which all is calm.
+
+Always: no two members lead at one time while every clock's rate keeps its bound; a token has one
+holder, and later holders have larger ones; the register, which compares tokens, accepts no stale
+write, whatever the clocks do. After the calm: somebody is confirmed within `patience`.
+
+Elections are given, not known: whoever starts a swarm says which, and how a quorum goes round them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
+from hustings.core.config import Surroundings
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.core.outcome import Guarantee
+from hustings.core.streams import Stream, derive
+from hustings.sim.checkers import Checker, Verdict, attach
+from hustings.sim.faults import Happening, schedule
+from hustings.sim.guarding import MemoryGuard
+from hustings.sim.safety import Grants, Holders, Settles, Tokens, Windows
+from hustings.sim.swarm_drawing import (
+    QUIET,
+    Disks,
+    Scene,
+    Votes,
+    draw_happenings,
+    draw_rate,
+)
+from hustings.sim.swarm_register import Register, write_now_and_then
+from hustings.sim.trace import Header, Sink, Tracer
+from hustings.sim.world import Ended, World
+from hustings.substrate.confirmed import Confirmed, GuardConfig
+
+NONE, MEMORY, QUORUM = "none", "memory", "quorum"
+GUARDS = (MEMORY, QUORUM, NONE)
+
+MAX_EVENTS = 100_000  # of one world; none comes near
+BEYOND = 4.0  # times the bound, where clocks are to break it
+LATE = 20.0  # for how long after the calm leaders write
+
+_CHOICES = ("highest-id", "lowest-id", "highest:cpu")
+_TTLS = (8.0, 12.0)
+_DRIFTS = (0.0, 0.01, 0.1, 0.2)  # bounds that members are told
+_HORIZONS = (15.0, 30.0, 45.0)
+
+Elect = Callable[[], Election]
+Asking = Callable[[], Confirmed]
+Quorate = Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]
+Wrap = Callable[[Election, GuardConfig], Confirmed]
+Guarding = Callable[[World, float], MemoryGuard]
+
+
+def _never(stored: Mapping[str, object]) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An election that may be drawn."""
+
+    kind: type[Election]
+    settings: tuple[tuple[str, object], ...] = ()
+    settles: float = 40.0  # how long, in delta, it takes to hold one leader when all call it
+    weight: int = 1
+
+    def maker(self, members: int, choice: Choice) -> Elect:
+        """What makes the elections of a group of so many."""
+        known = self.kind.Settings.for_group(members, Surroundings())
+        config = self.kind.Settings.parse({**known, **dict(self.settings)})
+        return lambda: self.kind(config, choice)
+
+    @property
+    def leased(self) -> bool:
+        """Whether it needs nobody else to say who leads."""
+        return self.kind.about.guarantee is not Guarantee.ADVISORY
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """What seeds are drawn from. Parts may be replaced by broken ones, to see them caught."""
+
+    entries: tuple[Entry, ...]
+    guards: tuple[str, ...] = (MEMORY,)
+    quorate: Quorate | None = None
+    votes: Votes = _never  # whether a voter that stored this has begun to vote
+    beyond: bool = False  # whether clocks break the bound that members are told
+    wrap: Wrap = Confirmed
+    guarding: Guarding = MemoryGuard
+    fenced: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.entries or not self.guards:
+            raise BadInput("a swarm needs at least one election and one guard")
+        if QUORUM in self.guards and self.quorate is None:
+            raise BadInput("a swarm of quorums needs to know how a quorum goes round an election")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of one seed."""
+
+    seed: int
+    protocol: str
+    guard: str
+    members: int
+    verdicts: dict[str, tuple[Verdict, str]]
+    excused: tuple[str, ...]  # what is not promised here, and is looked at all the same
+    counts: dict[str, int]
+    settled: float | None  # how long after the calm somebody was confirmed
+    patience: float  # and how long that may take
+
+    @property
+    def wrong(self) -> dict[str, str]:
+        """What was promised and violated, and how."""
+        return {
+            name: why
+            for name, (what, why) in self.verdicts.items()
+            if what is Verdict.VIOLATED and name not in self.excused
+        }
+
+
+def patience(settles: float, lease: GuardConfig) -> float:
+    """How long after the calm somebody is confirmed at the latest.
+
+    By the slowest clock: the election's own time; a lease that was granted just before, which a
+    voter that has restarted, or lost its disk, waits for twice; the longest pause between two
+    questions; and twenty delays for messages to and fro.
+
+    >>> patience(40.0, GuardConfig(ttl=8.0, drift=0.2))
+    115.0
+    """
+    return (settles + 4.0 * lease.asked + 20.0 * lease.delta) / (1.0 - lease.drift)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What a seed's world is made of."""
+
+    entry: Entry
+    guard: str
+    lease: GuardConfig
+    choice: Choice
+    candidates: list[Candidate]
+    scene: Scene
+
+
+def _draw(swarm: Swarm, stream: Stream) -> _Drawn:
+    entry = stream.choice([each for each in swarm.entries for _ in range(each.weight)])
+    guard = NONE if entry.leased else stream.choice(swarm.guards)
+    # A bound of zero cannot be broken by a factor.
+    drift = stream.choice(_DRIFTS[1:] if swarm.beyond else _DRIFTS)
+    lease = GuardConfig(ttl=stream.choice(_TTLS), drift=drift)
+    votes = guard == QUORUM or entry.leased
+    number = stream.choice((3, 3, 3, 5)) if votes else 0
+    size = number + stream.below(3) if votes else 2 + stream.below(4)
+    ids = tuple(sorted(stream.sample(range(1, 30), size)))
+    voters = tuple(sorted(stream.sample(ids, number)))
+    horizon = stream.choice(_HORIZONS)
+    scene = Scene(
+        ids=ids,
+        voters=voters,
+        disks=Disks(voters, swarm.votes),
+        central=guard == MEMORY,
+        ttl=lease.asked,
+        horizon=horizon,
+        calm=horizon + 10.0,
+    )
+    choice = parse_choice(stream.choice(_CHOICES))
+    candidates = [candidate(member, cpu=1 + stream.below(3)) for member in ids]
+    return _Drawn(entry, guard, lease, choice, candidates, scene)
+
+
+def _maker(swarm: Swarm, drawn: _Drawn) -> Elect:
+    elect = drawn.entry.maker(len(drawn.candidates), drawn.choice)
+    if drawn.guard == NONE:
+        return elect
+    wrap, lease = swarm.wrap, drawn.lease
+    if drawn.guard == MEMORY:
+        return lambda: wrap(elect(), lease)
+    assert swarm.quorate is not None
+    return swarm.quorate(lambda: wrap(elect(), lease), drawn.scene.voters, lease)
+
+
+def play(swarm: Swarm, seed: int, out: Sink | None = None) -> Played:
+    """Draw, play and judge one seed; with `out`, write its trace there."""
+    stream = Stream(derive(seed, "swarm"))
+    drawn = _draw(swarm, stream)
+    tracer = None if out is None else Tracer(_header(drawn, seed), out)
+    world = _world(swarm, drawn, stream, seed, tracer)
+    safe = drawn.guard != NONE or drawn.entry.leased
+    calm, wait = drawn.scene.calm, patience(drawn.entry.settles, drawn.lease)
+    holders = Holders(ordered=not swarm.beyond)
+    settles = Settles(calm, drawn.lease.asked, confirmed=safe)
+    checkers: list[Checker] = [Windows(), holders, Tokens()] if safe else []
+    if drawn.guard == MEMORY:
+        checkers.append(Grants())
+    attach([*checkers, settles], world)
+    register = Register(fenced=swarm.fenced)
+    write_now_and_then(world, register, stream, calm + LATE)
+    happenings = draw_happenings(stream, drawn.scene)
+    ended, wrong = _run(world, happenings, calm + wait)
+    if tracer is not None:
+        tracer.close(world.now, ended.value)
+    verdicts = {checker.name: checker.judge(world, ended) for checker in checkers}
+    grants = holders.grants(world)
+    if safe:
+        complaint = register.complaint(grants, ordered=not swarm.beyond or world.guard is not None)
+        verdicts["register"] = _verdict(complaint, "no stale write was accepted")
+    verdicts["settles"] = settles.judge(world, ended)
+    verdicts["ended"] = _verdict(wrong, "by the time limit, and nobody raised an error")
+    return Played(
+        seed=seed,
+        protocol=drawn.entry.kind.about.name,
+        guard=drawn.guard,
+        members=len(drawn.candidates),
+        verdicts=verdicts,
+        excused=("windows", "settles") if swarm.beyond else (),
+        counts={
+            "events": world.events,
+            "grants": len(grants),
+            "writes": len(register.accepted),
+            "stale": register.refused,
+            "disks": drawn.scene.disks.lost,
+            "starts": sum(member.incarnation for member in world.members.values()),
+        },
+        settled=settles.after,
+        patience=wait,
+    )
+
+
+def _world(swarm: Swarm, drawn: _Drawn, stream: Stream, seed: int, tracer: Tracer | None) -> World:
+    """The group with its clocks and whoever confirms leaders, not yet started."""
+    world = World(_maker(swarm, drawn), drawn.candidates, seed=seed, network=QUIET, tracer=tracer)
+    drift = drawn.lease.drift * (BEYOND if swarm.beyond else 1.0)
+    if drawn.guard == MEMORY:
+        swarm.guarding(world, draw_rate(stream, drift))
+    for member in world.members.values():
+        member.keep_time(draw_rate(stream, drift), stream.uniform(0.0, 50.0))
+    return world
+
+
+def _run(world: World, happenings: list[Happening], until: float) -> tuple[Ended, str | None]:
+    """To the end; and what went wrong on the way, if anything did."""
+    world.be_careful()
+    try:
+        world.start()
+        schedule(world, happenings)
+        ended = world.run(until=until, max_events=MAX_EVENTS)
+    except Exception as error:  # whatever a handler raises is the swarm's find
+        return Ended.STOPPED, f"{type(error).__name__}: {error}"
+    return ended, f"{MAX_EVENTS:,} events were too few" if ended is Ended.MAX_EVENTS else None
+
+
+def _verdict(complaint: str | None, holds: str) -> tuple[Verdict, str]:
+    return (Verdict.HOLDS, holds) if complaint is None else (Verdict.VIOLATED, complaint)
+
+
+def _header(drawn: _Drawn, seed: int) -> Header:
+    return Header(
+        protocol=drawn.entry.kind.about.name,
+        members=list(drawn.scene.ids),
+        seed=seed,
+        settings={
+            "guard": drawn.guard,
+            "ttl": drawn.lease.asked,
+            "drift": drawn.lease.drift,
+            "choice": drawn.choice.name,
+            "voters": list(drawn.scene.voters),
+        },
+    )

@@ -1,0 +1,304 @@
+"""What one seed draws: the network, the clocks, and what happens to the group.
+
+Each seed first draws which misfortunes its world knows at all: a world of pauses alone comes to
+places where one of everything never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from hustings.core.choice import MemberId
+from hustings.core.outcome import Elected
+from hustings.core.streams import Stream
+from hustings.sim.faults import (
+    Alive,
+    Call,
+    Crash,
+    CrashInside,
+    Happening,
+    Heal,
+    Leave,
+    OneWay,
+    Partition,
+    Pause,
+    Restart,
+    Resume,
+    Suspect,
+    Weather,
+)
+from hustings.sim.guarding import GUARD
+from hustings.sim.member import Status
+from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.world import World
+
+QUIET = Network(delay=Uniform(0.2, 1.0))  # at first, and after the calm: all arrives within delta
+
+Votes = Callable[[Mapping[str, object]], bool]  # whether who stored this has begun to vote
+
+_DELAYS: tuple[Delay, ...] = (
+    Fixed(1.0),
+    Fixed(0.25),
+    Uniform(0.0, 1.0),
+    Uniform(0.0, 3.0),
+    Uniform(0.0, 12.0),
+    Lognormal(0.5, 1.0),
+)
+
+
+class Disks:
+    """Which disks may be lost: as many as a quorum says that it can bear.
+
+    Once all its voters have begun to vote, it can bear the loss of a disk as long as the other
+    voters that remember are a majority of all. What members without a vote store matters little.
+    """
+
+    def __init__(self, voters: tuple[MemberId, ...], votes: Votes) -> None:
+        self._voters = voters
+        self._votes = votes
+        self._begun = False
+        self.lost = 0
+
+    def lose(self, world: World, member: MemberId) -> bool:
+        """Whether this member's disk may be lost now; if so, it is."""
+        voters = [world.members[voter] for voter in self._voters]
+        remembering = [voter.id for voter in voters if self._votes(voter.stored)]
+        self._begun = self._begun or len(remembering) == len(voters)
+        left = [voter for voter in remembering if voter != member]
+        if member in self._voters and not (self._begun and len(left) > len(voters) // 2):
+            return False
+        self.lost += 1
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Return(Happening):
+    """A member that is down comes back; its disk may be lost, if that can be borne."""
+
+    member: MemberId
+    disks: Disks
+
+    def happen(self, world: World) -> None:
+        down = world.member(self.member).status in (Status.CRASHED, Status.LEFT)
+        wiped = down and self.disks.lose(world, self.member)
+        Restart(member=self.member, wiped=wiped).happen(world)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depose(Happening):
+    """Whoever leads at that moment is cut off for a while, and lives on.
+
+    `speaks`: others hear it; `hears`: it hears others. With `bounced` all others crash at once and
+    come back within so long. Afterwards they suspect it, so that somebody takes its place.
+    """
+
+    name: str
+    end: float
+    speaks: bool
+    hears: bool
+    bounced: float | None
+    central: bool
+
+    def prepare(self, world: World) -> None:
+        world.be_careful()
+
+    def happen(self, world: World) -> None:
+        for member in world.live():
+            outcome = member.outcome
+            if isinstance(outcome, Elected) and outcome.leader == member.id:
+                self._cut_off(world, member.id)
+                return
+
+    def _cut_off(self, world: World, leader: MemberId) -> None:
+        everybody = [GUARD, *world.members] if self.central else [*world.members]
+        others = tuple(each for each in everybody if each != leader)
+        cuts: list[Happening] = []
+        if not self.speaks:
+            cuts.append(OneWay(senders=(leader,), to=others, name=f"{self.name} mute"))
+        if not self.hears:
+            cuts.append(OneWay(senders=others, to=(leader,), name=f"{self.name} deaf"))
+        members = [each for each in others if each != GUARD]
+        back = world.now + (self.bounced or 0.0)
+        for number, member in enumerate(members, 1):
+            if self.bounced is not None:
+                cuts.append(Crash(member=member, at=world.now))
+                share = self.bounced * number / len(members)
+                cuts.append(Restart(member=member, at=world.now + share))
+            cuts.append(Suspect(member=member, about=leader, at=back))
+        for cut in cuts:
+            world.at(max(cut.at, world.now), partial(cut.happen, world))
+        for kind in ("mute", "deaf"):
+            end = max(self.end, world.now)
+            world.at(end, partial(Heal(name=f"{self.name} {kind}").happen, world))
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """To whom things may happen, and for how long."""
+
+    ids: tuple[MemberId, ...]
+    voters: tuple[MemberId, ...]  # members of a quorum, if there is one
+    disks: Disks
+    central: bool  # whether the guard is one place, number 0
+    ttl: float
+    horizon: float  # nothing begins later,
+    calm: float  # and everything is over by then
+
+
+def draw_network(stream: Stream) -> Network:
+    """From a good network to one where most of what arrives is out of date."""
+    p = stream.choice((0.0, 0.0, 0.05, 0.2, 0.5))
+    reorder = stream.choice((0.0, 0.0, 0.2))
+    return Network(
+        delay=stream.choice(_DELAYS),
+        loss=Loss(LossModel.UNCORRELATED, p) if p else Loss(),
+        duplicate=stream.choice((0.0, 0.0, 0.2)),
+        reorder=reorder,
+        hold_back=stream.choice((4.0, 20.0)) if reorder else 0.0,
+    )
+
+
+def draw_rate(stream: Stream, drift: float) -> float:
+    """Mostly as bad as allowed: what is in between tells nothing new."""
+    return 1.0 + stream.choice((-drift, drift, -drift, drift, stream.uniform(-drift, drift)))
+
+
+def draw_happenings(stream: Stream, scene: Scene) -> list[Happening]:
+    """All that happens, and the calm after it."""
+    known = [kind for kind in _KINDS if stream.below(3)] or [_crash]
+    happenings: list[Happening] = [Call(member=one) for one in scene.ids if stream.below(2)]
+    happenings.append(Weather(network=draw_network(stream), at=stream.choice((0.0, 5.0, 10.0))))
+    for number in range(2 + stream.below(10)):
+        happenings += stream.choice(known)(stream, scene, str(number))
+    for _ in range(3):  # elections that wait for somebody to ask are asked
+        at = stream.uniform(0.0, scene.horizon)
+        happenings.append(Call(member=stream.choice(scene.ids), at=at))
+    return [*happenings, *_calm(scene)]
+
+
+def _calm(scene: Scene) -> list[Happening]:
+    """Everybody is back, every link is open, and an election is called by all."""
+    back: list[Happening] = [Weather(network=QUIET, at=scene.calm)]
+    for member in scene.ids:
+        back += [Resume(member=member, at=scene.calm), Restart(member=member, at=scene.calm)]
+    for member in scene.ids:
+        others = [one for one in scene.ids if one != member]
+        back += [Alive(member=one, about=member, at=scene.calm) for one in others]
+    return back + [Call(member=member, at=scene.calm + 2.0) for member in scene.ids]
+
+
+# Each kind of misfortune, with its end
+
+
+def _when(stream: Stream, scene: Scene, lasts: float) -> tuple[float, float]:
+    at = stream.uniform(0.0, scene.horizon)
+    return at, min(at + stream.uniform(0.0, lasts), scene.calm)
+
+
+def _back(stream: Stream, scene: Scene, member: MemberId, at: float) -> Happening:
+    if stream.below(2):
+        return Restart(member=member, at=at)
+    return Return(member=member, at=at, disks=scene.disks)
+
+
+def _crash(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    member = stream.choice(scene.ids)
+    at, end = _when(stream, scene, stream.choice((2.0, 2.0, 15.0)))
+    return [Crash(member=member, at=at), _back(stream, scene, member, end)]
+
+
+def _crash_inside(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """In the middle of a handler: what it stored may be there, what it sent mostly is not."""
+    member = stream.choice(scene.voters or scene.ids)
+    at, end = _when(stream, scene, 10.0)
+    kept = bool(stream.below(4))
+    crash = CrashInside(
+        member=member,
+        at=at,
+        kept=kept,
+        sends=stream.choice((0, 0, 1, 2)) if kept else 0,
+        storing=bool(stream.below(4)),
+        until=scene.calm,
+    )
+    return [crash, _back(stream, scene, member, end)]
+
+
+def _bounce_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """The power fails: all go down at one instant and come back one after the other."""
+    at, _ = _when(stream, scene, 0.0)
+    down: list[Happening] = [Crash(member=member, at=at) for member in scene.ids]
+    ends = [min(at + stream.uniform(0.0, 3.0), scene.calm) for _ in scene.ids]
+    return down + [
+        Restart(member=member, at=end) for member, end in zip(scene.ids, ends, strict=True)
+    ]
+
+
+def _pause(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """Short, or about as long as a lease."""
+    member = stream.choice(scene.ids)
+    at, end = _when(stream, scene, stream.choice((3.0, 1.5 * scene.ttl)))
+    return [Pause(member=member, at=at), Resume(member=member, at=end)]
+
+
+def _partition(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    everybody = (GUARD, *scene.ids) if scene.central else scene.ids
+    one = tuple(each for each in everybody if stream.below(2))
+    rest = tuple(each for each in everybody if each not in one)
+    at, end = _when(stream, scene, 15.0)
+    return [Partition(sides=(one, rest), name=name, at=at), Heal(name=name, at=end)]
+
+
+def _one_way(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """One is not heard, or does not hear, by some or all others."""
+    everybody = (GUARD, *scene.ids) if scene.central else scene.ids
+    one = stream.choice(everybody)
+    rest = tuple(each for each in everybody if each != one and stream.below(3))
+    at, end = _when(stream, scene, 15.0)
+    senders, to = ((one,), rest) if stream.below(2) else (rest, (one,))
+    return [OneWay(senders=senders, to=to, name=name, at=at), Heal(name=name, at=end)]
+
+
+def _suspect(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    member, about = stream.choice(scene.ids), stream.choice(scene.ids)
+    at, end = _when(stream, scene, 5.0)
+    return [Suspect(member=member, about=about, at=at), Alive(member=member, about=about, at=end)]
+
+
+def _leave(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    member = stream.choice(scene.ids)
+    at, end = _when(stream, scene, 10.0)
+    return [Leave(member=member, at=at), _back(stream, scene, member, end)]
+
+
+def _depose(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """For about as long as its lease, or longer."""
+    at = stream.uniform(0.0, scene.horizon)
+    cut = stream.below(3)
+    return [
+        Depose(
+            at=at,
+            name=name,
+            end=min(at + stream.uniform(0.5, 3.0) * scene.ttl, scene.calm),
+            speaks=cut == 1,
+            hears=cut == 2,
+            bounced=None if stream.below(2) else stream.uniform(0.0, 2.0),
+            central=scene.central,
+        )
+    ]
+
+
+_KINDS: tuple[Callable[[Stream, Scene, str], list[Happening]], ...] = (
+    _crash,
+    _crash_inside,
+    _crash_inside,
+    _bounce_all,
+    _pause,
+    _partition,
+    _one_way,
+    _suspect,
+    _leave,
+    _depose,
+    _depose,
+)

@@ -1,0 +1,393 @@
+"""Members behind a quorum of their own: leases, hand-over, and voters without memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from hustings.core.choice import HighestId
+from hustings.core.errors import BadInput, ProtocolBug
+from hustings.core.guard import Granted
+from hustings.core.outcome import Elected
+from hustings.protocols.bully import Bully, BullyConfig
+from hustings.protocols.quorum import Quorate, QuorumConfig, quorate
+from hustings.protocols.quorum.enrolment import ENROLL, Enrolment
+from hustings.protocols.quorum.lives import life
+from hustings.protocols.quorum.messages import (
+    KINDS,
+    AcceptedMsg,
+    EnrollMsg,
+    FreedMsg,
+    FreshMsg,
+    KnownMsg,
+    PrepareMsg,
+    ProposeMsg,
+    ReleaseMsg,
+)
+from hustings.substrate.confirmed import ASK, Confirmed, ConfirmedMsg, GuardConfig, confirmed
+from hustings.substrate.detector import Detector
+from hustings.substrate.heartbeat import HeartbeatConfig
+from hustings.substrate.monitored import Monitored
+from hustings.substrate.stack import StackConfig, stacked
+from hustings.testing.effects import Persist, Send
+from tests.unit.protocols.quorum_kit import LEASE, Hall, eager
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "voters, why",
+    [
+        ((), "3, 5 or 7 voters, not 0"),
+        ((1,), "3, 5 or 7 voters, not 1"),
+        ((1, 2, 3, 4), "not 4"),
+        (tuple(range(9)), "not 9"),
+        ((1, 2, 2), "named once"),
+    ],
+)
+def test_voters_that_cannot_decide_are_refused(voters: tuple[int, ...], why: str) -> None:
+    assert any(why in rule for rule in QuorumConfig(voters=voters).broken_rules())
+
+
+def test_three_five_or_seven_may_vote() -> None:
+    for number in (3, 5, 7):
+        assert QuorumConfig(voters=tuple(range(number))).broken_rules() == []
+
+
+def test_an_endless_lease_is_refused() -> None:
+    config = QuorumConfig(voters=(1, 2, 3), longest=float("inf"))
+    assert any("finite" in rule for rule in config.broken_rules())
+
+
+def test_nobody_asks_for_more_than_voters_grant() -> None:
+    config = QuorumConfig(voters=(1, 2, 3), longest=10.0)
+    with pytest.raises(BadInput, match="longest=10"):
+        Quorate(Confirmed(eager(), LEASE), config)
+
+
+def test_it_goes_under_a_stack_and_above_a_detector() -> None:
+    config = QuorumConfig(voters=(1, 2, 3))
+    watched = Monitored(Bully(BullyConfig(), HighestId()), Detector(HeartbeatConfig()))
+    made = stacked(quorate(lambda: Confirmed(watched, LEASE), config), StackConfig())()
+    assert {*KINDS, ConfirmedMsg, *Bully.messages} < set(made.handlers)
+
+
+def test_one_quorum_is_enough() -> None:
+    config = QuorumConfig(voters=(1, 2, 3))
+    inner = quorate(confirmed(eager, LEASE), config)()
+    with pytest.raises(ProtocolBug, match="CONFIRMED"):
+        Confirmed(inner, LEASE)
+
+
+def test_no_other_guard_is_asked() -> None:
+    hall = Hall()
+    with pytest.raises(ProtocolBug, match="no other guard"):
+        hall.group.answer(1, Granted(1, 1, 1.0))
+
+
+# Leases
+
+
+def test_all_voters_begin_when_all_have_been_heard() -> None:
+    hall = Hall()
+    assert [hall.of(each).voter.votes for each in (1, 2, 3)] == [True] * 3
+    rosters = [hall.of(each).voter.births for each in (1, 2, 3)]
+    assert rosters[0] == rosters[1] == rosters[2]
+    assert all(life(birth) == 1 for birth in rosters[0].values())
+
+
+@pytest.mark.parametrize("candidate", [1, 4])
+def test_who_is_nominated_leads_voter_or_not(candidate: int) -> None:
+    hall = Hall(4)
+    hall.call(candidate)
+    hall.quiet()
+    assert hall.leads(candidate) == 1
+    for each in (1, 2, 3, 4):
+        assert hall.group.member(each).outcome == Elected(candidate, 1)
+
+
+def test_one_voter_may_be_gone() -> None:
+    hall = Hall()
+    hall.group.crash(3)
+    hall.call(1)
+    hall.quiet()
+    assert hall.leads(1) == 1
+
+
+def test_two_of_three_may_not() -> None:
+    hall = Hall()
+    hall.group.crash(2)
+    hall.group.crash(3)
+    hall.call(1)
+    hall.quiet()
+    assert hall.leads(1) == 0
+
+
+def test_the_second_one_waits_and_is_told_when_it_may_ask() -> None:
+    hall = Hall(5)
+    hall.call(4)
+    hall.quiet()
+    hall.call(5)
+    hall.quiet()
+    assert hall.leads(5) == 0
+    hall.group.leave(4)
+    assert hall.deliver(ReleaseMsg) == 3
+    assert hall.sent(FreedMsg, 5)
+    hall.quiet()
+    assert hall.leads(5) > 1
+
+
+def test_who_gives_way_names_who_should_be_next() -> None:
+    hall = Hall(5)
+    hall.call(4)
+    hall.quiet()
+    hall.group.alive(4, 5)  # its election prefers 5 from now on
+    messages = [each.message for each in hall.sent(ReleaseMsg)]
+    assert messages == [ReleaseMsg(0, 1, 1, 1, 5)] * 3
+    hall.quiet()
+    hall.call(3)
+    hall.quiet()
+    assert hall.leads(3) == 0
+    hall.call(5)
+    hall.quiet()
+    assert hall.leads(5) > 1
+
+
+def test_another_life_of_the_holder_waits_like_everybody() -> None:
+    hall = Hall(4)
+    hall.call(4)
+    hall.quiet()
+    hall.group.crash(4)
+    hall.group.restart(4)
+    hall.call(4)
+    hall.quiet()
+    assert hall.leads(4) == 0
+    hall.wait(30.0)
+    hall.group.fire(4, ASK)
+    hall.quiet()
+    assert hall.leads(4) > 1
+
+
+def test_a_window_counts_from_before_the_voters_were_asked() -> None:
+    lease = GuardConfig(ttl=30.0, drift=0.2)
+    hall = Hall(4, lease=lease)
+    hall.call(4)
+    hall.wait(3.0)
+    hall.deliver(PrepareMsg)
+    hall.wait(4.0)
+    hall.quiet()
+    assert hall.of(4).inner.until == pytest.approx(30.0 * 0.8 / 1.2)
+    assert hall.of(1).voter.until == 37.0, "voters wait longer than the holder leads"
+
+
+def test_without_the_margin_a_slow_clock_leads_too_long() -> None:
+    class Careless(GuardConfig, frozen=True, kw_only=True):
+        def window(self, ttl: float) -> float:
+            return ttl
+
+    hall = Hall(4, lease=Careless(ttl=30.0, drift=0.2))
+    hall.call(4)
+    hall.quiet()
+    until = hall.of(4).inner.until
+    assert until is not None
+    assert until / 0.8 > hall.of(1).voter.until / 1.2, "by a clock that is right"
+
+
+def test_what_a_member_votes_for_itself_is_stored_like_any_vote() -> None:
+    hall = Hall(3)
+    effects = hall.group.member(1).call()
+    stored = [name for one in effects if isinstance(one, Persist) for name, _ in one.fields]
+    assert stored == ["quorum-promised"]
+    assert not any(isinstance(one, Send) and one.to == 1 for one in effects)
+
+
+def test_whoever_is_no_voter_answers_nothing() -> None:
+    hall = Hall(4)
+    member = hall.group.member(4)
+    assert member.deliver(1, PrepareMsg(0, 1, 1)) == []
+    assert member.deliver(1, ProposeMsg(0, 1, 1, 1, 30.0, 1)) == []
+    assert member.deliver(1, EnrollMsg(0, 1, 1)) == []
+
+
+# Voters without memory
+
+
+def test_a_new_voter_votes_nothing_until_all_have_answered() -> None:
+    hall = Hall(start=False)
+    hall.group.start([1, 2])
+    hall.quiet()
+    assert not hall.of(1).voter.votes
+    assert "does not vote: 1 of the other" in hall.of(1).state()
+    member = hall.group.member(1)
+    assert member.deliver(2, PrepareMsg(0, 1, 1)) == []
+    hall.group.start([3])
+    hall.quiet()
+    for other in (1, 2):
+        hall.group.fire(other, ENROLL)
+        hall.quiet()
+    assert [hall.of(each).voter.votes for each in (1, 2, 3)] == [True] * 3
+
+
+def test_who_is_not_a_voter_is_not_counted_among_the_new() -> None:
+    hall = Hall(4, start=False)
+    hall.group.start([1, 2, 4])
+    hall.quiet()
+    asked = hall.of(1).enrolment
+    hall.group.member(1).deliver(4, FreshMsg(0, asked.birth, asked.nonce, 1 << 32))
+    assert not hall.of(1).voter.votes
+
+
+def test_who_was_counted_when_it_was_new_votes_at_once() -> None:
+    hall = Hall(start=False)
+    hall.group.start([1, 2, 3])
+    hall.deliver(EnrollMsg)
+    hall.deliver(FreshMsg, 1)
+    hall.drop(FreshMsg)
+    assert [hall.of(each).voter.votes for each in (1, 2, 3)] == [True, False, False]
+    hall.group.crash(3)
+    hall.group.fire(2, ENROLL)
+    assert hall.deliver(EnrollMsg, 1) == 1
+    assert hall.deliver(KnownMsg, 2) == 1
+    assert hall.of(2).voter.votes
+
+
+def test_a_restart_with_a_disk_asks_nobody() -> None:
+    hall = Hall()
+    hall.group.crash(2)
+    hall.group.restart(2)
+    assert hall.group.flight == []
+    assert hall.of(2).voter.votes
+
+
+def test_a_lost_disk_is_noticed_and_waits_one_longest_lease() -> None:
+    hall = Hall(4)
+    hall.call(4)
+    hall.quiet()
+    hall.wipe(2)
+    hall.quiet()
+    assert not hall.of(2).voter.votes
+    assert "lost its disk" in hall.of(2).state()
+    assert life(hall.of(1).voter.births[2]) == 2
+    hall.group.fire(2, ENROLL)
+    assert hall.group.now == 30.0
+    assert hall.of(2).voter.votes
+    assert hall.of(2).voter.promised.round == 1, "what the others have promised"
+    assert not hall.of(2).voter.lives(30.0)
+    hall.group.crash(2)
+    hall.group.restart(2)
+    assert hall.of(2).voter.votes, "and it is stored"
+
+
+def test_without_the_wait_a_forgotten_lease_is_granted_again() -> None:
+    class Hasty(Enrolment):
+        def _is_ready(self, ctx: object) -> bool:
+            return len(self.known) >= self.voter.electorate.majority
+
+    class Careless(Quorate):
+        Enrolling = Hasty
+
+    hall = Hall(5, kind=Careless)
+    hall.call(4)
+    hall.drop(PrepareMsg, 3)
+    hall.quiet()
+    hall.drop(ProposeMsg, 3)
+    hall.wipe(2)
+    hall.quiet()
+    assert hall.of(2).voter.votes
+    assert not hall.of(2).voter.lives(0.0)
+
+
+def test_two_lost_disks_of_three_never_vote_again() -> None:
+    hall = Hall()
+    for member in (2, 3):
+        hall.wipe(member)
+    hall.quiet()
+    for _ in range(12):
+        for member in (2, 3):
+            hall.group.fire(member, ENROLL)
+            hall.quiet()
+    for member in (2, 3):
+        assert not hall.of(member).voter.votes
+        assert "never votes again" in hall.of(member).state()
+
+
+def test_two_lost_disks_of_five_are_not_too_many() -> None:
+    hall = Hall(5, voters=(1, 2, 3, 4, 5))
+    for member in (2, 3):
+        hall.wipe(member)
+    hall.quiet()
+    for _ in range(6):
+        for member in (2, 3):
+            if ENROLL in hall.group.member(member).timers:
+                hall.group.fire(member, ENROLL)
+                hall.quiet()
+    assert [hall.of(each).voter.votes for each in (2, 3)] == [True, True]
+
+
+def test_a_vote_of_before_is_not_counted_with_one_of_after() -> None:
+    """2 accepts, loses its disk and is enrolled by 1, which accepts only then."""
+    hall = Hall(4)
+    hall.call(4)
+    hall.deliver(PrepareMsg)
+    for each in list(hall.group.flight):
+        hall.group.deliver(each)  # promises; 4 proposes
+    hall.drop(ProposeMsg, 3)
+    hall.deliver(ProposeMsg, 2)
+    hall.wipe(2)
+    hall.deliver(EnrollMsg)
+    hall.deliver(KnownMsg)
+    hall.deliver(EnrollMsg)
+    hall.deliver(ProposeMsg, 1)
+    hall.deliver(AcceptedMsg)
+    assert hall.leads(4) == 0
+
+
+def test_an_answer_to_an_older_question_is_not_counted() -> None:
+    hall = Hall(start=False)
+    hall.group.start([1, 2, 3])
+    hall.deliver(EnrollMsg)
+    hall.wipe(1)
+    hall.drop(EnrollMsg, 2)
+    hall.drop(EnrollMsg, 3)
+    hall.deliver(FreshMsg, 1)
+    assert not hall.of(1).voter.votes
+
+
+def test_who_has_answered_new_believes_in_no_former_birth() -> None:
+    """1 answers 2, which loses its disk; 3's own roster must have 2's later birth."""
+    hall = Hall(start=False)
+    hall.group.start([1, 2, 3])
+    hall.deliver(EnrollMsg)
+    hall.wipe(2)
+    hall.deliver(EnrollMsg, 3)  # 3 answers the new 2 that it is new, too
+    hall.deliver(FreshMsg, 3)  # and only now hears what the former one said
+    assert not hall.of(3).voter.votes
+    hall.quiet()
+    assert hall.of(3).voter.births[2] == hall.of(2).enrolment.birth
+
+
+# Without a disk
+
+
+def test_without_a_disk_every_start_waits_one_longest_lease() -> None:
+    hall = Hall(durable=False)
+    assert hall.group.flight == []
+    assert not hall.of(1).voter.votes
+    assert "keeps nothing" in hall.of(1).state()
+    assert hall.group.member(1).timers[ENROLL].deadline == 30.0
+    hall.group.fire(1, ENROLL)
+    assert hall.of(1).voter.votes
+    hall.group.crash(1)
+    hall.group.restart(1)
+    assert not hall.of(1).voter.votes
+
+
+def test_without_a_disk_rounds_begin_above_the_incarnation() -> None:
+    hall = Hall(4, durable=False)
+    hall.group.member(4).incarnation = 1_700_000_000_000
+    hall.group.crash(4)
+    hall.group.restart(4)
+    for member in (1, 2, 3):
+        hall.group.fire(member, ENROLL)
+    hall.call(4)
+    hall.quiet()
+    assert hall.leads(4) > 1_700_000_000_000
