@@ -20,10 +20,25 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cd "$work"
 mkdir debs root jars
 
+# Lists of our own, for a machine that has none, or old ones.
+mkdir -p state/lists/partial cache/archives/partial
+own="-o Dir::State=$work/state -o Dir::State::Lists=$work/state/lists -o Dir::Cache=$work/cache"
+download() {
+    # shellcheck disable=SC2086  # options, several
+    (cd debs && apt-get -q $2 download "$1" >../log 2>&1)
+}
+
 while read -r sum name version; do
-    (cd debs && apt-get -q download "$name=$version" >../log 2>&1) || {
+    download "$name=$version" "${options:-}" || {
+        if [ -z "${options:-}" ]; then
+            options=$own
+            # shellcheck disable=SC2086
+            apt-get -q $options update >log 2>&1 || cat log >&2
+        fi
+        download "$name=$version" "$options"
+    } || {
         cat log >&2
-        echo "$name=$version cannot be downloaded: is 'apt-get update' overdue, or the pin?" >&2
+        echo "$name=$version cannot be downloaded: has Debian replaced it?" >&2
         exit 1
     }
     deb=$(echo debs/"$name"_*.deb)
@@ -47,7 +62,7 @@ PINS
 
 # Files only: the rest are other names of the same files.
 find root/usr/share -name '*.jar' -type f -exec mv {} jars/ \;
-rm -rf debs root log
+rm -rf debs root log state cache
 # Whoever is first wins; nobody sees half a folder.
 mkdir -p "$folder"
 mv -T "$work/jars" "$folder/jars" 2>/dev/null || [ -d "$folder/jars" ]

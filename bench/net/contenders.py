@@ -117,7 +117,10 @@ AT = {
         budget=60,
     ),
 }
-FLAT = (hustings("le-s", None, protocol="le-s"),)
+FLAT = (
+    hustings("le-s", None, protocol="le-s"),
+    hustings("probabilistic", None, protocol="probabilistic"),
+)
 FLAT_SIZES = (3, 9, 25, 200)
 # A thousand members share two cores: whatever each does at rest must be rare.
 MANY = hustings("le-s", None, settle_s=3.0, protocol="le-s", settings={"delta": 0.5})

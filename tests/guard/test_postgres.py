@@ -89,7 +89,7 @@ def test_a_missing_schema_says_what_to_run(postgres: Postgres, database: str) ->
     async def play() -> None:
         url = postgres.url_of(OWNER, database)
         guard = make_guard(url, "group")
-        with pytest.raises(BadInput, match="hustings guard install"):
+        with pytest.raises(BadInput, match="hustings guards URL --install"):
             await guard.open()
         await asyncio.gather(*(install(url) for _ in range(4)))  # at once, and again
         async with guard:
@@ -108,7 +108,7 @@ def test_a_schema_of_another_version_is_refused(postgres: Postgres, database: st
         wire.end()
         guard = make_guard(url, "group")
         try:
-            with pytest.raises(BadInput, match=r"version 99.*hustings guard install"):
+            with pytest.raises(BadInput, match=r"version 99.*hustings guards URL --install"):
                 await guard.open()
         finally:
             await guard.close()

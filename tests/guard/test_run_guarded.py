@@ -129,7 +129,8 @@ def test_without_voters_nobody_leads_and_nothing_runs(runs: Runs, tmp_path: Path
         (("--guard", "nothing"), "a guard is given by its address"),
         (("--guard", "quorum://a,b,c", "--ttl", "1s"), "leaves no time to lead"),
         (("--ttl", "1s"), "--ttl goes with --guard"),
-        (("--guard", "memory://?colour=red"), "colour"),
+        (("--guard", "redis://127.0.0.1?colour=red"), "colour"),
+        (("--guard", "memory://"), "within one process"),
     ],
 )
 def test_what_cannot_work_is_told_at_once(

@@ -52,8 +52,18 @@ class CommandSpec:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
-def lease_for(spec: CommandSpec, ttl: float | None) -> dict[str, object]:
+def check_guard(guard: str | None) -> None:
+    """Refuse a guard that other processes do not have."""
+    if guard is not None and guard.lower().startswith("memory:"):
+        raise BadInput(
+            "memory:// is for members within one process: other processes would each have their "
+            "own; name an engine, or quorum://a,b,c"
+        )
+
+
+def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, object]:
     """What to ask of a guard, so that the command is gone before another member can lead."""
+    check_guard(guard)
     margin = spec.grace_s + SETTLE_S + MARGIN_S
     shortest = 3 * margin
     if ttl is None:

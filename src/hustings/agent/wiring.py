@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hustings.agent.command import check_guard
 from hustings.agent.config import AgentConfig, GroupConfig
 from hustings.core.errors import BadInput
 from hustings.joining import Joining, join
@@ -52,6 +53,7 @@ class Sockets:
         endpoints(config.bind, config.advertise)
         for group in config.groups:
             try:
+                check_guard(group.guard)
                 self._joining(group)
             except BadInput as error:
                 raise BadInput(f"{group.place}: {error}") from None

@@ -119,7 +119,6 @@ def _evidence(promise: Promise) -> str:
 
 
 async def _look(url: str, group: str, install: bool) -> tuple[Promise, Holding]:
-    from hustings.guard.postgres import install as install_postgres
     from hustings.guard.quorum import SCHEME
     from hustings.guard.seam import Unreachable
     from hustings.guard.urls import make_guard, parse_url
@@ -131,6 +130,9 @@ async def _look(url: str, group: str, install: bool) -> tuple[Promise, Holding]:
         if install:
             if not place.scheme.startswith("postgres"):
                 raise BadInput(f"{place.scheme} needs nothing installed")
+            make_guard(url, group)  # its client may be missing: then that is said
+            from hustings.guard.postgres import install as install_postgres
+
             await install_postgres(place)
         guard = make_guard(url, group)
         try:

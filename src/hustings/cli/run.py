@@ -210,7 +210,7 @@ def _lease(spec: CommandSpec, guard: str | None, ttl: str | None) -> dict[str, o
         if ttl is not None:
             raise BadInput("--ttl goes with --guard")
         return None
-    return lease_for(spec, None if ttl is None else parse_duration(ttl, "--ttl"))
+    return lease_for(spec, guard, None if ttl is None else parse_duration(ttl, "--ttl"))
 
 
 def _voice(quiet: bool, verbose: bool) -> Say:

@@ -79,7 +79,7 @@ class PostgresGuard(Guard):
         if version != VERSION:
             raise BadInput(
                 f"the schema of the guard at {self._address.shown} is of version {version}, "
-                f"and this is {VERSION}: run `hustings guard install URL`"
+                f"and this is {VERSION}: run `hustings guards URL --install`"
             )
 
     async def close(self) -> None:

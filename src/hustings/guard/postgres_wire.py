@@ -136,7 +136,7 @@ async def understood(shown: str, within_s: float) -> AsyncIterator[None]:
     except _NO_SCHEMA:
         raise BadInput(
             f"the schema of the guard is not installed at {shown}: "
-            "run `hustings guard install URL` once, with a role that may create it"
+            "run `hustings guards URL --install` once, with a role that may create it"
         ) from None
     except ssl.SSLError as error:
         raise BadInput(f"no TLS with {shown}: {error.reason or error}") from None

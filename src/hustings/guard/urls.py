@@ -103,7 +103,9 @@ def parse_url(text: str) -> GuardUrl:
         account, at, places = parts.netloc.rpartition("@")
         user, given, password = account.partition(":")
         hosts = tuple(_place(each) for each in places.split(",") if each)
-        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        if "@" in parts.path or "@" in parts.query:
+            raise ValueError("an @ stands after the hosts (in a password / is %2F, ? %3F, @ %40)")
+        options = _options(parts.query)
     except ValueError as error:
         raise BadInput(f"guard address with scheme {scheme!r} is not understood: {error}") from None
     return GuardUrl(
@@ -115,6 +117,13 @@ def parse_url(text: str) -> GuardUrl:
         path=unquote(parts.path.lstrip("/")),
         options=options,
     )
+
+
+def _options(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, strict_parsing=True, keep_blank_values=True)) if query else {}
+    except ValueError:
+        raise ValueError("what follows the ? must be name=value, with & between") from None
 
 
 def _place(text: str) -> tuple[str, int | None]:

@@ -175,17 +175,16 @@ class Host:
 
     def engage(self) -> None:
         """Something begins that may run only while this member leads."""
-        if (confirmed := self.confirmed) is not None:
-            self._attend(confirmed.engage)
+        if self.confirmed is not None:
+            self.confirmed.engaged += 1
 
     def disengage(self) -> None:
         """It has ended."""
         if (confirmed := self.confirmed) is not None:
-            self._attend(confirmed.disengage)
-
-    def _attend(self, act: Callable[[Context], None]) -> None:
-        stack = self.stack
-        self.runner.run(lambda ctx: stack.inner.attend(StackedContext(ctx, stack), act))
+            confirmed.engaged -= 1
+            stack, settle = self.stack, confirmed.settle_up
+            # Where nothing can be run now, the next handler does it.
+            self.runner.run(lambda ctx: stack.inner.attend(StackedContext(ctx, stack), settle))
 
     def hear(self, verdict: Verdict) -> None:
         """The guard has answered."""

@@ -25,6 +25,7 @@ from hustings.net.context import NetContext
 from hustings.net.durable import NotPersisted
 
 UNWRITABLE = "its state cannot be written"
+_SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
 _AGAIN = 1.0  # seconds until a write that failed is tried again
 
 
@@ -199,7 +200,7 @@ class Runner:
     def _fire(self, key: TimerKey) -> None:
         armed = self._timers[key]
         if self.stalled is not None:
-            self._arm(key, _AGAIN)
+            self._arm(key, _SOON)  # the end of a lease must not be late by much
             return
         self._wake()
         if self._timers.get(key) is armed:  # else waking up has disposed of it

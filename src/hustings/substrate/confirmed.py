@@ -153,7 +153,7 @@ class Confirmed(Election):
         self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
         self.token = 0  # granted to this incarnation last
         self.until: float | None = None  # end of the window, while this member leads
-        self.engaged = 0  # works of its owner's that run only while it leads
+        self.engaged = 0  # works that run only while it leads; whoever runs them counts here
         self.owed = False  # the lead is to be given back when these have ended
         self.doubted: tuple[MemberId, int] | None = None  # a leader suspected, and its token
         self.pause = lease.patience  # before the next question, while it is refused
@@ -247,16 +247,9 @@ class Confirmed(Election):
         self._look(ctx)
         self._within(ctx, act)
 
-    def engage(self, ctx: Context) -> None:
-        """The owner begins something that may run only while this member leads."""
-        self.engaged += 1
-
-    def disengage(self, ctx: Context) -> None:
-        """It has ended: what waited for that may be given back."""
-        self.engaged -= 1
-        if self.owed and not self.engaged:
-            self.owed = False
-            self._give_back(ctx)
+    def settle_up(self, ctx: Context) -> None:
+        """The owner's works have ended, or may have: give back what waited for that."""
+        self._look(ctx)
 
     # What the inner election says
 
@@ -372,6 +365,9 @@ class Confirmed(Election):
         """Is it over? Asked before anything else, because this member may have been paused."""
         if self.until is not None and ctx.now() >= self.until:
             self._step_down(ctx)
+        if self.owed and not self.engaged:
+            self.owed = False
+            self._give_back(ctx)
 
     def _step_down(self, ctx: Context) -> None:
         if self.until is not None:

@@ -71,7 +71,17 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_url(text)
 
 
-@pytest.mark.parametrize("text", ["postgres://ada:hush", "redis://:hush/word@host", "x://[hush"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://ada:hush",
+        "redis://:hush/word@host",
+        "x://[hush",
+        "redis://u:1?hush@a",
+        "redis://u:1/hush@a",
+        "x://a?hush",
+    ],
+)
 def test_a_password_at_the_wrong_place_is_not_shown_either(text: str) -> None:
     with pytest.raises(BadInput) as refused:
         parse_url(text)
