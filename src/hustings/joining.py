@@ -148,6 +148,7 @@ def join(
         limits=Limits.parse(limits or {}),
         lease=None if chosen is None else chosen.lease,
         voting=None if chosen is None else chosen.voting,
+        guard="" if chosen is None else chosen.kind,
     )
     places = _places(seeds, bind, advertise, group_address, port)
     wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
@@ -392,7 +393,8 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member, incarnatio
     holder = Holder(wanted.name, incarnation)
     asks = await petitioner(wanted.guard, holder, member_id, member.note, heir)
     if asks is None:
-        member.voters = Voters(host, member_id)
+        member.voters = voters = Voters(host, member_id)
+        voters.watch(member.note)
     else:
         opened.petitioner = host.petitions = asks
         asks.answer = host.hear

@@ -20,7 +20,6 @@ import hustings.testing.scripted as scripted_module
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election
-from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message
 from hustings.core.outcome import NoLeader, Outcome
@@ -37,6 +36,8 @@ from hustings.testing import (
     Effect,
     Multicast,
     Persist,
+    Propose,
+    Relinquish,
     Send,
     SetTimer,
     persist,
@@ -45,10 +46,6 @@ from hustings.testing import (
 from hustings.testing.recording import RecordedMember
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "interaction").glob("*/*.txt"))
-
-
-def asks_a_guard(path: Path) -> bool:
-    return "> grant" in path.read_text(encoding="utf-8")
 
 
 def name_of(path: Path) -> str:
@@ -121,6 +118,14 @@ class Watched(NetContext):
         self.log.append(Declare(outcome))
         super().declare(outcome)
 
+    def propose(self, ttl: float, request: int) -> None:
+        self.log.append(Propose(ttl, request))
+        super().propose(ttl, request)
+
+    def relinquish(self, request: int) -> None:
+        self.log.append(Relinquish(request))
+        super().relinquish(request)
+
 
 class Owner:
     """Writes down what leaves a runner, in order."""
@@ -135,6 +140,9 @@ class Owner:
 
     def told(self, outcome: Outcome) -> None:
         self.out.append(Declare(outcome))
+
+    def petition(self, ttl: float | None, request: int) -> None:
+        self.out.append(Relinquish(request) if ttl is None else Propose(ttl, request))
 
     def overslept(self) -> None:
         self.out.append("overslept")
@@ -172,7 +180,8 @@ def in_order(effects: list[Effect]) -> list[Effect | str]:
             stored.update(dict(effect.fields))
     messages = [each for each in effects if isinstance(each, Send | Multicast)]
     outcomes = [each for each in effects if isinstance(each, Declare)]
-    return [*([persist(**stored)] if stored else []), *messages, *outcomes, "ran"]
+    asked = [each for each in effects if isinstance(each, Propose | Relinquish)]
+    return [*([persist(**stored)] if stored else []), *messages, *outcomes, *asked, "ran"]
 
 
 class NetMember(RecordedMember):
@@ -257,21 +266,25 @@ def on_net(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripted_module, "RecordedMember", NetMember)
 
 
-@pytest.mark.parametrize("path", [path for path in SCRIPTS if not asks_a_guard(path)], ids=name_of)
+@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
 def test_script(path: Path) -> None:
     expected = path.read_text(encoding="utf-8")
     assert play(expected, find, name_of(path)) == expected
 
 
-@pytest.mark.parametrize("path", [path for path in SCRIPTS if asks_a_guard(path)], ids=name_of)
-def test_a_member_without_a_guard_says_so(path: Path) -> None:
-    with pytest.raises(ProtocolBug, match="has no guard"):
-        play(path.read_text(encoding="utf-8"), find, name_of(path))
-
-
 def test_every_protocol_has_a_script_here() -> None:
-    played = {path.parent.name for path in SCRIPTS if not asks_a_guard(path)}
-    assert {"al", "bully", "le-a", "le-m", "le-s", "probabilistic", "ring", "stable"} <= played
+    played = {path.parent.name for path in SCRIPTS}
+    assert {
+        "quorum",
+        "al",
+        "bully",
+        "le-a",
+        "le-m",
+        "le-s",
+        "probabilistic",
+        "ring",
+        "stable",
+    } <= played
 
 
 # The runner by itself

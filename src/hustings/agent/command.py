@@ -65,10 +65,10 @@ def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, obj
     """What to ask of a guard, so that the command is gone before another member can lead."""
     check_guard(guard)
     margin = spec.grace_s + SETTLE_S + MARGIN_S
-    shortest = 3 * margin
+    shortest = 2 * margin
     if ttl is None:
         ttl = max(LEASE, shortest)
-    elif ttl < 2 * margin:
+    elif ttl < shortest:
         raise BadInput(
             f"a ttl of {show_duration(ttl)} leaves no time to lead: ending the command may take "
             f"{show_duration(margin)} of it; raise --ttl to {show_duration(shortest)}, or lower "
@@ -193,12 +193,17 @@ class Supervised:
             drained: int | None = None
             try:
                 async with self._member.campaign(drain_s) as term:
-                    code = await self._lead(term)
-                    drained = term.number if term.draining.is_set() else None
+                    try:
+                        code = await self._lead(term)
+                        drained = term.number if term.draining.is_set() else None
+                    except asyncio.CancelledError:
+                        if term.lost.is_set():
+                            self._say(f"{self._member.name} leads {self._member.group} no longer")
+                        raise
+                    finally:  # inside: what is held is given back when the block has ended
+                        await self._clear()
             except LeadershipLost:
-                self._say(f"{self._member.name} leads {self._member.group} no longer")
-            finally:
-                await self._clear()
+                pass  # it was said when it happened
             if code is not None:
                 return code
             if self._leaving is not None:

@@ -16,10 +16,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 from hustings.agent import keeper
 
 PULSES = 4  # signs of life within the silence that a keeper allows
+LEASED_PULSE_S = 0.1  # with a lease: that it was renewed must be known before its old end
 KEEPER_S = 2.0  # how much longer a keeper may take for all it does than its orders say
 NO_STATUS = 128 + signal.SIGKILL  # for a command whose keeper was killed: it went with it
 
@@ -53,8 +55,10 @@ class Held:
         self.starved = False
         self._grace_s = grace_s
         self._until = until
-        self._told: float | None = None
+        self._told: float | None
         self._pulse_s = silence_s / PULSES
+        if until() is not None:
+            self._pulse_s = min(self._pulse_s, LEASED_PULSE_S)
         self._since = time.monotonic()
         self._code: int | None = None
         self._refused: int | None = None
@@ -62,7 +66,9 @@ class Held:
         self._heard = b""
         self._control, other = socket.socketpair()
         self._control.setblocking(False)
-        arguments = [str(other.fileno()), repr(grace_s), repr(silence_s), *command]
+        self._told = until()
+        last = inf if self._told is None else self._told
+        arguments = [str(other.fileno()), repr(grace_s), repr(silence_s), repr(last), *command]
         try:
             self._keeper = subprocess.Popen(
                 [sys.executable, "-I", "-S", keeper.__file__, *arguments],
@@ -76,7 +82,6 @@ class Held:
         finally:
             other.close()
         self._loop.add_reader(self._control, self._listen)
-        self._say_until()
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
         self._overdue: asyncio.TimerHandle | None = None
 

@@ -82,7 +82,9 @@ def descendants(of: int) -> list[tuple[int, int, bool]]:
 class Keeper:
     """One command, from its start until nothing of it is left."""
 
-    def __init__(self, control: int, grace_s: float, silence_s: float, command: list[str]) -> None:
+    def __init__(
+        self, control: int, grace_s: float, silence_s: float, until: float, command: list[str]
+    ) -> None:
         self.control = control
         self.grace_s = grace_s
         self.silence_s = silence_s
@@ -94,7 +96,7 @@ class Keeper:
         self.ending = False
         self.stirred = False  # a child may have ended since we last looked
         self.heard_at = time.monotonic()
-        self.until = NEVER  # when leading ends, unless a later time is told
+        self.until = until  # when leading ends, unless a later time is told
         self.kill_at = self.left_at = NEVER
         self.wake, wake = os.pipe()
         os.set_blocking(self.wake, False)
@@ -161,8 +163,9 @@ class Keeper:
         if self.ending:
             return
         self.ending = True
-        self.kill_at = time.monotonic() + self.grace_s
-        if self.grace_s > 0:
+        # A machine that stood still may notice late: the grace is part of the lease.
+        self.kill_at = min(time.monotonic(), self.until) + self.grace_s
+        if self.kill_at > time.monotonic():
             self.signal_all(signal.SIGTERM, signal.SIGCONT)  # what is stopped could not heed it
 
     def kill(self) -> None:
@@ -205,6 +208,11 @@ class Keeper:
 
     def run(self) -> None:
         """Start the command, and return when it is gone."""
+        if time.monotonic() >= self.until:
+            self.tell("expired")
+            self.tell("ended", 128 + signal.SIGKILL)
+            self.tell("gone")
+            return
         if not self.start():
             return
         while True:
@@ -285,11 +293,12 @@ def _group(process: int) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """CONTROL GRACE SILENCE COMMAND...: an inherited socket, two times in seconds, what to run."""
+    """CONTROL GRACE SILENCE UNTIL COMMAND...: a socket, times in seconds, what to run."""
     control = int(arguments[0])
     os.set_inheritable(control, False)
     adopt_orphans()
-    Keeper(control, float(arguments[1]), float(arguments[2]), arguments[3:]).run()
+    grace_s, silence_s, until = map(float, arguments[1:4])
+    Keeper(control, grace_s, silence_s, until, arguments[4:]).run()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,10 @@ class AgentMember(Protocol):
     def closed(self) -> bool:
         """Whether it has left, or had to."""
 
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads now, by the clock too."""
+
     def members(self) -> tuple[Peer, ...]:
         """Everybody it knows."""
 

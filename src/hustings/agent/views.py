@@ -64,11 +64,10 @@ def roll(member: AgentMember) -> Json:
 
 
 def standing(member: AgentMember) -> Json:
-    """Whether this agent's member leads."""
-    state = member.state
+    """Whether this agent's member leads, by the clock as it is now where a guard is asked."""
     return {
         "group": member.group,
         "member": member.name,
-        "leading": state.leading,
-        "term": state.term,
+        "leading": member.is_leader,
+        "term": member.state.term,
     }

@@ -82,7 +82,7 @@ class Member:
     @property
     def is_leader(self) -> bool:
         """Whether this member leads, in its own opinion: without a guard that is all it is."""
-        return self.state.leading
+        return self._member.is_leader
 
     @property
     def term(self) -> int:

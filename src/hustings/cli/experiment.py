@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from hustings.cli import reading
-from hustings.cli.guarding import GUARD_OPTIONS, lease
+from hustings.cli.guarding import GUARD_OPTIONS, lease, voting
 from hustings.cli.substrate import SUBSTRATE_OPTIONS, settings_upon, stack_of
 from hustings.core.choice import MemberId, parse_choice
 from hustings.core.config import Config, Surroundings
@@ -281,6 +281,7 @@ def build(
         detector=detector,
         oracle=oracle,
         guard=guard,
+        voting=voting(typed.guard, typed.guard_settings, config.delta, typed.members),
         stack=stack,
         calm=_calm(detector, guard, config.delta),
         until=END_OF_TIME if typed.until is None else typed.until,

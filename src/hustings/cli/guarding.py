@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
 from hustings.cli import reading
+from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.sim.experiment import Experiment
-from hustings.substrate.confirmed import GuardConfig
+from hustings.substrate.confirmed import Confirmed, GuardConfig
 
-GUARDS = ("none", "memory")
+if TYPE_CHECKING:
+    from hustings.protocols.quorum import QuorumConfig
+
+GUARDS = ("none", "memory", "quorum")
+VOTERS = 3
 
 GUARD_OPTIONS = (
     click.option(
         "--guard",
         default="none",
         show_default=True,
-        help="Who confirms leaders: none, or memory (in the simulator; number 0 in partitions).",
+        help="Who confirms leaders: none, memory (a register, number 0 in partitions), or quorum "
+        "(the first members vote).",
     ),
     click.option(
         "--guard-set",
         "guard_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="memory: ttl (how long a leader is confirmed), drift (what clocks may differ), retry.",
+        help="ttl (how long a leader is confirmed), drift (what clocks may differ), retry; for a "
+        "quorum voters (3, 5 or 7).",
     ),
 )
 
@@ -35,9 +46,33 @@ def lease(guard: str, typed: tuple[str, ...], delta: float) -> GuardConfig | Non
     given = reading.settings(typed)
     if guard == "none":
         if given:
-            raise BadInput("--guard-set goes with --guard memory")
+            raise BadInput("--guard-set goes with --guard memory or --guard quorum")
         return None
+    if guard == "quorum":
+        given.pop("voters", None)
     return GuardConfig.parse({"delta": delta, **given})
+
+
+def voting(
+    guard: str, typed: tuple[str, ...], delta: float, members: int
+) -> Callable[[Confirmed], Election] | None:
+    """The first members as voters, if they are the guard."""
+    if guard != "quorum":
+        return None
+    from hustings.protocols.quorum import QuorumConfig
+
+    text = str(reading.settings(typed).get("voters", VOTERS))
+    count = int(text) if text.isdigit() else 0
+    if count > members:
+        raise BadInput(f"{count} voters need as many members, and there are {members}")
+    config = QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, count + 1))})
+    return partial(_around, config)
+
+
+def _around(config: QuorumConfig, confirmed: Confirmed) -> Election:
+    from hustings.protocols.quorum import Quorate
+
+    return Quorate(confirmed, config)
 
 
 def remarks_on_guard(experiment: Experiment) -> list[str]:

@@ -93,7 +93,8 @@ RESTARTS = ("never", "on-failure", "always")
 @click.option(
     "--ttl",
     metavar="TIME",
-    help="For how long a guard confirms at a time. [default: 5s, or the grace and twice as long]",
+    help="For how long a guard confirms at a time, and how long a dead leader is waited for. "
+    "[default: 5s, at least twice the grace and 3s: 13s with a grace of 5s]",
 )
 @click.option(
     "--grace", default="5s", show_default=True, metavar="TIME", help="From SIGTERM to SIGKILL."

@@ -10,7 +10,7 @@ import click
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.protocols.catalogue import find, names
+from hustings.protocols.catalogue import CONSENSUS, find, names
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
@@ -148,9 +148,15 @@ def entry(name: str) -> Entry:
     if known is not None:
         return known
     try:
-        return Entry(find(name))
+        kind = find(name)
+        if kind in CONSENSUS:
+            raise BadInput(
+                f"{name} needs nobody to confirm it: try the same voters with --guard quorum"
+            )
+        return Entry(kind)
     except UnknownName:
-        raise UnknownName("protocol", name, [*ENTRIES, *names()]) from None
+        every = tuple(dict.fromkeys((*ENTRIES, *names())))
+        raise UnknownName("protocol", name, every) from None
 
 
 def _guards(typed: tuple[str, ...]) -> tuple[str, ...]:

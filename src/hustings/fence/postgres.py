@@ -211,9 +211,12 @@ class PostgresFence:
 
         `change` refers to `fence`, with a column `token`: `UPDATE ... FROM fence WHERE ...`,
         `DELETE ... USING fence WHERE ...`, `INSERT ... SELECT ... FROM fence`. A text that does
-        not would run unchecked, and is refused. `token` and `resource` are placeholders as the
-        driver writes them.
+        not would run unchecked, and is refused, as is one with comments. That the rows depend on it
+        is the writer's affair: this does not read SQL, and `... OR EXISTS (SELECT 1 FROM fence)`
+        would pass. `token` and `resource` are placeholders as the driver writes them.
         """
+        if "--" in change or "/*" in change:
+            raise BadInput("a fenced statement has no comments")
         if not re.search(r"\b(from|using)\s+fence\b", change, re.IGNORECASE):
             raise BadInput("the statement must take its rows FROM fence (or USING fence)")
         fence = f"{self._schema}.hustings_fence({resource}, {token})"

@@ -130,6 +130,11 @@ class RedisFence:
             return await client.eval(text, len(keys), *keys, *arguments)
 
     def _answer(self, token: int, answer: Any) -> Any:
+        if not isinstance(answer, list | tuple) or not answer:
+            raise BadInput(
+                "this client does not answer at once: a fence needs a plain client, not a "
+                "pipeline, and with call_async one of redis.asyncio"
+            )
         verdict, *rest = answer
         if verdict in ("done", b"done"):
             return rest[0] if rest else None

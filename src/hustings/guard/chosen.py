@@ -18,6 +18,8 @@ from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 GuardLike = str | Callable[[str], Guard]
 
+SAME = {"etcds": "etcd", "postgresql": "postgres", "rediss": "redis", "valkey": "redis"}
+MOST_KIND = 24  # characters
 PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
 _AGAIN = 0.5
 
@@ -31,6 +33,12 @@ class Chosen:
     lease: Mapping[str, object]  # what is asked of it
     engine: Callable[[], Guard] | None = None
     quorum: Quorum | None = None
+
+    @property
+    def kind(self) -> str:
+        """What all members of a group must have in common; addresses they may give differently."""
+        name = self.shown.partition(":")[0].lower()
+        return SAME.get(name, name)[:MOST_KIND]
 
     @property
     def voting(self) -> Callable[[Confirmed], Election] | None:
@@ -64,6 +72,8 @@ def choose(
         return asked if ttl is None else {**asked, "ttl": parse_duration(ttl, "ttl")}
 
     if not isinstance(guard, str):
+        if not callable(guard):
+            raise BadInput(f"a guard is given by its address, and not as {type(guard).__name__}")
         made = guard(group)
         return Chosen(
             type(made).__name__, made.promise, lease(made.promise), engine=lambda: guard(group)

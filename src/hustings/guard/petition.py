@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hustings.core.choice import MemberId
-from hustings.core.errors import BadInput, HustingsError
+from hustings.core.errors import HustingsError
 from hustings.core.guard import Freed, Granted, Held, Verdict
-from hustings.guard.seam import Grant, Guard, HeldBy, Holder, NotGranted, Unreachable
+from hustings.guard.seam import Grant, Guard, HeldBy, Holder, NotGranted
 
 _FAREWELL = 2.0  # seconds for giving back what is held when the member leaves
 _AGAIN = 1.0  # seconds before a stream of news that broke is opened again
@@ -43,7 +43,8 @@ class Petitioner:
         self.names: dict[MemberId, str] = {}  # of holders, who need not be members
         self._id_of = id_of
         self._note = note
-        self._wanted: tuple[float | None, int] | None = None
+        self._wanted: tuple[float, int] | None = None
+        self._returning = False  # what is held is to be given back, before anything is asked for
         self._stirred = asyncio.Event()
         self._grant: Grant | None = None
         self._token = 0  # the last one heard of
@@ -56,10 +57,13 @@ class Petitioner:
     # What a host calls
 
     def propose(self, ttl: float, request: int) -> None:
-        self._want(ttl, request)
+        self._wanted = (ttl, request)
+        self._stirred.set()
 
     def relinquish(self, request: int) -> None:
-        self._want(None, request)
+        self._wanted, self._returning = None, True
+        self._refused.clear()
+        self._stirred.set()
 
     async def close(self) -> None:
         """Give back what is held, if that goes quickly, and let go of the guard."""
@@ -67,38 +71,33 @@ class Petitioner:
         self._stirred.set()
         work, watch = self._tasks
         watch.cancel()
-        with suppress(TimeoutError, asyncio.CancelledError):
-            async with asyncio.timeout(_FAREWELL):
-                await asyncio.shield(work)
-        work.cancel()
-        await asyncio.gather(work, watch, return_exceptions=True)
-        with suppress(HustingsError):
-            await self.guard.close()
+        try:
+            await asyncio.wait({work}, timeout=_FAREWELL)
+        finally:
+            work.cancel()
+            await asyncio.gather(work, watch, return_exceptions=True)
+            with suppress(HustingsError, TimeoutError):
+                async with asyncio.timeout(_FAREWELL):
+                    await self.guard.close()
 
     # Inside
-
-    def _want(self, ttl: float | None, request: int) -> None:
-        self._wanted = (ttl, request)
-        if ttl is None:
-            self._refused.clear()
-        self._stirred.set()
 
     async def _work(self) -> None:
         while True:
             await self._stirred.wait()
             self._stirred.clear()
             wanted, self._wanted = self._wanted, None
-            if wanted is not None:
-                ttl, request = wanted
-                try:
-                    if ttl is None:
-                        await self._give_back()
-                    else:
-                        await self._ask(ttl, request)
+            returning, self._returning = self._returning, False
+            try:
+                if returning:
+                    await self._give_back()
+                if wanted is not None:
+                    await self._ask(*wanted)
+                if returning or wanted is not None:
                     self._reached()
-                except (Unreachable, BadInput) as error:
-                    self._missed(error)
-            if self._closing and self._wanted is None:
+            except Exception as error:  # also what a client was not expected to raise
+                self._missed(error)
+            if self._closing and not self._stirred.is_set():
                 return
 
     async def _ask(self, ttl: float, request: int) -> None:
@@ -135,8 +134,9 @@ class Petitioner:
                             break
                         if state.holder is None:
                             self.answer(Freed(max(state.token, self._token)))
-            except HustingsError:
-                await asyncio.sleep(_AGAIN)  # asking again after a while does it, too
+            except Exception as error:
+                self._missed(error)
+            await asyncio.sleep(_AGAIN)  # asking again after a while does it, too
 
     def _id(self, name: str) -> MemberId:
         member = self._id_of(name)
@@ -146,9 +146,10 @@ class Petitioner:
             del self.names[next(iter(self.names))]
         return member
 
-    def _missed(self, error: HustingsError) -> None:
+    def _missed(self, error: Exception) -> None:
         if not self._away:
-            self._note(f"the guard does not confirm anybody now: {error}")
+            what = str(error) if isinstance(error, HustingsError) else repr(error)
+            self._note(f"the guard does not confirm anybody now: {what}")
         self._away = True
 
     def _reached(self) -> None:

@@ -7,6 +7,7 @@ with `?durable=no` they wait for one lease instead whenever they start.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from hustings.core.choice import MemberId
@@ -20,6 +21,7 @@ from hustings.substrate.stack import StackedContext
 
 SCHEME = "quorum"
 FEWEST, MOST = 3, 7
+_LOOK = 3.0  # seconds: a voter that does not vote for so long says why
 
 
 class Quorum:
@@ -44,8 +46,8 @@ class Quorum:
             monotone=self.durable,
             proviso=""
             if self.durable
-            else "voters keep nothing: tokens grow as long as the clocks of restarted ones do not "
-            "go back",
+            else "voters keep nothing: after all of them were restarted tokens begin anew above "
+            "the date of whoever asks, and may be smaller than before where times of day differ",
             clock="voters",
         )
 
@@ -77,6 +79,31 @@ class Voters:
     def ids(self) -> tuple[MemberId, ...]:
         """Who votes now."""
         return self._quorate.electorate.voters
+
+    def excuse(self) -> str | None:
+        """Why this member, if it is a voter, does not vote; in a sentence."""
+        quorate = self._quorate
+        if self._host.runner.me.id not in quorate.electorate.voters or quorate.voter.votes:
+            return None
+        return f"this voter {quorate.enrolment.state()}"
+
+    def watch(self, note: Callable[[str], None]) -> None:
+        """Say so when it lasts, and whenever it is for another reason."""
+        loop = asyncio.get_running_loop()
+        said: list[str | None] = [None]
+
+        def look() -> None:
+            if self._host.closed:
+                return
+            excuse = self.excuse()
+            if excuse is not None and excuse != said[0]:
+                note(excuse)
+            elif excuse is None and said[0] is not None:
+                note("this voter votes now")
+            said[0] = excuse
+            loop.call_later(_LOOK, look)
+
+        loop.call_later(_LOOK, look)
 
     def replace(self, old: str, new: str) -> bool:
         """Begin to let `new` vote in the place of `old`; whether that could be begun."""

@@ -10,7 +10,6 @@ cancelled, and the block turns that cancellation, and no other, into `Leadership
 from __future__ import annotations
 
 import asyncio
-from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -40,10 +39,7 @@ class Term:
 
         The clock is read now: right after a pause this may be 0 though nobody was told yet.
         """
-        until = self._of.until
-        if self.lost.is_set():
-            return 0.0
-        return inf if until is None else max(0.0, until - self._of.clock())
+        return 0.0 if self.lost.is_set() else self._of.remaining
 
     def check(self) -> None:
         """Raise `LeadershipLost` unless this member leads now, by the clock as it is now."""

@@ -67,6 +67,7 @@ class Design:
     limits: Limits = field(default_factory=Limits)
     lease: Settings | None = None  # there is a guard, and this is asked of it
     voting: Voting | None = None  # the guard is the group's own
+    guard: str = ""  # what kind it is: members with another one, or none, are not of this group
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +209,19 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     if multicast is not None:
         stack.codec = _strict_codec(design, tuple(top.handlers))
     kinds = (*stack.handlers, *COURTESY)
-    dialect = Dialect(design.kind.about.name, kinds)
+    dialect = Dialect(spoken(design), kinds)
     return Composed(stack, helm, detector, confirmed, dialect)
+
+
+def spoken(design: Design) -> str:
+    """What a group speaks: who has another guard could not be kept from leading beside it."""
+    name = design.kind.about.name
+    return f"{name}+{design.guard}" if design.guard else name
 
 
 def _strict_codec(design: Design, kinds: tuple[type[Message], ...]) -> Codec:
     """What is inside a multicast is as hostile as what comes straight from a peer."""
-    read = Dialect(design.kind.about.name, kinds).reader(design.limits.view)
+    read = Dialect(spoken(design), kinds).reader(design.limits.view)
 
     def decode(body: bytes) -> Message | None:
         message = read(body)

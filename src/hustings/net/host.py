@@ -168,6 +168,11 @@ class Host:
         self._namesakes.stop()
         self.settled.set()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it takes part no longer."""
+        return self._closed
+
     def upon(self, act: Callable[[Context], None]) -> bool:
         """Run something of the helm's; whether it could be run."""
         stack = self.stack

@@ -118,8 +118,7 @@ class Member:
     @property
     def in_time(self) -> bool:
         """Whether what a guard has granted lasts still, by the clock as it is now."""
-        until = self.until
-        return until is None or self.clock() < until
+        return self.remaining > 0
 
     @property
     def term(self) -> int:
@@ -131,6 +130,15 @@ class Member:
         """With a guard, and leading: when, on the loop's clock, it ends unless it is renewed."""
         confirmed = None if self._host is None else self._host.confirmed
         return None if confirmed is None else confirmed.until
+
+    @property
+    def remaining(self) -> float:
+        """Seconds of the lease, 0 if there is none; infinite without a guard. For any thread."""
+        confirmed = None if self._host is None else self._host.confirmed
+        if confirmed is None:
+            return inf
+        until = confirmed.until
+        return 0.0 if until is None else max(0.0, until - self.clock())
 
     @property
     def stale_bound(self) -> float:

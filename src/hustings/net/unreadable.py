@@ -14,7 +14,8 @@ _WORDS: Mapping[Reason, str] = {
     Reason.SEALED: "speaks sealed and this member has no key: give it the group's key",
     Reason.UNKNOWN_KEY: "has a key that this member has not: install the same keys on both",
     Reason.BAD_SEAL: "cannot be read: its key or its group is another one",
-    Reason.OTHER_PROTOCOL: "runs another protocol in this group: all members must run the same",
+    Reason.OTHER_PROTOCOL: "runs another protocol in this group, or has another guard: all members "
+    "must have the same",
     Reason.OTHER_PROTOCOL_VERSION: "runs another version of this group's protocol: upgrade one",
     Reason.UNKNOWN_VERSION: "runs a hustings whose frames this one cannot read: upgrade one",
 }

@@ -89,6 +89,7 @@ class Experiment:
     detector: HeartbeatConfig | None = None  # a failure detector under every member
     oracle: float | None = None  # latency of a perfect detector, if there is one
     guard: GuardConfig | None = None  # a guard that confirms leaders
+    voting: Callable[[Confirmed], Election] | None = None  # and it is made of members that vote
     stack: StackConfig | None = None  # gossip and bimodal multicast under every member
     calm: float | None = None  # stop once all agree for so long: members with detectors never rest
     until: float = END_OF_TIME
@@ -301,7 +302,7 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         debug=experiment.debug,
     )
     _set_clocks(world, experiment.clocks, seed)
-    if experiment.guard is not None:
+    if experiment.guard is not None and experiment.voting is None:
         drift = experiment.clocks.drift
         MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
     parts = experiment.cast(candidates, plan)
@@ -360,7 +361,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         unheard=has_rounds(experiment.kind) and not assumptions.reliable,
     )
     if experiment.guard is not None:
-        checkers += safety_checkers()
+        checkers += safety_checkers(central=experiment.voting is None)
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
     world, study, rounds = _prepare(experiment, run, tracer)
@@ -454,7 +455,10 @@ def _make(experiment: Experiment) -> Election:
     election: Election = experiment.kind(experiment.config, experiment.choice)
     if experiment.detector is not None:
         election = Monitored(election, Detector(experiment.detector))
-    return election if experiment.guard is None else Confirmed(election, experiment.guard)
+    if experiment.guard is None:
+        return election
+    confirmed = Confirmed(election, experiment.guard)
+    return confirmed if experiment.voting is None else experiment.voting(confirmed)
 
 
 def _repeats(experiment: Experiment, candidate: Candidate) -> bool:

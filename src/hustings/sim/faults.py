@@ -6,8 +6,10 @@ A scenario is a list of these; `schedule` puts them into a world.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import BadInput
@@ -20,6 +22,8 @@ from hustings.sim.models import Network
 from hustings.sim.swarm_traps import Trap
 from hustings.sim.trace import Linked
 from hustings.sim.world import World
+
+EMPTY_DISK: Mapping[str, object] = MappingProxyType({})  # one that was lost, not one never used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,7 @@ class Restart(_ToMember):
         ctx = world.member(self.member)
         if ctx.status in (Status.CRASHED, Status.LEFT):
             if self.wiped:
-                ctx.stored = {}
+                ctx.stored = EMPTY_DISK
             world.revive(ctx)
             world.everybody_knows(ctx)
             world.invoke(ctx, ctx.election.start)
@@ -301,5 +305,6 @@ def _reachable(world: World, member: MemberId) -> None:
 
 
 def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...], ...] = ()) -> None:
-    if world.tracer is not None:
-        world.tracer.add(Linked(world.now, what, name, sides))
+    if world.tracer is not None:  # a trace tells of members, and the guard is none
+        shown = tuple(tuple(one for one in side if one != GUARD) for side in sides)
+        world.tracer.add(Linked(world.now, what, name, shown))

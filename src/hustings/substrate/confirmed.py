@@ -155,6 +155,8 @@ class Confirmed(Election):
         self.until: float | None = None  # end of the window, while this member leads
         self.engaged = 0  # works that run only while it leads; whoever runs them counts here
         self.owed = False  # the lead is to be given back when these have ended
+        self.spent = False  # the last token's leadership is over: it makes no other one
+        self.greeted = -1  # the version of the view at the last confirmation that went to all
         self.doubted: tuple[MemberId, int] | None = None  # a leader suspected, and its token
         self.pause = lease.patience  # before the next question, while it is refused
         self.told: Outcome | None = None
@@ -175,10 +177,13 @@ class Confirmed(Election):
         if key == END:
             self._step_down(ctx)
             return
+        asked = self.request
         self._look(ctx)
         if key != ASK:
             self._within(ctx, self.inner.on_timer, key)
-        elif self.nominated:
+        elif self.nominated and self.owed:
+            ctx.set_timer(ASK, self.lease.patience)
+        elif self.nominated and self.request == asked:
             self.pause = min(2.0 * self.pause, self.lease.asked)
             self._ask(ctx)
 
@@ -287,10 +292,12 @@ class Confirmed(Election):
         if self.until is not None:
             return  # it leads already, and renews by itself
         self.nominated = True
-        self.owed = False
         self.pause = self.lease.patience
         self._hold_nobody(ctx, NoLeader(AWAITING))
-        self._ask(ctx)
+        if self.owed:
+            ctx.set_timer(ASK, self.lease.patience)  # when what was begun has ended
+        else:
+            self._ask(ctx)
 
     def _withdraw(self, ctx: Context, outcome: Outcome | None) -> None:
         """Lead no more and want it no more; hold nobody, unless whom it holds is right.
@@ -300,15 +307,12 @@ class Confirmed(Election):
         wanted, self.nominated = self.nominated, False
         if wanted:
             self.pending.clear()
-            self.until = None
-            ctx.cancel_timer(END)
+            self._end(ctx)
             ctx.cancel_timer(ASK)
         if outcome is not None:
             self._hold_nobody(ctx, outcome)
-        if wanted and self.engaged:
-            self.owed = True  # nobody else shall be confirmed while what was begun still ends
-        elif wanted:
-            self._give_back(ctx)
+        if wanted:
+            self._return(ctx)
 
     # The guard
 
@@ -328,6 +332,13 @@ class Confirmed(Election):
         self.request += 1
         ctx.relinquish(self.request)
 
+    def _return(self, ctx: Context) -> None:
+        """Give back, but not before what was begun has ended: who is next may be confirmed then."""
+        if self.engaged:
+            self.owed = True
+        else:
+            self._give_back(ctx)
+
     def _granted(self, ctx: Context, sent: float, verdict: Granted) -> None:
         renewed = verdict.token == self.token == self.term
         now = ctx.now()
@@ -339,16 +350,23 @@ class Confirmed(Election):
             if self.until is None:
                 self._give_back(ctx)
             return
+        if renewed and self.spent:
+            # One leadership, one token: what left under the last one may still be on its way.
+            self._return(ctx)
+            ctx.set_timer(ASK, self.lease.patience)
+            return
         if self.until is not None and renewed:
             until = max(until, self.until)  # answers may overtake each other
         self.until = until
         self.pause = self.lease.patience
         if not renewed:
             self.token = self.term = verdict.token
+            self.spent = False
             ctx.persist(token=verdict.token)
         ctx.set_timer(END, until - now, eager=True)
         ctx.set_timer(ASK, max(sent + self.lease.renewal - now, self.lease.shortest))
         ctx.multicast(ConfirmedMsg(ctx.me.id, verdict.token))
+        self.greeted = ctx.view.version
         self._hold(ctx, ctx.me.id, verdict.token)
 
     def _refused(self, ctx: Context, verdict: Held) -> None:
@@ -368,11 +386,23 @@ class Confirmed(Election):
         if self.owed and not self.engaged:
             self.owed = False
             self._give_back(ctx)
+            if self.nominated:
+                self._ask(ctx)
+        if self.until is not None and ctx.view.version != self.greeted:
+            # Who has just come need not wait for the next renewal to know who leads.
+            self.greeted = ctx.view.version
+            ctx.multicast(ConfirmedMsg(ctx.me.id, self.term))
+
+    def _end(self, ctx: Context) -> None:
+        """A leadership is over, if there was one."""
+        if self.until is not None:
+            self.until = None
+            self.spent = True
+            ctx.cancel_timer(END)
 
     def _step_down(self, ctx: Context) -> None:
         if self.until is not None:
-            self.until = None
-            ctx.cancel_timer(END)
+            self._end(ctx)
             self._hold_nobody(ctx, NoLeader(LAPSED))
 
     # What is confirmed
@@ -391,9 +421,7 @@ class Confirmed(Election):
             ctx.persist(token=token)
         elif self.leader is not None:
             return
-        if self.until is not None:  # the guard has let somebody else in
-            self.until = None
-            ctx.cancel_timer(END)
+        self._end(ctx)  # the guard has let somebody else in
         self._hold(ctx, leader, token)
 
     def _hold(self, ctx: Context, leader: MemberId, token: int) -> None:

@@ -84,6 +84,10 @@ class FakeMember:
             for each in names
         )
 
+    @property
+    def is_leader(self) -> bool:
+        return self.state.leading
+
     def metrics(self) -> Metrics:
         numbers: dict[str, Any] = {
             "is_leader": self.state.leading,

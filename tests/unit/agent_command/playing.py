@@ -37,6 +37,7 @@ class PlayedTerm:
     number: int
     token: int | None = None
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class PlayedMember:
@@ -68,8 +69,9 @@ class PlayedMember:
 
     async def lose(self) -> None:
         self._leading.clear()
-        for task in self._bodies:
+        for task, term in self._bodies.items():
             self._lost[task] = True
+            term.lost.set()
             task.cancel()
         await self._change()
 
@@ -103,9 +105,8 @@ class PlayedMember:
         try:
             yield term
         except asyncio.CancelledError:
-            if not self._lost.pop(task, False):
-                raise
-            task.uncancel()
+            if not self._lost.pop(task, False) or task.uncancel() > 0:
+                raise  # somebody else has cancelled it, too
             raise LeadershipLost("lost") from None
         finally:
             del self._bodies[task]

@@ -9,7 +9,7 @@ from hustings.core.config import Config
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.core.guard import Granted, Held, Verdict
+from hustings.core.guard import Freed, Granted, Held, Verdict
 from hustings.core.outcome import Elected, NoLeader
 from hustings.protocols.catalogue import find
 from hustings.sim.checkers import Checker, attach
@@ -162,7 +162,9 @@ def test_an_outdated_request_is_ignored(stage: Stage) -> None:
     stage.ask(4, 1, request=2)
     stage.ask(5, 2)
     stage.world.run()
-    assert [verdict.request for _, verdict in stage.answers(1)] == [1, 3]
+    assert [
+        verdict.request for _, verdict in stage.answers(1) if not isinstance(verdict, Freed)
+    ] == [1, 3]
     assert isinstance(stage.answers(2)[0][1], Held)
 
 
@@ -194,7 +196,7 @@ def test_questions_and_answers_are_late_doubled_and_out_of_order() -> None:
         stage.ask(number / 2, 1, request=number)
     stage.world.run()
     assert stage.guard.asked > 120
-    numbers = [verdict.request for _, verdict in stage.answers(1)]
+    numbers = [verdict.request for _, verdict in stage.answers(1) if not isinstance(verdict, Freed)]
     assert len(numbers) > len(set(numbers))
     assert numbers != sorted(numbers)
 
@@ -204,7 +206,7 @@ def test_links_that_keep_their_order_do_so_here_too() -> None:
     for number in range(1, 101):
         stage.ask(number / 2, 1, request=number)
     stage.world.run()
-    numbers = [verdict.request for _, verdict in stage.answers(1)]
+    numbers = [verdict.request for _, verdict in stage.answers(1) if not isinstance(verdict, Freed)]
     assert numbers == list(range(1, 101))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hustings.core.choice import HighestId
+from hustings.core.choice import Candidate, HighestId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
@@ -164,12 +164,42 @@ def test_a_renewal_without_an_answer_is_asked_for_again_until_the_end(leading: D
     assert ASK in leading.member.timers  # the election still names it
 
 
-def test_who_stepped_down_may_be_granted_its_token_again(leading: Driven) -> None:
+def test_one_leadership_has_one_token_and_its_token_no_other(leading: Driven) -> None:
     leading.member.fire(ASK)
     leading.at(120.0).member.fire(END)
-    leading.at(121.0).grant(request=2)
-    assert leading.outcome == Elected(2, 7)
-    assert leading.election.until == 110.0 + WINDOW
+    effects = leading.at(121.0).grant(request=2)
+    assert effects == [Relinquish(3), SetTimer(ASK, LEASE.patience)]
+    assert leading.election.until is None
+    leading.member.fire(ASK)
+    leading.grant(request=4, token=8)
+    assert leading.outcome == Elected(2, 8)
+
+
+def test_what_is_held_is_given_back_when_the_work_has_ended(leading: Driven) -> None:
+    leading.election.engaged = 1
+    assert Relinquish(2) not in leading.say(Elected(3, 2))
+    assert leading.member.alive(1) == [], "it still goes on"
+    leading.election.engaged = 0
+    assert leading.member.alive(1) == [Relinquish(2)]
+
+
+def test_who_is_nominated_again_meanwhile_asks_when_it_has_given_back(leading: Driven) -> None:
+    leading.election.engaged = 1
+    leading.say(Elected(3, 2))
+    leading.nominate()
+    assert leading.member.fire(ASK) == [SetTimer(ASK, LEASE.patience)]
+    leading.election.engaged = 0
+    effects = leading.member.fire(ASK)
+    assert effects[0] == Relinquish(2)
+    assert [each.request for each in effects if isinstance(each, Propose)] == [3]
+
+
+def test_who_has_just_come_is_told_at_once(leading: Driven) -> None:
+    leading.member.view = view_of([*GROUP, Candidate(9)])
+    leading.member.view.version += 1
+    told = [each for each in leading.member.alive(9) if isinstance(each, Multicast)]
+    assert [each.message for each in told] == [ConfirmedMsg(2, 7)]
+    assert leading.member.alive(9) == []
 
 
 @pytest.mark.parametrize(
@@ -312,7 +342,7 @@ def test_an_election_that_names_nobody_takes_the_lead_away(
 def test_a_refused_candidate_that_comes_round_to_the_holder_holds_it(driven: Driven) -> None:
     driven.nominate()
     driven.refuse(holder=3, token=6)
-    assert driven.say(Elected(3, 2)) == [CancelTimer(END), CancelTimer(ASK), Relinquish(2)]
+    assert driven.say(Elected(3, 2)) == [CancelTimer(ASK), Relinquish(2)]
     assert driven.outcome == Elected(3, 6)
 
 

@@ -300,7 +300,11 @@ class Enrolment:
         if not voter.durable:
             return f"votes from {self.ready:g} on: it keeps nothing across restarts"
         if life(self.birth) == 1:
-            return f"does not vote: {len(self.fresh)} of the other voters answered, all must"
+            others = len(voter.electorate.voters) - 1
+            return (
+                f"does not vote yet: {len(self.fresh)} of the {others} other voters have answered, "
+                "and the first time all of them must"
+            )
         need, others = voter.electorate.majority, len(voter.electorate.voters) - 1
         lost = sum(life(birth) > 1 for birth in self.fresh.values())
         if others - lost < need:

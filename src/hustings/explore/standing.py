@@ -1,0 +1,43 @@
+"""The plainest elections there are: one stands for good, the other never does.
+
+Around them goes whatever decides who leads, so that what is explored is that and nothing else.
+"""
+
+from __future__ import annotations
+
+from hustings.core.context import Context
+from hustings.core.election import About, Election
+from hustings.core.outcome import Guarantee
+
+
+class Standing(Election):
+    """Nominates itself at the start and never changes its mind."""
+
+    about = About(
+        name="standing",
+        family="none",
+        paper="none",
+        idea="whoever starts wants to lead",
+        model="any",
+        guarantee=Guarantee.ADVISORY,
+        cost="0",
+        promises="nothing",
+    )
+
+    def start(self, ctx: Context) -> None:
+        self.elect(ctx, ctx.me.id, 1)
+
+
+class Bystander(Election):
+    """Never stands, and has no opinion."""
+
+    about = About(
+        name="bystander",
+        family="none",
+        paper="none",
+        idea="does nothing",
+        model="any",
+        guarantee=Guarantee.ADVISORY,
+        cost="0",
+        promises="nothing",
+    )

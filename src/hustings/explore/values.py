@@ -1,0 +1,157 @@
+"""What an exploration is about, as values: its limits, what it looks at, what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from hustings.core.choice import MemberId
+from hustings.core.context import TimerKey
+from hustings.core.errors import BadInput
+from hustings.core.messages import Message
+from hustings.explore.locals import Input
+
+LATE = -1  # a message that missed its time, and may come at any time or never
+MAX_STATES = 100_000_000
+MOST = 1_000  # ticks, crashes, ...
+
+
+class Ending(Enum):
+    """What a search came to."""
+
+    EXHAUSTED = "exhausted"  # every schedule was tried, and none breaks anything
+    BROKEN = "broken"  # a schedule breaks something
+    MAX_STATES = "max-states"  # the limit came first
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is explored."""
+
+    ticks: int = 8
+    delay: int = 0
+    crashes: int = 0
+    losses: int = 0
+    wipes: int = 0
+    at_once: bool = False  # whether who dies may be back in the same tick
+    max_states: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for name in ("ticks", "delay", "crashes", "losses", "wipes"):
+            value = getattr(self, name)
+            if not 0 <= value <= MOST:
+                raise BadInput(f"{name} must lie between 0 and {MOST:,}, not {value:,}")
+        if not 1 <= self.max_states <= MAX_STATES:
+            raise BadInput(
+                f"max-states must lie between 1 and {MAX_STATES:,}, not {self.max_states:,}"
+            )
+        if self.wipes > self.crashes:
+            raise BadInput("a disk is lost in a crash: wipes cannot exceed crashes")
+
+
+@dataclass(frozen=True, slots=True)
+class Laws:
+    """What must hold."""
+
+    leased: bool = False  # never two lead at one time; later grants have larger tokens
+    agreed: bool = False  # when nothing is left to happen, all that are up hold one that is up
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened, in words."""
+
+    time: float
+    what: str
+    said: tuple[str, ...] = ()  # what came of it
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search came to, and how much it saw."""
+
+    ending: Ending
+    states: int
+    transitions: int
+    handlers: int  # calls of real handlers; what they do is looked up from then on
+    depth: int  # steps to the farthest state
+    grants: int  # different leaders, with their tokens, that were met
+    rests: int  # states in which nothing is left to happen
+    why: str = ""  # what is broken
+    steps: tuple[Step, ...] = ()  # a shortest way there
+
+
+Progress = Callable[[int, int], None]  # told of states met and states that wait
+
+# The whole group at one moment, as numbers of what is kept once: the instant, the members' states,
+# the messages under way (sorted), crashes, losses and wipes left, the last grant.
+State = tuple[int, tuple[int, ...], tuple[int, ...], int, int, int, int]
+
+
+class Fate(Enum):
+    """What becomes of the member that something happens to."""
+
+    LIVES = ""
+    INSIDE = " and crashes before anything it sends leaves"
+    INSIDE_BACK = " and crashes before anything it sends leaves, and restarts"
+    INSIDE_WIPED = " and crashes before anything it sends leaves, and restarts with an empty disk"
+    AFTER = " and crashes"
+    AFTER_BACK = " and crashes, and restarts"
+    AFTER_WIPED = " and crashes, and restarts with an empty disk"
+    WIPED = " with an empty disk"  # when it restarts at a tick
+
+    @property
+    def words(self) -> str:
+        """As told to people."""
+        return self.value
+
+    @property
+    def inside(self) -> bool:
+        """Whether it dies before its messages leave."""
+        return self in (Fate.INSIDE, Fate.INSIDE_BACK, Fate.INSIDE_WIPED)
+
+    @property
+    def returns(self) -> bool:
+        """Whether it is back at once."""
+        return self in (Fate.INSIDE_BACK, Fate.INSIDE_WIPED, Fate.AFTER_BACK, Fate.AFTER_WIPED)
+
+    @property
+    def wiped(self) -> bool:
+        """Whether its disk is lost."""
+        return self in (Fate.INSIDE_WIPED, Fate.AFTER_WIPED, Fate.WIPED)
+
+
+# What happens: a word, a member's place or a message's number, a timer's key, and the fate of the
+# member that it happens to.
+Label = tuple[str, int, TimerKey, Fate]
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A message under way; without a message, `to` is about to suspect `sender`."""
+
+    sender: MemberId
+    to: MemberId
+    message: Message | None
+    due: int  # the last tick at which it arrives
+
+    @property
+    def given(self) -> Input:
+        """What it is to its receiver."""
+        if self.message is None:
+            return Input("suspect", sender=self.sender)
+        return Input("message", sender=self.sender, message=self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Somebody led with a token."""
+
+    token: int
+    member: MemberId
+    incarnation: int
+
+
+class Broken(Exception):
+    """A law does not hold; the text says how."""

@@ -1,0 +1,199 @@
+"""The exhaustive search: what it tries, what it finds, and that it tells a shortest way."""
+
+from __future__ import annotations
+
+import pytest
+
+from hustings.cli.check import EAGER, explore_election, explore_quorum
+from hustings.core.choice import Candidate, HighestId, MemberId
+from hustings.core.config import Config
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, upon
+from hustings.core.errors import BadInput
+from hustings.core.messages import Message
+from hustings.explore.locals import Group, OrderMatters
+from hustings.explore.search import Search
+from hustings.explore.standing import Bystander
+from hustings.explore.values import Ending, Found, Laws, Limits
+from hustings.protocols.catalogue import find
+from hustings.protocols.quorum import Quorate, QuorumConfig
+from hustings.protocols.quorum.messages import Ballot
+from hustings.protocols.quorum.voter import Voter
+from hustings.substrate.confirmed import Confirmed
+
+
+class Claim(Message, frozen=True, tag="CLAIM"):
+    """I lead."""
+
+
+class Grab(Bystander):
+    """Leads until somebody else says that it does; no way to elect anybody."""
+
+    messages = (Claim,)
+
+    def start(self, ctx: Context) -> None:
+        ctx.set_timer("grab", 1.0)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if self.leader is None:
+            ctx.persist(grabbed=True)
+            self.elect(ctx, ctx.me.id, self.term + 1)
+            ctx.multicast(Claim())
+
+    @upon(Claim)
+    def _on_claim(self, ctx: Context, sender: MemberId, message: Claim) -> None:
+        self.elect(ctx, sender, self.term + 1)
+
+
+class Later(Grab):
+    """As before, but each at a tick of its own: safe while nothing is late or lost."""
+
+    def start(self, ctx: Context) -> None:
+        ctx.set_timer("grab", float(ctx.me.id))
+
+
+def group(kind: type[Election], members: int = 2) -> Group:
+    ids = range(1, members + 1)
+    makers = dict.fromkeys(ids, lambda: kind(Config(), HighestId()))
+    return Group(makers, {member: Candidate(member) for member in ids})
+
+
+def explore(kind: type[Election], limits: Limits, members: int = 2) -> Found:
+    return Search(group(kind, members), limits, Laws(leased=True)).run()
+
+
+def test_what_is_broken_is_found_in_the_fewest_steps() -> None:
+    found = explore(Grab, Limits(ticks=3))
+    assert found.ending is Ending.BROKEN
+    assert found.why == "member 2 leads with token 1 after member 1 led with 1"
+    assert [step.what for step in found.steps] == [
+        "all start",
+        "1: timer grab fires",
+        "2: timer grab fires",
+    ]
+    assert found.steps[1].said[0] == "declares Elected(leader=1, term=1)"
+
+
+def test_what_is_not_broken_is_exhausted() -> None:
+    found = explore(Later, Limits(ticks=4))
+    assert (found.ending, found.grants) == (Ending.EXHAUSTED, 1)
+    assert found.states > 4
+
+
+@pytest.mark.parametrize("limits", [Limits(ticks=4, losses=1), Limits(ticks=4, delay=2)])
+def test_a_lost_or_late_message_breaks_what_counts_on_it(limits: Limits) -> None:
+    assert explore(Later, limits).ending is Ending.BROKEN
+
+
+def test_a_crash_between_storing_and_sending_is_tried() -> None:
+    search = Search(group(Later, 3), Limits(ticks=4, crashes=1), Laws())
+    assert search.run().ending is Ending.EXHAUSTED
+    stored = [state for state in search.group.states if not state.up and state.stored]
+    assert stored
+
+
+def test_more_states_than_the_limit_is_an_ending_of_its_own() -> None:
+    found = explore(Later, Limits(ticks=4, max_states=3))
+    assert (found.ending, found.states) == (Ending.MAX_STATES, 3)
+
+
+def test_limits_are_checked() -> None:
+    with pytest.raises(BadInput, match="ticks must lie"):
+        Limits(ticks=-1)
+    with pytest.raises(BadInput, match="wipes cannot exceed"):
+        Limits(wipes=1)
+    with pytest.raises(BadInput, match="max-states"):
+        Limits(max_states=0)
+
+
+class Orderly(Bystander):
+    """Remembers in which order others spoke, and follows the first: order matters."""
+
+    messages = (Claim,)
+
+    def __init__(self, config: Config, choice: HighestId) -> None:
+        super().__init__(config, choice)
+        self.heard: dict[MemberId, int] = {}
+
+    def start(self, ctx: Context) -> None:
+        ctx.multicast(Claim())
+
+    def call(self, ctx: Context) -> None:
+        ctx.set_timer("decide", 1.0)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if self.heard:
+            self.elect(ctx, next(iter(self.heard)), 1)
+
+    @upon(Claim)
+    def _on_claim(self, ctx: Context, sender: MemberId, message: Claim) -> None:
+        self.heard[sender] = 1
+
+
+def test_states_are_not_taken_for_one_if_they_behave_differently() -> None:
+    with pytest.raises(OrderMatters):
+        Search(group(Orderly, 3), Limits(ticks=2), Laws(), calls=(1,)).run()
+
+
+# Real elections
+
+
+@pytest.mark.parametrize("name", ["bully", "ring"])
+def test_three_members_agree_whatever_the_order(name: str) -> None:
+    found = explore_election(find(name), 3, Limits(ticks=20))
+    assert found.ending is Ending.EXHAUSTED
+    assert found.rests > 0
+
+
+@pytest.mark.parametrize(
+    "limits, states",
+    [
+        (Limits(ticks=2), 1_000),
+        (Limits(ticks=1, losses=1), 1_000),
+        (Limits(ticks=1, crashes=1), 1_000),
+    ],
+)
+def test_three_voters_and_two_candidates(limits: Limits, states: int) -> None:
+    found = explore_quorum(3, 2, limits)
+    assert found.ending is Ending.EXHAUSTED, found.why
+    assert found.states > states
+    assert found.grants > 1
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_one_crash_and_one_lost_message_at_any_point() -> None:
+    """The whole life of a lease: 11 million states at the time of writing."""
+    limits = Limits(ticks=2, crashes=1, losses=1, max_states=40_000_000)
+    found = explore_quorum(3, 2, limits)
+    assert found.ending is Ending.EXHAUSTED, found.why
+    assert found.states > 1_000_000
+
+
+class Careless(Voter):
+    """Does not look whether somebody else holds the lease."""
+
+    def is_taken(self, ballot: Ballot, now: float) -> bool:
+        return False
+
+
+class CarelessQuorate(Quorate):
+    Voting = Careless
+
+
+def careless(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
+    config = QuorumConfig(delta=EAGER.delta, voters=voters, longest=EAGER.asked)
+    return CarelessQuorate(inner, config)
+
+
+def test_a_careless_voter_is_caught_step_by_step() -> None:
+    found = explore_quorum(3, 2, Limits(ticks=2), quorum=careless, lease=EAGER)
+    assert found.ending is Ending.BROKEN
+    assert "lead at one time" in found.why
+    assert 3 < len(found.steps) < 30
+    assert any("declares Elected" in said for step in found.steps for said in step.said)
+
+
+def test_the_same_search_finds_the_same() -> None:
+    limits = Limits(ticks=1)
+    assert explore_quorum(3, 2, limits) == explore_quorum(3, 2, limits)
