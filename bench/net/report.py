@@ -36,7 +36,7 @@ PREAMBLE = (
     "samples the extremes).",
     "PySyncObj at 20 and 60 pps are the quickest settings a search found that keep the budget and "
     "stay steady: `python -m bench net --search` writes them, with all it tried, to "
-    "`bench/net/tight.json`.",
+    "`bench/net/tight.json`. Why some targets are missed, and what was tried: `bench/NOTES.md`.",
 )
 
 

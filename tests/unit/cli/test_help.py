@@ -35,9 +35,10 @@ def test_each_command_shows_examples(command: str, hustings: Hustings) -> None:
     assert f"hustings {command}" in " ".join(examples(shown.out))
 
 
-# Their examples last, or need an agent: tests/agent, tests/net and the guide's own tests run them.
+# Their examples last, or need an agent or an engine: tests/agent, tests/net, tests/guard and the
+# guide's own tests run them.
 LASTING = (
-    *("demo", "run", "agent"),
+    *("demo", "run", "agent", "guards"),
     *("leader", "members", "observe", "elect", "resign", "transfer"),
 )
 
