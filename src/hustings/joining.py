@@ -49,6 +49,7 @@ PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INSTANT = 1024  # lives that may begin in one millisecond
+_LIFE_BITS = 62
 _LIVES = 3  # begun in one attempt to join
 
 KeyLike = Key | str | Path
@@ -361,7 +362,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         confirmed=made.confirmed,
     )
     member.attend(host)
-    await _ask_guard(wanted, opened, member, incarnation)
+    await _ask_guard(wanted, opened, member)
     for sentence in [*([warning] if warning else []), *wanted.config.warnings]:
         member.note(sentence)
     host.start()
@@ -375,9 +376,9 @@ def _guarantee(wanted: Wanted) -> Guarantee:
     return wanted.guard.promise.guarantee
 
 
-async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member, incarnation: int) -> None:
-    """Let the member ask its engine, if it has one."""
-    if wanted.guard is None:
+async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
+    """Let the member ask its engine, if it has one and may lead."""
+    if wanted.guard is None or (wanted.design.observer and wanted.guard.engine is not None):
         return
     from hustings.guard.chosen import petitioner  # noqa: PLC0415  (see _chosen)
     from hustings.guard.quorum import Voters  # noqa: PLC0415  (see _chosen)
@@ -390,7 +391,8 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member, incarnatio
         place = None if leader in (None, member.id) else host.book.place(leader)
         return None if place is None else place.name
 
-    holder = Holder(wanted.name, incarnation)
+    # Not the incarnation: two processes with copies of one state would be the same holder.
+    holder = Holder(wanted.name, secrets.randbits(_LIFE_BITS))
     asks = await petitioner(wanted.guard, holder, member_id, member.note, heir)
     if asks is None:
         member.voters = voters = Voters(host, member_id)

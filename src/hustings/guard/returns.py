@@ -29,8 +29,10 @@ class Returns:
 
     async def settle(
         self, holder: Holder, release: Callable[[Holder, int, str | None], Awaitable[None]]
-    ) -> None:
-        """Before `holder` asks: repeat a release in doubt."""
+    ) -> bool:
+        """Before `holder` asks: repeat a release in doubt; whether there was one."""
         token = self._open.get(holder)
-        if token is not None:
-            await release(holder, token, None)
+        if token is None:
+            return False
+        await release(holder, token, None)
+        return True

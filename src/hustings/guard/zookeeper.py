@@ -120,7 +120,9 @@ class ZooKeeperGuard(Guard):
     # Questions
 
     async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
-        await self._returns.settle(holder, self._release)
+        if await self._returns.settle(holder, self._release):
+            # In another session: what was left in this one for somebody else ends with it.
+            self._standing.pop(holder, None)
         if holder in self._standing:
             try:
                 return await self._stand(self._standing[holder], holder, ttl)
