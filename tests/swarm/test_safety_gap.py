@@ -98,8 +98,9 @@ def test_with_a_guard_a_lossy_group_gets_its_leader() -> None:
     results = [play(guarded, run) for run in range(20)]
     for result in results:
         assert_safe(result)
-    # Not all have heard of it after every run: with half of all messages lost that takes renewals.
-    assert sum(result.metrics["strong"] or 0.0 for result in results) > 17
+    # Not all have heard of it after every run: with half of all messages lost that takes renewals,
+    # and a leader that misses three in a row needs another token.
+    assert sum(result.metrics["strong"] or 0.0 for result in results) >= 16
 
 
 def assert_safe(result: RunResult) -> None:

@@ -12,7 +12,7 @@ from tests.unit.cli.commands import Hustings
 @pytest.mark.parametrize(
     "typed, complaint",
     [
-        ("--guard etcd", "unknown guard 'etcd' (known: none, memory)"),
+        ("--guard etcd", "unknown guard 'etcd' (known: none, memory, quorum)"),
         ("--guard-set ttl=30", "--guard-set goes with --guard memory"),
         ("--guard memory --guard-set ttl=3", "ttl must be at least three round trips"),
         ("--guard memory --guard-set drift=0.5", "too short to renew in"),
@@ -29,7 +29,8 @@ def test_a_mistake_gets_a_sentence(hustings: Hustings, typed: str, complaint: st
 def test_the_lease_follows_the_delay_and_is_told(hustings: Hustings) -> None:
     result = hustings("sim", "bully", "--delay", "0.5", "--guard", "memory", "--json")
     told = json.loads(result.out)
-    assert told["guard"] == {"delta": 0.5, "ttl": None, "drift": 0.001, "retry": None}
+    asked = {"ttl": None, "drift": 0.001, "retry": None, "margin": 0.0}
+    assert told["guard"] == {"delta": 0.5, **asked}
     assert told["metrics"]["guard_requests"]["mean"] > 0
     for name in ("holders", "tokens", "grants", "windows"):
         assert told["verdicts"][name]["holds"] == 1
