@@ -114,7 +114,10 @@ class Endings:
                 return
             if certainly:
                 self._watches.pop(leader)[1].cancel()
-                self._ended(leader, tell=_TELLERS / len(self._host.stack.membership.view))
+                # Who looks first may be the only one to look: the others have their next leader.
+                first = self._host.deference and not self._leisure()
+                few = _TELLERS / len(self._host.stack.membership.view)
+                self._ended(leader, tell=1.0 if first else few)
             else:
                 # If that is refused, it is an answer too.
                 self._host.transmit(leader, ProbeMsg(0))
