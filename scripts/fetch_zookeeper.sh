@@ -22,20 +22,25 @@ mkdir debs root jars
 
 # Lists of our own, for a machine that has none, or old ones.
 mkdir -p state/lists/partial cache/archives/partial
-own="-o Dir::State=$work/state -o Dir::State::Lists=$work/state/lists -o Dir::Cache=$work/cache"
+own=
+apt() {
+    if [ -n "$own" ]; then
+        set -- -o "Dir::State=$work/state" -o "Dir::State::Lists=$work/state/lists" \
+            -o "Dir::Cache=$work/cache" "$@"
+    fi
+    apt-get -q "$@" >"$work/log" 2>&1
+}
 download() {
-    # shellcheck disable=SC2086  # options, several
-    (cd debs && apt-get -q $2 download "$1" >../log 2>&1)
+    (cd debs && apt download "$1")
 }
 
 while read -r sum name version; do
-    download "$name=$version" "${options:-}" || {
-        if [ -z "${options:-}" ]; then
-            options=$own
-            # shellcheck disable=SC2086
-            apt-get -q $options update >log 2>&1 || cat log >&2
+    download "$name=$version" || {
+        if [ -z "$own" ]; then
+            own=yes
+            apt update || cat log >&2
         fi
-        download "$name=$version" "$options"
+        download "$name=$version"
     } || {
         cat log >&2
         echo "$name=$version cannot be downloaded: has Debian replaced it?" >&2

@@ -49,7 +49,6 @@ PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INSTANT = 1024  # lives that may begin in one millisecond
-_LIFE_BITS = 62
 _LIVES = 3  # begun in one attempt to join
 
 KeyLike = Key | str | Path
@@ -171,7 +170,7 @@ def _chosen(
             )
         return None
     # A member without a guard does not load what guards need: that is a tenth of its memory.
-    from hustings.guard.chosen import choose  # noqa: PLC0415
+    from hustings.guard.chosen import choose  # noqa: PLC0415 (late on purpose)
 
     return choose(guard, group, member_id, ttl, settings)
 
@@ -380,10 +379,6 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
     """Let the member ask its engine, if it has one and may lead."""
     if wanted.guard is None or (wanted.design.observer and wanted.guard.engine is not None):
         return
-    from hustings.guard.chosen import petitioner  # noqa: PLC0415  (see _chosen)
-    from hustings.guard.quorum import Voters  # noqa: PLC0415  (see _chosen)
-    from hustings.guard.seam import Holder  # noqa: PLC0415  (see _chosen)
-
     host = member.host
 
     def heir() -> str | None:
@@ -391,11 +386,9 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         place = None if leader in (None, member.id) else host.book.place(leader)
         return None if place is None else place.name
 
-    # Not the incarnation: two processes with copies of one state would be the same holder.
-    holder = Holder(wanted.name, secrets.randbits(_LIFE_BITS))
-    asks = await petitioner(wanted.guard, holder, member_id, member.note, heir)
+    asks = await wanted.guard.petitioner(wanted.name, member_id, member.note, heir)
     if asks is None:
-        member.voters = voters = Voters(host, member_id)
+        member.voters = voters = wanted.guard.voters(host, member_id)
         voters.watch(member.note)
     else:
         opened.petitioner = host.petitions = asks

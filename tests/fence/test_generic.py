@@ -7,6 +7,7 @@ import copy
 import random
 import threading
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -77,12 +78,12 @@ def test_equal_and_larger_pass_and_smaller_do_not() -> None:
 
 
 @pytest.mark.parametrize("bad", [0, -1, LARGEST_TOKEN + 1, True, 1.0, "1", None])
-def test_what_is_no_token(bad: object) -> None:
+def test_what_is_no_token(bad: Any) -> None:
     with pytest.raises(BadInput, match="token"):
-        checked(bad)  # type: ignore[arg-type]  # what a caller without types may do
+        checked(bad)
     store = Versioned()
     with pytest.raises(BadInput, match="token"):
-        Fence(store).write(bad, 1)  # type: ignore[arg-type]  # the same
+        Fence(store).write(bad, 1)
     assert not store.written
 
 

@@ -257,10 +257,14 @@ def test_smaller_ones_that_do_not_end(tmp_path: Path, kind: str) -> None:
     ledger = Ledger(tmp_path / "tokens")
     if kind == "wsgi":
         wsgi = WsgiFence(behind.wsgi, ledger, serialise=0.05)
-        ask: Asker = lambda number: ask_wsgi(wsgi, token(number))  # noqa: E731  # one of two
     else:
         asgi = AsgiFence(behind.asgi, ledger, serialise=0.05)
-        ask = lambda number: asyncio.run(ask_asgi(asgi, token(number)))  # noqa: E731  # two of two
+
+    def ask(number: int) -> Answer:
+        if kind == "wsgi":
+            return ask_wsgi(wsgi, token(number))
+        return asyncio.run(ask_asgi(asgi, token(number)))
+
     with ThreadPoolExecutor() as pool:
         old = pool.submit(ask, 5)
         behind.await_inside(5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,14 +12,16 @@ from hustings.core.durations import parse_duration, show_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.guard.petition import Petitioner
-from hustings.guard.quorum import SCHEME, Quorum
+from hustings.guard.quorum import SCHEME, Quorum, Voters
 from hustings.guard.seam import Guard, Holder, Promise, Unreachable
 from hustings.guard.urls import make_guard, parse_url
+from hustings.net.host import Host
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 GuardLike = str | Callable[[str], Guard]
 
 SAME = {"etcds": "etcd", "postgresql": "postgres", "rediss": "redis", "valkey": "redis"}
+_LIFE_BITS = 62
 MOST_KIND = 24  # characters
 PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
 _AGAIN = 0.5
@@ -44,6 +47,26 @@ class Chosen:
     def voting(self) -> Callable[[Confirmed], Election] | None:
         """What makes members the guard."""
         return None if self.quorum is None else self.quorum.around
+
+    async def petitioner(
+        self,
+        member: str,
+        id_of: Callable[[str], MemberId],
+        note: Callable[[str], None],
+        heir: Callable[[], str | None],
+    ) -> Petitioner | None:
+        """Who asks the engine for a member, opened; nobody where the guard is the group itself."""
+        if self.engine is None:
+            return None
+        guard = self.engine()
+        await _open(guard, self.shown, PATIENCE, note)
+        # Not the incarnation: two processes with copies of one state would be the same holder.
+        holder = Holder(member, secrets.randbits(_LIFE_BITS))
+        return Petitioner(guard, holder, id_of, note, heir)
+
+    def voters(self, host: Host, id_of: Callable[[str], MemberId]) -> Voters:
+        """Who votes, where the guard is the group itself."""
+        return Voters(host, id_of)
 
     def check(self, lease: GuardConfig | None, member: str, *, kept: bool) -> None:
         """Refuse what cannot work; `kept` is whether the member keeps anything."""
@@ -87,22 +110,6 @@ def choose(
     return Chosen(
         url.shown, made.promise, lease(made.promise), engine=lambda: make_guard(guard, group)
     )
-
-
-async def petitioner(
-    chosen: Chosen,
-    holder: Holder,
-    id_of: Callable[[str], MemberId],
-    note: Callable[[str], None],
-    heir: Callable[[], str | None],
-    patience: float = PATIENCE,
-) -> Petitioner | None:
-    """Who asks the engine for a member, opened; nobody does where the guard is the group itself."""
-    if chosen.engine is None:
-        return None
-    guard = chosen.engine()
-    await _open(guard, chosen.shown, patience, note)
-    return Petitioner(guard, holder, id_of, note, heir)
 
 
 async def _open(guard: Guard, shown: str, patience: float, note: Callable[[str], None]) -> None:

@@ -178,6 +178,7 @@ class NatsGuard(Guard):
             self._cut = asyncio.Event()
 
         user, password = self._account or (None, None)
+        pause: Any = RECONNECT_S  # fractions are taken, whatever the types say
         connecting = asyncio.ensure_future(
             client.connect(
                 servers=self._servers,
@@ -187,7 +188,7 @@ class NatsGuard(Guard):
                 error_cb=failed,
                 disconnected_cb=cut,
                 connect_timeout=max(1, int(self.timeout)),
-                reconnect_time_wait=RECONNECT_S,  # type: ignore[arg-type] # it takes fractions
+                reconnect_time_wait=pause,
                 max_reconnect_attempts=-1,
                 ping_interval=PING_S,
             )

