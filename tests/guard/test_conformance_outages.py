@@ -227,6 +227,26 @@ def test_an_observer_whose_connection_falls_silent_connects_anew(engine: Engine)
 
 
 @remote
+def test_an_observer_that_is_never_greeted_connects_anew(engine: Engine) -> None:
+    """A server that is just starting may take a connection and forget it."""
+
+    async def play() -> None:
+        assert isinstance(engine, Server)
+        async with Proxy(engine.port) as proxy, rig_on(engine) as rig:
+            far = await rig.guard(at=proxy.port, timeout=HASTE_S)
+            near = await rig.guard()
+            seen = await rig.observed(far)
+            proxy.hold(proxy.answers)
+            proxy.cut()
+            await asyncio.sleep(HASTE_S / 2)  # it has connected again by now
+            proxy.hold_present(proxy.answers)
+            grant = await granted(near, ADA, engine.long_ttl)
+            await reached(lambda: seen[-1].token == grant.token, "the holder is seen")
+
+    run(play(), within=110)
+
+
+@remote
 def test_the_answer_to_a_cancelled_question_is_not_taken_for_the_next_ones(engine: Engine) -> None:
     async def play() -> None:
         assert isinstance(engine, Server)

@@ -99,7 +99,19 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class _Client(Client):
-    """A client that gives its password to nobody in plain text if TLS was asked for."""
+    """A client that gives its password to nobody in plain text if TLS was asked for.
+
+    And one that hangs up on a server which does not greet it, instead of forgetting the connection.
+    """
+
+    async def _process_connect_init(self) -> None:
+        try:
+            await super()._process_connect_init()
+        except BaseException:
+            transport: Any = self._transport
+            if transport is not None:
+                transport.close()
+            raise
 
     def _connect_command(self) -> bytes:
         if "tls" in self.options and not self._server_info.get("tls_required"):

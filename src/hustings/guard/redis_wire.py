@@ -128,8 +128,10 @@ class Ear:
     async def wait(self, seconds: float) -> None:
         """Until something is said, or so long; then it asks whether anybody is there."""
         try:
-            if await self._hearing.get_message(timeout=seconds) is None:
-                async with asyncio.timeout(self._timeout):
+            # The client connects again by itself, and then waits for a greeting without end.
+            async with asyncio.timeout(seconds + self._timeout) as patience:
+                if await self._hearing.get_message(timeout=seconds) is None:
+                    patience.reschedule(asyncio.get_running_loop().time() + self._timeout)
                     await self._hearing.ping()
                     await self._hearing.get_message(timeout=None)
         except TimeoutError:

@@ -320,7 +320,12 @@ class ZooKeeperGuard(Guard):
         session = Session(ordered=True)
         session.zxid = newest.zxid
         try:
-            async with self.ensemble.line(session, int(OBSERVER_S * 1000.0)) as wire:
+            async with (
+                # A server that is just starting may take a connection and never say a word.
+                asyncio.timeout(self.ensemble.timeout) as greeting,
+                self.ensemble.line(session, int(OBSERVER_S * 1000.0)) as wire,
+            ):
+                greeting.reschedule(None)
                 try:
                     yield _Feed(self, wire, session)
                 finally:
