@@ -152,7 +152,7 @@ def test_the_sentence_says_what_to_do(path: Path, written: bytes) -> None:
     assert refusal(path, written + b"x").startswith(f"state file {path} is damaged (it has ")
     sentence = refusal(path, written[:-1] + b"\x00")
     assert "its checksum does not match" in sentence
-    assert "put back a copy of the whole file, or delete it and start under" in sentence
+    assert "delete it, and start under a member id that the group has not seen" in sentence
     assert refusal(path, b"hustings-state 2 what comes then").endswith(
         "(format 2, and this one reads up to 1): upgrade this hustings, and do not delete the file"
     )

@@ -96,7 +96,7 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, damage: obj
             path = state_file(tmp_path, "a")
             broken = damage(path.read_bytes())
             path.write_bytes(broken)
-            with pytest.raises(hustings.BadInput, match=r"is damaged .* put back a copy"):
+            with pytest.raises(hustings.BadInput, match=r"is damaged .* delete it"):
                 await crowd.add("a")
             assert path.read_bytes() == broken
 

@@ -48,6 +48,9 @@ class GuardUrl(NamedTuple):
     path: str  # without the first slash
     options: Mapping[str, str]
 
+    def __repr__(self) -> str:
+        return f"GuardUrl({self.shown!r})"  # in logs and tracebacks, too, no password
+
     @property
     def shown(self) -> str:
         """The address without its password, for messages."""
@@ -145,6 +148,8 @@ def _place(text: str) -> tuple[str, int | None]:
 def make_guard(text: str, group: str) -> Guard:
     """The guard at this address, for one group; not yet opened."""
     url = parse_url(text)
+    if not group:
+        raise BadInput("a guard needs the name of a group, which is not empty")
     return _maker(url.scheme)(url, group)
 
 

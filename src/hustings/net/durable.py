@@ -201,9 +201,9 @@ class DurableState:
 
     def _damaged(self, how: str) -> BadInput:
         return BadInput(
-            f"{self._what} is damaged ({how}) and what this member promised cannot be read: put "
-            "back a copy of the whole file, or delete it and start under a member id that the "
-            "group has not seen"
+            f"{self._what} is damaged ({how}) and what this member promised cannot be read: delete "
+            "it, and start under a member id that the group has not seen; a voter of a quorum "
+            "keeps its name, and asks the others before it votes again"
         )
 
 

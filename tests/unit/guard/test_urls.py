@@ -149,3 +149,12 @@ def test_third_parties_add_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
     guard = make_guard("foreign://a/path", "group")
     assert isinstance(guard, MemoryGuard)
     assert guard.register is register_of("foreign", "path/group")
+
+
+def test_a_password_is_not_in_what_python_shows_of_an_address() -> None:
+    assert repr(parse_url("etcd://ada:secret@a:1/x")) == "GuardUrl('etcd://ada@a:1/x')"
+
+
+def test_a_guard_without_a_groups_name_is_refused() -> None:
+    with pytest.raises(BadInput, match="name of a group"):
+        make_guard("memory://", "")
