@@ -24,6 +24,7 @@ from hustings.sim.metrics import Summary, summarise_runs
 MAX_RUNS = 10_000_000
 MAX_JOBS = 256
 Progress = Callable[[int], None]  # told how many runs are done
+Player = Callable[[Experiment, int], RunResult]  # plays one run; other processes import it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ def run_all(
     progress: Progress | None = None,
     *,
     first: int = 0,
+    player: Player = play,
 ) -> Report:
     """Play `runs` runs, numbered from `first`, and summarise them."""
     if not 1 <= runs <= MAX_RUNS:
@@ -60,7 +62,11 @@ def run_all(
         raise BadInput(f"jobs must lie between 1 and {MAX_JOBS}, not {jobs}")
     results: list[RunResult] = []
     numbers = range(first, first + runs)
-    source = _alone(experiment, numbers) if jobs == 1 else _shared(experiment, numbers, jobs)
+    source = (
+        _alone(experiment, numbers, player)
+        if jobs == 1
+        else _shared(experiment, numbers, jobs, player)
+    )
     with closing(source):  # else the workers live on as long as somebody holds the traceback
         for block in source:
             results.extend(block)
@@ -105,13 +111,15 @@ def _digest(digests: list[str]) -> str | None:
     return blake2b("\n".join(digests).encode(), digest_size=16).hexdigest()
 
 
-def _alone(experiment: Experiment, numbers: range) -> Generator[list[RunResult], None, None]:
+def _alone(
+    experiment: Experiment, numbers: range, player: Player
+) -> Generator[list[RunResult], None, None]:
     for run in numbers:
-        yield [play(experiment, run)]
+        yield [player(experiment, run)]
 
 
 def _shared(
-    experiment: Experiment, numbers: range, jobs: int
+    experiment: Experiment, numbers: range, jobs: int, player: Player
 ) -> Generator[list[RunResult], None, None]:
     """Blocks in order; at most a few blocks are under way, so memory stays bounded."""
     size = max(1, min(256, len(numbers) // (jobs * 4)))
@@ -128,7 +136,7 @@ def _shared(
                 while submitted < len(blocks) and submitted - delivered < jobs * 3:
                     first, last = blocks[submitted]
                     with no_interrupts():  # a worker that is started here inherits it
-                        future = pool.submit(play_block, experiment, first, last)
+                        future = pool.submit(play_block, experiment, first, last, player)
                     waiting[future] = submitted
                     submitted += 1
                 finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
@@ -166,6 +174,8 @@ def no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def play_block(experiment: Experiment, first: int, last: int) -> list[RunResult]:
+def play_block(
+    experiment: Experiment, first: int, last: int, player: Player = play
+) -> list[RunResult]:
     """Runs first .. last-1, in one process."""
-    return [play(experiment, run) for run in range(first, last)]
+    return [player(experiment, run) for run in range(first, last)]
