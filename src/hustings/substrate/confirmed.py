@@ -329,11 +329,14 @@ class Confirmed(Election):
         ctx.set_timer(ASK, self.lease.patience if self.until is not None else self.pause)
 
     def _give_back(self, ctx: Context) -> None:
+        """Also what earlier questions may be granted yet: their answers count no more."""
+        self.pending.clear()
         self.request += 1
         ctx.relinquish(self.request)
 
     def _return(self, ctx: Context) -> None:
         """Give back, but not before what was begun has ended: who is next may be confirmed then."""
+        self.pending.clear()
         if self.engaged:
             self.owed = True
         else:

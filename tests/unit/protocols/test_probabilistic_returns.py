@@ -92,6 +92,29 @@ def test_one_ruled_out_stays_out_until_it_turns_out_to_be_alive() -> None:
     assert opened.call.without == (4,)
 
 
+def test_one_ruled_out_is_back_when_it_calls() -> None:
+    call = call_of((2, 3), sequence=2, without=(5,))
+    driven = elected(member(1, K=2), call, 4)
+    driven.deliver(5, init(call_of((2, 3), sequence=1)))
+    (opened,) = inits(driven.suspect(4))
+    assert opened.call.without == (4,)
+
+
+def test_its_farewell_does_not_bring_it_back() -> None:
+    call = call_of((2, 3), sequence=2, without=(5,))
+    driven = elected(member(1, K=2), call, 4)
+    driven.deliver(5, init(call_of((2, 3), sequence=1, without=(5,))))
+    (opened,) = inits(driven.suspect(4))
+    assert sorted(opened.call.without) == [4, 5]
+
+
+def test_a_call_does_not_rule_everybody_out() -> None:
+    call = call_of((1, 2), sequence=2, without=(1,))
+    driven = elected(member(2, (1, 2), K=2), call, 2)
+    (opened,) = inits(driven.leave())
+    assert opened.call.without == (2,)
+
+
 @pytest.mark.parametrize("best", [Candidate(9), Candidate(9, (("cpu", float("nan")),))])
 def test_a_final_with_a_name_that_cannot_be_ranked_is_not_heard(best: Candidate) -> None:
     group = [candidate(each, cpu=each) for each in (1, 2, 3)]

@@ -175,6 +175,26 @@ def test_one_leadership_has_one_token_and_its_token_no_other(leading: Driven) ->
     assert leading.outcome == Elected(2, 8)
 
 
+def test_what_is_given_back_is_not_taken_up_by_an_answer_on_its_way(leading: Driven) -> None:
+    """The guard may have granted a later question before what was given back arrived there."""
+    leading.member.fire(ASK)  # question 2, renewed late
+    leading.at(120.0).member.fire(END)
+    leading.member.fire(ASK)  # question 3
+    leading.grant(request=2)  # of the leadership that is over: all is given back
+    assert leading.grant(request=3, token=8) == []
+    assert leading.election.until is None
+
+
+def test_nor_is_what_will_be_given_back_when_the_work_has_ended(leading: Driven) -> None:
+    leading.member.fire(ASK)
+    leading.at(120.0).member.fire(END)
+    leading.election.engaged = 1
+    leading.member.fire(ASK)
+    leading.grant(request=2)
+    assert leading.grant(request=3, token=8) == []
+    assert leading.election.until is None
+
+
 def test_what_is_held_is_given_back_when_the_work_has_ended(leading: Driven) -> None:
     leading.election.engaged = 1
     assert Relinquish(2) not in leading.say(Elected(3, 2))

@@ -161,6 +161,8 @@ class Probabilistic(Election):
         """A new election, of all but those that are gone."""
         ruled = (each for each in self.ruled if each != ctx.me.id)
         without = tuple(dict.fromkeys((*ruled, *self.gone, *gone)))[-MAX_WITHOUT:]
+        if ctx.view.best(self.choice, without) is None:
+            without = gone  # a call that leaves nobody elects nobody: some must be back since
         sequence = min(self.current.sequence + 1, MAX_SEQUENCE)
         call = Call(sequence, ctx.me.id, ctx.rng.bits() >> 1, without)
         self.open(ctx, call, 1, self.config.delivery)
@@ -194,6 +196,8 @@ class Probabilistic(Election):
     @upon(InitMsg)
     def on_init(self, ctx: Context, sender: MemberId, message: InitMsg) -> None:
         call, number = message.call, message.round
+        if sender in self.ruled and sender not in call.without:  # it is back
+            self.ruled = tuple(other for other in self.ruled if other != sender)
         if self.is_new(call, number):
             wait = message.wait - self.config.delivery
             if not wait > 0.0:
@@ -235,11 +239,8 @@ class Probabilistic(Election):
         self.note(ctx, call, number)
         size = self.size(ctx)
         K = self.plan.K(number, size)
-        if left is None:
-            left = self.config.relaying(K)
-            wait = self.config.waiting(K)
-        else:
-            wait = left + 2 * self.config.delivery
+        wait = self.config.waiting(K) if left is None else left + 2 * self.config.delivery
+        left = self.config.relaying(K) if left is None else left
         table = self.filter.table(call, number)
         if table.value(ctx.me.id) * size < K:
             relays = table.below(ctx.view.roster, K / size)
@@ -392,8 +393,7 @@ class Probabilistic(Election):
         """All finals should be there."""
         leader = self.named
         if leader is None or self.several:
-            self.detect(ctx)
-            return
+            return self.detect(ctx)
         self.phase = IDLE
         self.held = leader
         if leader not in self.led:
@@ -409,7 +409,7 @@ class Probabilistic(Election):
         config = self.config
         if config.p_mcastl is None:
             return None
-        size = float(config.N) if config.N is not None else self.size(ctx)
+        size = self.size(ctx) if config.N is None else float(config.N)
         return two_leaders(self.plan, size, config.p_mcastl, config.p_fail)
 
     def detect(self, ctx: Context) -> None:
