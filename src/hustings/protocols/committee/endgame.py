@@ -1,0 +1,169 @@
+"""Endgames: from a committee to one leader.
+
+Model      As for lightest bins: r candidates in a public order, x of them bad, in a committee that
+           can broadcast; bad ones choose last and know all that is known, but not future coins.
+Idea       Three games. Feige: lightest bin with two bins, down to one. Baton: the first candidate
+           holds a baton and passes it to one who has not had it; the last to get it leads. Path: a
+           public binary tree has a candidate at every node; the one at the root chooses a branch,
+           then the one found there, D times; who is found at the end leads.
+Invariant  All good participants see the same position of the game, since moves are broadcast.
+Cost       Feige about log2(r) broadcasts by all left; baton r-2 and path D by one member each, of
+           ceil(log2 of those left) and of one bit.
+Guarantee  A good leader with a probability that falls with x/r; `theory` has it exactly. Feige
+           loses most. Baton is good for x below r/log r and holds against any adversary. Path is
+           the best of them, if the adversary cannot choose its members after the tree: the tree is
+           labelled by a hash of the agreed candidates, and D >= 128 is meant for an adversary that
+           can try at most 2^80 of them (assumed, and outside the paper's model).
+Paper      Scalable Leader Election, section 2 and reference [2]; the paper takes Feige's, [12].
+           Decided here: a holder that says nothing readable moves to the first place it could.
+
+`style` says how a committee gets there: "feige"; "full", a path among all; "small", halve to at
+most r_end, then a path among those; "baton", likewise and then the baton.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Literal
+
+from hustings.core.choice import MemberId
+from hustings.core.streams import Stream
+from hustings.protocols.committee.agreement import Seat, broadcast, broadcast_rounds
+from hustings.protocols.committee.bins import (
+    Members,
+    halving,
+    halvings_to,
+    heavyweight,
+    heavyweight_rounds,
+    throw_rounds,
+)
+from hustings.protocols.committee.lockstep import Script
+
+Style = Literal["full", "small", "baton", "feige"]
+
+DEPTH = 128
+R_END = 128
+
+
+# Positions of the games
+
+
+@dataclass(frozen=True, slots=True)
+class Baton:
+    """Who holds the baton, and who has not had it."""
+
+    holder: MemberId
+    waiting: Members
+
+    @classmethod
+    def begin(cls, candidates: Members) -> Baton:
+        """The lowest id is the first to hold it."""
+        first, *rest = sorted(candidates)
+        return cls(first, tuple(rest))
+
+    def passed(self, place: int) -> Baton:
+        """To the one at this place among those waiting.
+
+        >>> Baton.begin((4, 2, 3)).passed(1)
+        Baton(holder=4, waiting=(3,))
+        """
+        waiting = self.waiting
+        return Baton(waiting[place], waiting[:place] + waiting[place + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A position on the way down the public tree; a node's number is 1 and then its branches."""
+
+    candidates: Members
+    key: bytes
+    left: int  # steps
+    node: int = 1
+
+    @classmethod
+    def begin(cls, candidates: Members, depth: int) -> Walk:
+        """At the root of the tree that belongs to these candidates."""
+        text = ",".join(str(each) for each in sorted(candidates))
+        return cls(candidates, blake2b(text.encode(), digest_size=32).digest(), depth)
+
+    @property
+    def holder(self) -> MemberId:
+        """Who chooses here, or leads if this is the end."""
+        path = self.node.to_bytes(self.node.bit_length() // 8 + 1, "big")
+        label = blake2b(path, key=self.key, digest_size=16).digest()
+        return self.candidates[int.from_bytes(label, "big") % len(self.candidates)]
+
+    def step(self, branch: int) -> Walk:
+        """One step down; branch is 0 or 1."""
+        return Walk(self.candidates, self.key, self.left - 1, 2 * self.node + branch)
+
+
+# Scripts: what a participant says
+
+
+def pass_baton(seat: Seat, candidates: Members, rng: Stream) -> Script[MemberId]:
+    """The baton until everybody has had it: the last one."""
+    game = Baton.begin(candidates)
+    for step in range(len(candidates) - 2):  # the last pass needs no word: there is only one left
+        places = len(game.waiting)
+        mine = rng.below(places) if game.holder == seat.me else 0
+        (place,) = yield from broadcast(
+            seat, (game.holder,), mine, places, kind="baton", step=step, detail=game
+        )
+        game = game.passed(place)
+    return game.waiting[0] if game.waiting else game.holder
+
+
+def walk_down(seat: Seat, candidates: Members, depth: int, rng: Stream) -> Script[MemberId]:
+    """The path from the root of the public tree: who is found at its end."""
+    game = Walk.begin(candidates, depth)
+    for step in range(depth):
+        holder = game.holder
+        mine = rng.below(2) if holder == seat.me else 0
+        (branch,) = yield from broadcast(
+            seat, (holder,), mine, 2, kind="path", step=step, detail=game
+        )
+        game = game.step(branch)
+    return game.holder
+
+
+def one_of(
+    seat: Seat,
+    style: Style,
+    rng: Stream,
+    *,
+    depth: int = DEPTH,
+    r_end: int = R_END,
+    candidates: Members | None = None,
+) -> Script[MemberId]:
+    """The leader of a committee, by the game of this style."""
+    among = seat.members if candidates is None else candidates
+    if style == "feige":
+        (leader,) = yield from heavyweight(seat, rng, 1, among)
+        return leader
+    if style != "full":
+        among = yield from halving(seat, halvings_to(len(among), r_end), rng, among)
+        among = among[:r_end]  # more only if all threw into one bin
+    if style == "baton":
+        return (yield from pass_baton(seat, among, rng))
+    return (yield from walk_down(seat, among, depth, rng))
+
+
+def most_rounds(
+    seat: Seat,
+    style: Style,
+    *,
+    depth: int = DEPTH,
+    r_end: int = R_END,
+    candidates: int | None = None,
+) -> int:
+    """The most rounds that `one_of` takes with these numbers."""
+    among = len(seat.members) if candidates is None else candidates
+    once = broadcast_rounds(len(seat.members), seat.method, seat.t)
+    if style == "feige":
+        return heavyweight_rounds(seat, among)
+    if style == "full":
+        return depth * once
+    before = throw_rounds(seat, halvings_to(among, r_end))
+    return before + (depth if style == "small" else max(0, min(among, r_end) - 2)) * once

@@ -1,0 +1,289 @@
+"""The layered network: who elects whom, who tells whom, who knows whom. All of it is public.
+
+Layer 0 are the leaves of the roster. Every layer above has fewer nodes, elected by those below, and
+one root is adjacent to all nodes of the last layer. The children of a node in the tree, at most q
+and as many as its neighbours in the layer have, but for one, follow each other in the layer below;
+s - q more nodes there are drawn at random. All of these elect its committee, which speaks to its
+children only: they took part in electing it and so know it, as it knows them.
+
+The paper writes "an edge between layer l and layer l"; it means l and l + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from hustings.core.choice import MemberId
+from hustings.core.streams import Stream, derive
+from hustings.protocols.committee.bits import width_of
+from hustings.protocols.committee.profiles import Knobs
+from hustings.protocols.committee.roster import (
+    Roster,
+    bipartite,
+    distinct,
+    seated,
+    seated_by_graph,
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node: where it stands and what stands around it. Committees come later."""
+
+    layer: int
+    index: int
+    children: tuple[int, ...]  # in the tree: of the layer below
+    below: tuple[int, ...]  # neighbours of the layer below, the children among them
+    leaves: tuple[int, ...]  # of the tree under it
+    monitors: tuple[int, ...]  # m(A): leaves under its neighbours, which keep its list
+    most: int  # members that its committee can have at most
+    voters: int  # members that can take part in its election at most
+
+
+@dataclass(frozen=True)
+class Network:
+    """The roster, the elected layers above it, and the root."""
+
+    knobs: Knobs
+    roster: Roster
+    layers: tuple[tuple[Node, ...], ...]  # layer 0 first, the root's last
+    above: tuple[tuple[tuple[int, ...], ...], ...]  # of each node: whom it helps to elect
+
+    @property
+    def root(self) -> Node:
+        """The one node of the last layer."""
+        return self.layers[-1][0]
+
+    @property
+    def top(self) -> int:
+        """The last layer that has committees."""
+        return len(self.layers) - 2
+
+    @cached_property
+    def label(self) -> int:
+        """Bits that name a member."""
+        return width_of(len(self.roster.members))
+
+    @cached_property
+    def parent(self) -> tuple[tuple[int, ...], ...]:
+        """The parent in the tree of each node of each layer but the root's."""
+        found = []
+        for lower, upper in pairwise(self.layers):
+            row = [0] * len(lower)
+            for node in upper:
+                for child in node.children:
+                    row[child] = node.index
+            found.append(tuple(row))
+        return tuple(found)
+
+    @cached_property
+    def relatives(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """With which others of its layer each node elects: whom its members must know."""
+        found = []
+        for layer in range(len(self.layers) - 1):
+            row = []
+            for node in self.layers[layer]:
+                uppers = (self.layers[layer + 1][each] for each in self.above[layer][node.index])
+                near = distinct(upper.below for upper in uppers)
+                row.append(tuple(other for other in near if other != node.index))
+            found.append(tuple(row))
+        return tuple(found)
+
+    @cached_property
+    def guards(self) -> tuple[tuple[tuple[MemberId, ...], ...], ...]:
+        """For each layer and node: the members of its monitors, who keep its list."""
+        leaves = self.roster.leaves
+        return tuple(
+            tuple(distinct(leaves[leaf] for leaf in node.monitors) for node in layer)
+            for layer in self.layers
+        )
+
+    @cached_property
+    def hearings(self) -> tuple[dict[MemberId, dict[int, tuple[MemberId, ...]]], ...]:
+        """For each layer: of which nodes each guard hears, and from which of their guards."""
+        found = []
+        for layer in range(len(self.layers) - 1):
+            row: dict[MemberId, dict[int, dict[MemberId, None]]] = {}
+            for node, others in enumerate(self.relatives[layer]):
+                for other in others:
+                    for guard, sources in self._sources(layer, node, other):
+                        row.setdefault(guard, {}).setdefault(other, {}).update(
+                            dict.fromkeys(sources)
+                        )
+            found.append(
+                {
+                    guard: {other: tuple(sorted(row[guard][other])) for other in sorted(row[guard])}
+                    for guard in sorted(row)
+                }
+            )
+        return tuple(found)
+
+    def _sources(
+        self, layer: int, node: int, other: int
+    ) -> Iterator[tuple[MemberId, tuple[MemberId, ...]]]:
+        """Each guard of a node, and the guards of another node that it hears of that one from.
+
+        In the paper the i-th leaf of m(B) tells the i-th of m(A), all members all. Here the i-th
+        guard of A hears `fan` guards of B, from the i-th on in an order that is public and mixed:
+        a fraction of the words, and nobody's word counts more than another's.
+        """
+        leaves, knobs = self.roster.leaves, self.knobs
+        if knobs.graph:
+            mine, theirs = (self.layers[layer][each].monitors for each in (node, other))
+            for place, leaf in enumerate(mine):
+                for guard in leaves[leaf]:
+                    yield guard, leaves[theirs[place % len(theirs)]]
+            return
+        sources = list(self.guards[layer][other])
+        Stream(derive(knobs.network_seed, "report", layer, node, other)).shuffle(sources)
+        for place, guard in enumerate(self.guards[layer][node]):
+            steps = range(min(knobs.fan, len(sources)))
+            yield guard, tuple(sources[(place + step) % len(sources)] for step in steps)
+
+    @cached_property
+    def reports(self) -> tuple[dict[MemberId, dict[int, tuple[MemberId, ...]]], ...]:
+        """The same from the other side: to whom each guard tells which node's list."""
+        found = []
+        for hearings in self.hearings:
+            row: dict[MemberId, dict[int, list[MemberId]]] = {}
+            for guard, subjects in hearings.items():
+                for subject, sources in subjects.items():
+                    for source in sources:
+                        row.setdefault(source, {}).setdefault(subject, []).append(guard)
+            found.append(
+                {
+                    source: {subject: tuple(readers) for subject, readers in sorted(told.items())}
+                    for source, told in sorted(row.items())
+                }
+            )
+        return tuple(found)
+
+    def slots(self, layer: int) -> float:
+        """How often a member sits in a committee of a layer on average: at most, that is."""
+        return sum(node.most for node in self.layers[layer]) / len(self.roster.members)
+
+    def tau(self, layer: int) -> float:
+        """In how many committees of one layer a member may sit; with more, it falls silent.
+
+        The paper says 8. But its own first elected layer has n/L^2 nodes of c1 L^3 seats, c1 L for
+        each member on average, so that 8 silences nearly all of them; its Lemma 5.1 takes 16 L^4
+        elections for a member's share where on that layer it is 2 L^8. Four times the average is
+        rarely exceeded, and it is the same balance of load that the rule is for.
+        """
+        given = self.knobs.tau
+        return max(8.0, 4.0 * self.slots(layer)) if given is None else float(given)
+
+
+@lru_cache(maxsize=16)
+def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> Network:
+    """The network of a group; every member works out the same one."""
+    leaves: tuple[tuple[MemberId, ...], ...]
+    if knobs.single:
+        order = list(members)
+        Stream(derive(knobs.network_seed, "public committee")).shuffle(order)
+        leaves = (tuple(sorted(order[: knobs.single])),)
+    else:
+        seat = seated_by_graph if knobs.graph else seated
+        rows = seat(members, knobs.c0, knobs.d0, knobs.network_seed)
+        leaves = tuple(tuple(row) for row in rows)
+    layers = [
+        tuple(
+            Node(0, leaf, (), (), (leaf,), (leaf,), len(seats), len(seats))
+            for leaf, seats in enumerate(leaves)
+        )
+    ]
+    for q, s, h in knobs.layers:
+        layers.append(_next_layer(layers[-1], leaves, members, (q, s, h), knobs))
+    groups = tuple(node.below for node in layers[1]) if len(layers) > 1 else ()
+    layers.append((_root(layers[-1], leaves, members),))
+    above = tuple(
+        _turned(len(lower), (node.below for node in upper)) for lower, upper in pairwise(layers)
+    )
+    return Network(knobs, Roster(members, leaves, groups), tuple(layers), above)
+
+
+def _next_layer(
+    lower: Sequence[Node],
+    leaves: Sequence[Sequence[MemberId]],
+    members: Sequence[MemberId],
+    shape: tuple[int, int, int],
+    knobs: Knobs,
+) -> tuple[Node, ...]:
+    """A layer on top of `lower`: at most q children for each node, and s - q others."""
+    q, s, h = shape
+    layer = lower[0].layer + 1
+    rng = Stream(derive(knobs.network_seed, "layer", layer))
+    count = -(-len(lower) // q)
+    cuts = [k * len(lower) // count for k in range(count + 1)]
+    stretches = [range(one, two) for one, two in pairwise(cuts)]
+    nodes = []
+    for index, below in enumerate(bipartite(len(lower), stretches, s - q, rng)):
+        under = [lower[each] for each in below]
+        voters = _voters(under, leaves, members)
+        nodes.append(
+            Node(
+                layer,
+                index,
+                tuple(stretches[index]),
+                tuple(below),
+                tuple(leaf for each in stretches[index] for leaf in lower[each].leaves),
+                distinct(node.leaves for node in under),
+                max(1, voters >> h),
+                voters,
+            )
+        )
+    return tuple(nodes)
+
+
+def _root(
+    lower: Sequence[Node], leaves: Sequence[Sequence[MemberId]], members: Sequence[MemberId]
+) -> Node:
+    every = tuple(range(len(lower)))
+    voters = _voters(lower, leaves, members)
+    under = tuple(range(len(leaves)))
+    return Node(lower[0].layer + 1, 0, every, every, under, (), 1, voters)
+
+
+def _voters(
+    under: Sequence[Node], leaves: Sequence[Sequence[MemberId]], members: Sequence[MemberId]
+) -> int:
+    """How many distinct members can meet: exact over leaves, a bound over elected committees."""
+    if under[0].layer == 0:
+        return len(distinct(leaves[node.index] for node in under))
+    return min(len(members), sum(node.most for node in under))
+
+
+def over_representation(
+    network: Network, members: Iterable[MemberId], layer: int = 0
+) -> tuple[float, ...]:
+    """By how much each node has a larger share of `members` than the whole group has.
+
+    Layer 0 are the leaves; layer 1 those who take part in each of the first elections. A network is
+    a good sampler if, whatever members one takes, few nodes have much more than their share.
+    """
+    roster = network.roster
+    chosen = frozenset(members)  # asked only
+    share = sum(member in chosen for member in roster.members) / len(roster.members)
+    rows = roster.leaves if layer == 0 else roster.electorates
+    return tuple(sum(member in chosen for member in row) / len(row) - share for row in rows)
+
+
+def share_above(excesses: Sequence[float], bound: float) -> float:
+    """The share of nodes whose excess is larger than a bound: what Lemma 3.1 limits.
+
+    >>> share_above((0.1, -0.2, 0.3, 0.0), 0.05)
+    0.5
+    """
+    return sum(each > bound for each in excesses) / len(excesses)
+
+
+def _turned(count: int, rows: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    """Who names each of `count`: a table of neighbours read the other way."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for index, row in enumerate(rows):
+        for each in row:
+            found[each].append(index)
+    return tuple(tuple(row) for row in found)

@@ -1,0 +1,357 @@
+"""How committees speak to members: SEND-MESSAGE-DOWN-TREE and LEARN-PROCESSORS.
+
+A node says something by all its members saying it; who hears it takes what most of them said, so it
+must know who they are. Leaves are public. Of an elected committee know its members those who took
+part in the election: so a node can speak to its children in the tree, and they understand it. Its
+monitors, the leaves under its neighbours, are told down the tree; their members, its guards, keep
+its list. Members of other committees of its layer, which will elect together with it, learn it in
+three rounds:
+
+report  guards of B tell guards of A who is in B (see `Network._sources`).
+ask     members of A ask all members of some monitors of A, drawn at random when everybody has long
+        been corrupted: one must own half of a whole monitoring set to keep A from learning.
+answer  guards of A tell those whom they believe to be in A, and nobody else: strangers cannot
+        flood them.
+
+A list of members goes as their places in the list of all, in increasing order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from hustings.core.choice import MemberId
+from hustings.core.streams import Stream
+from hustings.protocols.committee.bits import Bits, Reader, pack
+from hustings.protocols.committee.lockstep import (
+    Inbox,
+    Outbox,
+    Program,
+    Script,
+    Spoken,
+    Stage,
+    to_all,
+    together,
+)
+from hustings.protocols.committee.network import Network
+from hustings.protocols.committee.roster import distinct
+
+Members = tuple[MemberId, ...]
+Value = tuple[int, ...]  # what is told: a list of members, or a word
+At = tuple[int, int]  # what it is about, and the node that holds word of it
+
+MARK = Bits(1, 1)  # all that a question or a nod says
+
+
+def plurality(values: Iterable[Value | None]) -> Value | None:
+    """The value that comes up most often; of several, the least. None does not count.
+
+    >>> plurality([(3,), (1, 2), None, (3,)]), plurality([(2,), (1,)]), plurality([None])
+    ((3,), (1,), None)
+    """
+    counts: dict[Value, int] = {}
+    for value in values:
+        if value is not None:
+            counts[value] = counts.get(value, 0) + 1
+    return min(counts, key=lambda value: (-counts[value], value)) if counts else None
+
+
+class Codec(ABC):
+    """How what a committee says is written, and read although it may be a lie."""
+
+    @abstractmethod
+    def write(self, value: Value) -> Bits:
+        """The value as it is sent."""
+
+    @abstractmethod
+    def read(self, bits: Bits) -> Value | None:
+        """The value that was sent; None if it is none that a good member could send."""
+
+
+class Lists(Codec):
+    """Lists of at most so many members: their places in the list of all, in increasing order."""
+
+    __slots__ = ("_everybody", "_most", "_position", "_width")
+
+    def __init__(self, network: Network, most: int) -> None:
+        self._position = network.roster.position
+        self._everybody = network.roster.members
+        self._width = network.label
+        self._most = most
+
+    def write(self, value: Value) -> Bits:
+        return pack((self._position[member], self._width) for member in value)
+
+    def read(self, bits: Bits) -> Value | None:
+        width = self._width
+        if not width or bits.length % width or bits.length > self._most * width:
+            return None
+        reader = Reader(bits)
+        places = [reader.take(width) for _ in range(bits.length // width)]
+        if places and places[-1] >= len(self._everybody):
+            return None
+        if any(one >= two for one, two in pairwise(places)):
+            return None
+        return tuple(self._everybody[place] for place in places)
+
+
+class Word(Codec):
+    """One number of so many bits."""
+
+    __slots__ = ("_width",)
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+
+    def write(self, value: Value) -> Bits:
+        return Bits(value[0], self._width)
+
+    def read(self, bits: Bits) -> Value | None:
+        return (bits.value,) if bits.length == self._width else None
+
+
+def say(stage: Stage, outbox: Outbox) -> Script[Inbox]:
+    """One round: say this, and return what was heard."""
+    heard = yield Spoken(stage, outbox)
+    return heard
+
+
+class Book:
+    """What one member knows of who sits where."""
+
+    __slots__ = ("_known", "me", "network")
+
+    def __init__(self, network: Network, me: MemberId) -> None:
+        self.network = network
+        self.me = me
+        self._known: dict[tuple[int, int], Members] = {}
+
+    def note(self, layer: int, index: int, members: Members) -> None:
+        """A committee became known."""
+        self._known[layer, index] = members
+
+    def knows(self, layer: int, index: int) -> bool:
+        """Whether this member knows a committee, be it an empty one."""
+        return layer == 0 or (layer, index) in self._known
+
+    def committee(self, layer: int, index: int) -> Members:
+        """A committee as far as known; an unknown one is empty."""
+        if layer == 0:
+            return self.network.roster.leaves[index]
+        return self._known.get((layer, index), ())
+
+    def seats(self, layer: int) -> tuple[int, ...]:
+        """The nodes of a layer whose committees this member sits in, by what it knows."""
+        if layer == 0:
+            return self.network.roster.leaves_of[self.me]
+        return tuple(
+            index
+            for (where, index), members in sorted(self._known.items())
+            if where == layer and self.me in members
+        )
+
+    def hears(
+        self, inbox: Inbox, speakers: Members, own: Value | None, codec: Codec
+    ) -> Value | None:
+        """What a committee says: what most of its members say, oneself perhaps among them."""
+        counts: dict[Bits, int] = {}
+        for each in speakers:
+            if each != self.me and each in inbox:
+                said = inbox[each]
+                counts[said] = counts.get(said, 0) + 1
+        read: list[Value | None] = [own] if self.me in speakers else []
+        for bits, count in counts.items():
+            read += [codec.read(bits)] * count
+        return plurality(read)
+
+
+# Down the tree
+
+
+def send_down(
+    book: Book,
+    layer: int,
+    held: Mapping[At, Value],
+    targets: Mapping[At, tuple[int, ...]],
+    codec: Codec,
+) -> Program[dict[At, Value]]:
+    """Word goes from nodes of a layer down to leaves: what this member hears at its leaves.
+
+    `targets` says for each subject and node of the layer to which leaves under it the word shall
+    go; it is public. `held` is what this member says as one of those nodes. Takes `layer` rounds.
+    """
+    network = book.network
+    for level in range(layer, 0, -1):
+        edges = _edges(network, level, targets)
+        width = len(network.layers[level - 1])
+        scripts = {}
+        for subject, parent, child in edges:
+            speakers, receivers = book.committee(level, parent), book.committee(level - 1, child)
+            if book.me not in speakers and book.me not in receivers:
+                continue
+            word = held.get((subject, parent)) if book.me in speakers else None
+            outbox = {} if word is None else to_all(receivers, book.me, codec.write(word))
+            stage = Stage("down", child, level, members=speakers)
+            scripts[subject * width + child] = say(stage, outbox)
+        heard = yield from together(scripts, 1)
+        received: dict[At, Value] = {}
+        for subject, parent, child in edges:
+            if book.me in book.committee(level - 1, child):
+                inbox = heard.get(subject * width + child, {})
+                own = held.get((subject, parent))
+                value = book.hears(inbox, book.committee(level, parent), own, codec)
+                if value is not None:
+                    received[subject, child] = value
+        held = received
+        targets = {
+            (subject, child): _under(network, level - 1, child, targets[subject, parent])
+            for subject, parent, child in edges
+        }
+    return dict(held)
+
+
+def _under(network: Network, layer: int, index: int, leaves: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of some leaves that are under a node."""
+    under = network.layers[layer][index].leaves
+    return tuple(leaf for leaf in leaves if leaf in under)
+
+
+def _edges(
+    network: Network, level: int, targets: Mapping[At, tuple[int, ...]]
+) -> list[tuple[int, int, int]]:
+    """Subject, parent and child for every edge of the tree that word must take at one level."""
+    return [
+        (subject, parent, child)
+        for (subject, parent), leaves in sorted(targets.items())
+        for child in network.layers[level][parent].children
+        if _under(network, level - 1, child, leaves)
+    ]
+
+
+def to_monitors(network: Network, layer: int) -> dict[At, tuple[int, ...]]:
+    """To which leaves the nodes of `layer` - 1 send word of who was elected on `layer`."""
+    found = {
+        (node.index, each): _under(network, layer - 1, each, node.monitors)
+        for node in network.layers[layer]
+        for each in node.below
+    }
+    return {at: leaves for at, leaves in found.items() if leaves}
+
+
+# Learning
+
+
+def learn(book: Book, layer: int, held: Mapping[At, Value], rng: Stream) -> Program[None]:
+    """Get to know the committees of a layer that one's own will elect with. Takes three rounds.
+
+    `held` is what this member, as one of a leaf, knows of the nodes that the leaf monitors.
+    """
+    lists = _kept(book, layer, held)
+    told = yield from _report(book, layer, lists)
+    asked = yield from _ask(book, layer, rng)
+    yield from _answer(book, layer, lists, told, asked)
+
+
+def _kept(book: Book, layer: int, held: Mapping[At, Value]) -> dict[int, Value]:
+    """The lists that this member keeps as a guard: by node, what most of its leaves heard."""
+    heard: dict[int, list[Value]] = {}
+    for (subject, leaf), value in sorted(held.items()):
+        if leaf in book.network.layers[layer][subject].monitors:
+            heard.setdefault(subject, []).append(value)
+    kept = {subject: plurality(values) for subject, values in heard.items()}
+    return {subject: value for subject, value in kept.items() if value is not None}
+
+
+def _report(book: Book, layer: int, lists: Mapping[int, Value]) -> Program[dict[int, Value]]:
+    """Guards hear of the nodes that theirs will elect with: what this member is told, by node."""
+    network, me = book.network, book.me
+    readers = network.reports[layer].get(me, {})
+    sources = network.hearings[layer].get(me, {})
+    scripts = {}
+    for subject in sorted({**readers, **sources}):
+        outbox: Outbox = {}
+        if subject in readers and subject in lists:
+            bits = _codec(book, layer, subject).write(lists[subject])
+            outbox = to_all(readers[subject], me, bits)
+        stage = Stage("report", subject, layer, members=network.guards[layer][subject])
+        scripts[subject] = say(stage, outbox)
+    heard = yield from together(scripts, 1)
+    told = dict(lists)
+    for subject, speakers in sources.items():
+        if subject not in told:
+            codec = _codec(book, layer, subject)
+            value = book.hears(heard.get(subject, {}), speakers, None, codec)
+            if value is not None:
+                told[subject] = value
+    return told
+
+
+class Asked(NamedTuple):
+    """Whom this member asked on behalf of which node, and who asked it."""
+
+    guards: dict[int, Members]
+    clients: Mapping[int, Inbox]
+
+
+def _ask(book: Book, layer: int, rng: Stream) -> Program[Asked]:
+    """Members of a committee ask some of its monitors, whom nobody could foresee."""
+    network, me = book.network, book.me
+    leaves, knobs = network.roster.leaves, network.knobs
+    asked: dict[int, Members] = {}
+    for node in book.seats(layer):
+        monitors = network.layers[layer][node].monitors
+        if network.relatives[layer][node]:
+            chosen = rng.sample(monitors, min(knobs.monitors, len(monitors)))
+            asked[node] = distinct(leaves[leaf] for leaf in chosen)
+    scripts = {}
+    for node, guards in enumerate(network.guards[layer]):
+        if node in asked or me in guards:
+            outbox = to_all(asked.get(node, ()), me, MARK)
+            scripts[node] = say(Stage("ask", node, layer, members=guards), outbox)
+    heard = yield from together(scripts, 1)
+    return Asked(asked, heard)
+
+
+def _answer(
+    book: Book,
+    layer: int,
+    lists: Mapping[int, Value],
+    told: Mapping[int, Value],
+    asked: Asked,
+) -> Program[None]:
+    """Guards tell members of their nodes what they heard; these note the committees."""
+    network, me = book.network, book.me
+    relatives = network.relatives[layer]
+    clients: dict[int, list[MemberId]] = {}
+    for node, committee in lists.items():
+        inbox = asked.clients.get(node, {})
+        known = [each for each in committee if each in inbox]  # strangers are not answered
+        for subject in relatives[node]:
+            clients.setdefault(subject, []).extend(known)
+    wanted: dict[int, list[Members]] = {}
+    for node, guards in asked.guards.items():
+        for subject in relatives[node]:
+            wanted.setdefault(subject, []).append(guards)
+    scripts = {}
+    for subject in sorted({**clients, **wanted}):
+        outbox: Outbox = {}
+        if subject in clients and subject in told:
+            bits = _codec(book, layer, subject).write(told[subject])
+            outbox = to_all(distinct([clients[subject]]), me, bits)
+        scripts[subject] = say(Stage("answer", subject, layer), outbox)
+    heard = yield from together(scripts, 1)
+    for subject, asking in wanted.items():
+        if book.knows(layer, subject):
+            continue  # it took part in that election itself, and saw the result agreed on
+        codec = _codec(book, layer, subject)
+        speakers = distinct(asking)
+        learnt = book.hears(heard.get(subject, {}), speakers, told.get(subject), codec)
+        if learnt is not None:
+            book.note(layer, subject, learnt)
+
+
+def _codec(book: Book, layer: int, subject: int) -> Lists:
+    return Lists(book.network, book.network.layers[layer][subject].most)
