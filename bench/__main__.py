@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, check, report; `python -m bench net` for real groups alone."""
+"""`python -m bench`: measure, check, report; `net` and `kernels` behind it for those alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from bench import plan
 from bench.check import complaints
+from bench.kernels import cli as kernels
 from bench.measure import Worker, WorkerDied, measure, say
 from bench.memory import WrongWork, big_rings, footprints
 from bench.net import cli as net
@@ -25,7 +26,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m bench",
         description="Measure the simulator beside its peers. A full run writes bench/RESULTS.md, "
         "real groups too; with --quick or --only the simulator's tables go to standard output.",
-        epilog="Real groups alone: python -m bench net [--help].",
+        epilog="Real groups alone: python -m bench net [--help]; "
+        "compiled kernels: python -m bench kernels [--help].",
     )
     parser.add_argument("--rounds", type=int, help=f"rounds per workload (default {ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="a rough look in under a minute")
@@ -94,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words[:1] == ["net"]:
         return net.main(words[1:])
+    if words[:1] == ["kernels"]:
+        return kernels.main(words[1:])
     options = parse(words)
     began = time.monotonic()
     results = Results(rounds=options.rounds)

@@ -12,16 +12,19 @@ same answer in every round, and no memory. Identities are ranks: 0 is the best c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hustings.fast.compiling import compiled
 from hustings.fast.counter import S11, branch, word
-from hustings.fast.draws import Stream, below, binomial
+from hustings.fast.draws import below, binomial
+from hustings.fast.terms import METRICS
 
 TRACKED = 2048  # members tracked in one run
+WORD = 64  # of a set of them, place by place
+PARTS = TRACKED // WORD
 LEADERS = 61  # named in one run: a set of them is a word
 CLASSES = 512
 QUEUE = 1 << 21  # messages of one relay phase
@@ -33,14 +36,14 @@ ALIVE_FOR_GOOD = np.inf
 TOO_MANY_TRACKED, TOO_MANY_LEADERS, TOO_MANY_CLASSES, TOO_MANY_MESSAGES = 1, 2, 3, 4
 
 
-# A tracked member. Records, not an array per field: every array that a compiled function is given
-# costs it a count of references.
+# A tracked member. Records, here and for the run: every array that a compiled function is given
+# costs it a count of references, which is most of the time of a small one.
 MEMBER = np.dtype(
     [
         ("rank", np.int64),
         ("row", np.uint64),  # the key of whom it knows
         ("crash", np.float64),  # when in this round, or infinite
-        ("hash", np.float64),
+        ("hash", np.float64),  # read where N_i is the size of the view
         ("size", np.float64),  # N_i, where it is the size of the view
         ("holds", np.int64),  # which leader, by its number, or NOBODY
         ("ever", np.uint64),  # all leaders that it ever held, as a set
@@ -49,8 +52,7 @@ MEMBER = np.dtype(
         ("alive", np.int64),  # at the beginning of the round; this and the rest are 0 or 1
         ("forced", np.int64),  # has opened the coming round, or heard that it will come
         ("aware", np.int64),  # has heard of the round
-        ("near", np.int64),  # may pass the filter by somebody's reckoning
-        ("passes", np.int64),  # does by its own
+        ("passes", np.int64),  # the filter, by its own reckoning
         ("relays", np.int64),
     ]
 )
@@ -62,43 +64,78 @@ CLASS = np.dtype(
 
 Records = NDArray[Any]  # of either kind
 
-
-class Run(NamedTuple):
-    """All of a run."""
-
-    members: Records
-    met: NDArray[np.int64]  # [i, j]: the last round in which j contacted i
-    now: Records
-    then: Records  # classes as they come out of the round
-    sizes: NDArray[np.int64]  # how many of each, in the order of the names below
-    leaders: NDArray[np.int64]  # places of the tracked members that were named
-    finals: NDArray[np.int64]  # of this round, by leader
-    queue: NDArray[np.int64]  # sender, receiver, preference, step
+ONE = np.uint64(1)
+# Any six bits of it that follow one another are found there only once, so where a lone bit stands
+# can be read off the top of a product.
+_SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
+_NUMBERS = np.zeros(64, np.int64)
+for _place in range(64):
+    _NUMBERS[((0x03F79D71B4CB0A89 << _place) % (1 << 64)) >> 58] = _place
 
 
 MEMBERS, NOW, THEN, DEAD, NAMED, TROUBLE = 0, 1, 2, 3, 4, 5  # the dead are those not tracked
+NEAR, SENT = 6, 7  # unicasts of this round
+SIZES = 8
+RING = 256
+
+# All of a run: one record, whose parts are views without owners.
+RUN = np.dtype(
+    [
+        ("stream", np.uint64, (2,)),
+        ("views", np.uint64),  # the key of who knows whom
+        ("row", np.float64, (len(METRICS),)),
+        ("sizes", np.int64, (SIZES,)),  # how many of each, in the order of the names above
+        ("leaders", np.int64, (LEADERS,)),  # places of the tracked members that were named
+        ("finals", np.int64, (LEADERS,)),  # of this round, by leader
+        ("missed", np.float64, (LEADERS,)),  # the chance to hear none of a leader's finals
+        ("alone", np.float64, (LEADERS,)),  # the chance to hear some, and nobody else's
+        ("held", np.int64, (LEADERS + 1,)),  # by how many, by leader; the last is for nobody
+        ("arrivals", np.float64, (RING,)),  # of Inits under way, a ring
+        ("now", CLASS, (CLASSES,)),
+        ("then", CLASS, (CLASSES,)),  # classes as they come out of the round
+        ("near", np.int64, (TRACKED,)),  # who may pass the filter by somebody's reckoning
+        ("members", MEMBER, (TRACKED,)),
+        ("met", np.uint64, (TRACKED, PARTS)),  # who ever contacted each, as a set of places
+        ("links", np.uint64, (TRACKED, PARTS)),  # whom each that relays tells, likewise
+        ("queue", np.int64, (QUEUE, 4)),  # sender, receiver, preference, step
+    ]
+)
+Run = Any  # a record of this kind
 
 
-def new_run() -> Run:
+def new_run() -> Records:
     """Room for a run, to be used again for the next."""
-    return Run(
-        np.zeros(TRACKED, MEMBER),
-        np.zeros((TRACKED, TRACKED), np.int64),
-        np.zeros(CLASSES, CLASS),
-        np.zeros(CLASSES, CLASS),
-        np.zeros(6, np.int64),
-        np.zeros(LEADERS, np.int64),
-        np.zeros(LEADERS, np.int64),
-        np.zeros((QUEUE, 4), np.int64),
-    )
+    return np.zeros(1, RUN)
+
+
+@compiled
+def parts(tracked: int) -> int:
+    """How many words a set of places takes."""
+    return (tracked + WORD - 1) // WORD
+
+
+@compiled
+def bit(place: int) -> np.uint64:
+    """A place within its word."""
+    return ONE << np.uint64(place & (WORD - 1))
+
+
+@compiled
+def lowest(word: np.uint64) -> int:
+    """The number of the lowest bit of a word that has any."""
+    alone = word & (~word + ONE)
+    return int(_NUMBERS[(alone * _SEQUENCE) >> np.uint64(58)])
 
 
 @compiled
 def reset(run: Run, members: int) -> None:
     """Nobody tracked, everybody in one class."""
     used = run.sizes[MEMBERS]
-    run.met[:used, :used] = 0
-    run.sizes[:] = 0
+    for place in range(used):
+        for part in range(parts(used)):
+            run.met[place, part] = 0
+    for each in range(SIZES):
+        run.sizes[each] = 0
     everybody = run.now[0]
     everybody.count = members
     everybody.holds = NOBODY
@@ -108,10 +145,10 @@ def reset(run: Run, members: int) -> None:
 
 
 @compiled
-def place_of(members: Records, tracked: int, rank: int) -> int:
+def place_of(run: Run, rank: int) -> int:
     """Where a member is tracked, or NOBODY."""
-    for place in range(tracked):
-        if members[place].rank == rank:
+    for place in range(run.sizes[MEMBERS]):
+        if run.members[place].rank == rank:
             return place
     return NOBODY
 
@@ -126,9 +163,7 @@ def untracked(run: Run) -> int:
 
 
 @compiled
-def track(
-    run: Run, stream: Stream, views: np.uint64, rank: int, group: int, view_prob: float
-) -> int:
+def track(run: Run, rank: int, group: int, view_prob: float) -> int:
     """Begin to track a member; what class it was in is drawn. NOBODY if there is no room."""
     place = run.sizes[MEMBERS]
     if place >= TRACKED:
@@ -137,15 +172,18 @@ def track(
     run.sizes[MEMBERS] += 1
     member = run.members[place]
     member.rank = rank
-    member.row = branch(views, np.uint64(rank))
+    member.row = branch(run.views, np.uint64(rank))
     member.crash = ALIVE_FOR_GOOD
     member.number = NOBODY
     member.size = 1.0
     if view_prob > 0.0:
-        member.size = 1.0 + binomial(stream, group - 1, view_prob)
-    member.aware = member.near = member.passes = member.relays = 0
-    draw = below(stream, untracked(run))
-    for each in range(run.sizes[NOW]):
+        member.size = 1.0 + binomial(run.stream, group - 1, view_prob)
+    member.aware = member.passes = member.relays = 0
+    kinds = run.sizes[NOW]
+    draw = 0
+    if kinds > 1 or run.sizes[DEAD] > 0:
+        draw = below(run.stream, untracked(run))
+    for each in range(kinds):
         found = run.now[each]
         if draw < found.count:
             found.count -= 1
@@ -164,43 +202,36 @@ def track(
 
 
 @compiled
-def new_rank(run: Run, stream: Stream, group: int) -> int:
+def new_rank(run: Run, group: int) -> int:
     """The identity of a member that is not tracked yet: any of them."""
     while True:
-        rank = below(stream, group)
-        if place_of(run.members, run.sizes[MEMBERS], rank) == NOBODY:
+        rank = below(run.stream, group)
+        if place_of(run, rank) == NOBODY:
             return rank
 
 
 @compiled
-def knows(members: Records, owner: int, rank: int, bar: np.uint64) -> bool:
-    """Whether a rank is in a tracked member's original view."""
-    member = members[owner]
-    return bool(member.rank == rank or (word(member.row, np.uint64(rank)) >> S11) < bar)
+def knows(row: np.uint64, rank: int, bar: np.uint64) -> bool:
+    """Whether a rank is in the original view of the other member that has this row."""
+    return bool((word(row, np.uint64(rank)) >> S11) < bar)
 
 
 @compiled
-def has_learnt(members: Records, met: NDArray[np.int64], owner: int, other: int) -> bool:
-    """Whether a tracked member came to know another one later: by contact, or as a leader."""
-    if met[owner, other] > 0:
-        return True
-    number = members[other].number
-    if number < 0:
-        return False
-    return bool((members[owner].ever >> np.uint64(number)) & np.uint64(1))
-
-
-@compiled
-def preference(
-    members: Records, met: NDArray[np.int64], tracked: int, owner: int, bar: np.uint64
-) -> int:
-    """The best rank that a tracked member knows."""
-    best = members[owner].rank
-    for other in range(tracked):
-        if members[other].rank < best and has_learnt(members, met, owner, other):
-            best = members[other].rank
+def preference(run: Run, owner: int, bar: np.uint64) -> int:
+    """The best rank that a tracked member knows: from the beginning, by contact, as a leader."""
+    member = run.members[owner]
+    best = member.rank
+    for part in range(parts(run.sizes[MEMBERS])):
+        left = run.met[owner, part]
+        while left:
+            best = min(best, run.members[part * WORD + lowest(left)].rank)
+            left &= left - ONE
+    left = member.ever
+    while left:
+        best = min(best, run.members[run.leaders[lowest(left)]].rank)
+        left &= left - ONE
     rank = 0
-    while rank < best and not knows(members, owner, rank, bar):
+    while rank < best and not knows(member.row, rank, bar):
         rank += 1
     return rank
 

@@ -40,9 +40,14 @@ class Loss(NamedTuple):
 @compiled
 def nap(key: np.uint64, member: int, sleep: Sleep) -> float:
     """How long a member sleeps, in ticks and parts of them."""
+    return nap_of(number_of(key, member), sleep)
+
+
+@compiled
+def nap_of(u: float, sleep: Sleep) -> float:
+    """The same, where a number of [0, 1) was drawn: the larger, the longer."""
     if sleep.longest == 0.0:
         return 0.0
-    u = number_of(key, member)
     if sleep.lam == 0.0:
         return sleep.longest * u
     least = exp(-sleep.lam)  # e^lam would overflow

@@ -18,6 +18,7 @@ from hustings.core.errors import BadInput
 
 try:
     import numba
+    from numba.extending import intrinsic
 except ModuleNotFoundError as missing:
     if missing.name is None or missing.name.partition(".")[0] not in ("numba", "llvmlite", "numpy"):
         raise
@@ -25,18 +26,49 @@ except ModuleNotFoundError as missing:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function when it is first called; it holds no lock while it runs."""
+    return _made(function, forceinline=False)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """The same for one that becomes part of its callers.
+
+    A call with tables counts references to each of them, which costs more than many a body does.
+    """
+    return _made(function, forceinline=True)
+
+
+def _made(function: Callable[P, R], *, forceinline: bool) -> Callable[P, R]:
     config: Any = numba.config  # its names are made when it is imported
     before = config.CACHE_DIR  # read when a function is decorated, and ours for so long
     config.CACHE_DIR = str(_folder())
     try:
-        made = numba.njit(cache=True, nogil=True)(function)
+        made = numba.njit(cache=True, nogil=True, forceinline=forceinline)(function)
     finally:
         config.CACHE_DIR = before
     return cast("Callable[P, R]", made)
+
+
+@intrinsic
+def _borrowed(_typing: Any, array: Any) -> Any:
+    """The same table without its owner, for as long as the caller keeps it.
+
+    References to it are not counted then, neither here nor in what is inlined.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        table = context.make_array(signature.args[0])(context, builder, arguments[0])
+        table.meminfo = table.meminfo.type(None)
+        return table._getvalue()
+
+    return array(array), generate
+
+
+borrowed = cast("Callable[[A], A]", _borrowed)
 
 
 @cache

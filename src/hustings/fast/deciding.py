@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hustings.fast.collapsed import (
     ALIVE_FOR_GOOD,
@@ -14,12 +13,13 @@ from hustings.fast.collapsed import (
     NAMED,
     NOBODY,
     NOW,
+    RING,
     Run,
     put,
     turn_over,
 )
 from hustings.fast.compiling import compiled
-from hustings.fast.draws import Stream, binomial, coin, uniform
+from hustings.fast.draws import binomial, coin, uniform
 from hustings.fast.terms import (
     ALL,
     DELAY,
@@ -36,50 +36,60 @@ from hustings.fast.terms import (
 
 
 @compiled
-def decide(terms: Terms, stream: Stream, run: Run) -> int:
+def weigh(terms: Terms, run: Run) -> float:
+    """The chances of this round's finals, leader by leader; the chance to hear none at all."""
+    none = 1.0
+    for number in range(run.sizes[NAMED]):
+        run.missed[number] = terms.p_mcastl ** run.finals[number] if run.finals[number] else 1.0
+        none *= run.missed[number]
+    for number in range(run.sizes[NAMED]):
+        alone = 1.0 - run.missed[number]
+        for other in range(run.sizes[NAMED]):
+            if other != number:
+                alone *= run.missed[other]
+        run.alone[number] = alone
+    return none
+
+
+@compiled
+def decide(run: Run) -> int:
     """What the tracked members make of the finals; how many notice that something is wrong."""
     members = run.members
     detectors = 0
     for place in range(run.sizes[MEMBERS]):
-        if members[place].crash < ALIVE_FOR_GOOD:
-            members[place].alive = 0
-        if not members[place].alive:
+        member = members[place]
+        if member.crash < ALIVE_FOR_GOOD:
+            member.alive = 0
+        if not member.alive:
             continue
         seen, kinds = NOBODY, 0
         for number in range(run.sizes[NAMED]):
-            own = members[place].relays and members[place].best == _rank_of(run, number)
-            lost = not own and coin(stream, terms.p_mcastl ** run.finals[number])
-            if run.finals[number] and not lost:
+            if not run.finals[number]:
+                continue
+            own = member.relays and member.best == members[run.leaders[number]].rank
+            if own or not coin(run.stream, run.missed[number]):
                 seen, kinds = number, kinds + 1
         if kinds == 1:
-            members[place].holds = seen
-            members[place].ever |= np.uint64(1) << np.uint64(seen)
-        elif kinds > 1 or members[place].aware:
-            members[place].holds = NOBODY
-            members[place].forced = 1  # until it is known who asks again
+            member.holds = seen
+            member.ever |= np.uint64(1) << np.uint64(seen)
+        elif kinds > 1 or member.aware:
+            member.holds = NOBODY
+            member.forced = 1  # until it is known who asks again
             detectors += 1
     return detectors
 
 
 @compiled
-def _rank_of(run: Run, number: int) -> int:
-    return int(run.members[run.leaders[number]].rank)
-
-
-@compiled
-def decide_untracked(terms: Terms, stream: Stream, heard: float, run: Run) -> int:
+def decide_untracked(heard: float, none: float, run: Run) -> int:
     """The same for all others, class by class."""
     now = run.now
     detectors = 0
-    none = 1.0
-    for number in range(run.sizes[NAMED]):
-        none *= terms.p_mcastl ** run.finals[number]
     for each in range(run.sizes[NOW]):
         count = now[each].count
-        aware = count if now[each].forced else binomial(stream, count, heard)
+        aware = count if now[each].forced else binomial(run.stream, count, heard)
         for group in range(2):
             left = aware if group == 0 else count - aware
-            silent = binomial(stream, left, none)
+            silent = binomial(run.stream, left, none)
             left -= silent
             if group == 0:
                 put(run, silent, NOBODY, now[each].ever, 1)
@@ -88,11 +98,10 @@ def decide_untracked(terms: Terms, stream: Stream, heard: float, run: Run) -> in
                 put(run, silent, now[each].holds, now[each].ever, 0)
             rest = 1.0 - none
             for number in range(run.sizes[NAMED]):
-                missed = terms.p_mcastl ** run.finals[number]
-                if missed >= 1.0 or left <= 0:
+                if run.missed[number] >= 1.0 or left <= 0:
                     continue
-                alone = _alone(terms, run, number)
-                found = binomial(stream, left, min(1.0, alone / rest) if rest > 0.0 else 0.0)
+                alone = run.alone[number]
+                found = binomial(run.stream, left, min(1.0, alone / rest) if rest > 0.0 else 0.0)
                 left -= found
                 rest -= alone
                 ever = now[each].ever | (np.uint64(1) << np.uint64(number))
@@ -104,36 +113,24 @@ def decide_untracked(terms: Terms, stream: Stream, heard: float, run: Run) -> in
 
 
 @compiled
-def _alone(terms: Terms, run: Run, number: int) -> float:
-    """The probability to hear finals for this leader and for no other."""
-    p = 1.0
-    for other in range(run.sizes[NAMED]):
-        missed = terms.p_mcastl ** run.finals[other]
-        p *= 1.0 - missed if other == number else missed
-    return p
-
-
-@compiled
-def ask_again(
-    terms: Terms, stream: Stream, round_: Beginning, detectors: int, run: Run
-) -> tuple[int, float]:
+def ask_again(terms: Terms, round_: Beginning, detectors: int, run: Run) -> tuple[int, float]:
     """How many multicast the next Init, and how long before the round the first of them does."""
     members, now = run.members, run.now
     if terms.thinning == ALL:
         return detectors, terms.T_3
     if terms.thinning == DELAY:
-        return _one_after_another(terms, stream, round_.size, detectors)
+        return _one_after_another(terms, round_.size, detectors, run)
     copies = 0
     for place in range(run.sizes[MEMBERS]):
         if members[place].alive and members[place].forced:
             own = members[place].size if terms.estimate == VIEW else round_.size
-            members[place].forced = coin(stream, round_.K / own)
+            members[place].forced = coin(run.stream, round_.K / own)
             copies += members[place].forced
     usual = terms.members * terms.view_prob if terms.estimate == VIEW else round_.size
     for each in range(run.sizes[NOW]):
         asks = 0
         if now[each].forced:
-            asks = binomial(stream, now[each].count, min(1.0, round_.K / usual))
+            asks = binomial(run.stream, now[each].count, min(1.0, round_.K / usual))
         put(run, asks, now[each].holds, now[each].ever, 1)
         put(run, now[each].count - asks, now[each].holds, now[each].ever, 0)
         copies += asks
@@ -142,49 +139,48 @@ def ask_again(
 
 
 @compiled
-def _one_after_another(
-    terms: Terms, stream: Stream, size: float, detectors: int
-) -> tuple[int, float]:
+def _one_after_another(terms: Terms, size: float, detectors: int, run: Run) -> tuple[int, float]:
     """Each waits a random part of the window, and asks unless it has heard another one by then.
 
     Those that have heard nobody yet are counted: the next of them to ask is the first of so many
     draws from what is left of the law; each multicast, when it is there, leaves p_mcastl of them.
     """
+    arrivals = run.arrivals
     lam = math.log(max(size, 2.0)) + 1.0
     deaf = detectors
     copies = 0
     first = 0.0
     reached = 0.0  # where in the window: as a value of the law's distribution function
-    arrivals = np.zeros(256)  # of copies under way, a ring
-    head = tail = 0
+    head = tail = 0  # of the copies under way
+    least = math.exp(-lam)
     while deaf > 0:
-        u = reached + (1.0 - reached) * (1.0 - uniform(stream) ** (1.0 / deaf))
-        at = terms.W * max(0.0, 1.0 + math.log(u + (1.0 - u) * math.exp(-lam)) / lam)
-        if head < tail and arrivals[head % 256] <= at:
-            part = min(1.0, arrivals[head % 256] / terms.W)
+        u = reached + (1.0 - reached) * (1.0 - uniform(run.stream) ** (1.0 / deaf))
+        at = terms.W * max(0.0, 1.0 + math.log(u + (1.0 - u) * least) / lam)
+        if head < tail and arrivals[head % RING] <= at:
+            part = min(1.0, arrivals[head % RING] / terms.W)
             head += 1
             # The law's distribution function at that instant, from where the search goes on.
-            inner = (math.exp(lam * (part - 1.0)) - math.exp(-lam)) / (1.0 - math.exp(-lam))
+            inner = (math.exp(lam * (part - 1.0)) - least) / (1.0 - least)
             reached = max(reached, min(1.0, inner))
-            deaf = binomial(stream, deaf, terms.p_mcastl)
+            deaf = binomial(run.stream, deaf, terms.p_mcastl)
             continue
         reached = u
         deaf -= 1
         copies += 1
         if copies == 1:
             first = at
-        if tail - head < 256:  # beyond, a copy is as good as none: it changes nobody's mind
-            arrivals[tail % 256] = at + terms.T_3
+        if tail - head < RING:  # beyond, a copy is as good as none: it changes nobody's mind
+            arrivals[tail % RING] = at + terms.T_3
             tail += 1
     return copies, terms.W + terms.T_3 - first
 
 
 @compiled
-def count_leaders(run: Run, row: NDArray[np.float64]) -> None:
+def count_leaders(run: Run) -> None:
     """At the end of a round: do two live members hold themselves for the leader?"""
     leading = _leading(run)
-    row[TWO] = 1.0 if leading > 1 else 0.0
-    row[TWO_EVER] = max(row[TWO_EVER], row[TWO])
+    run.row[TWO] = 1.0 if leading > 1 else 0.0
+    run.row[TWO_EVER] = max(run.row[TWO_EVER], run.row[TWO])
 
 
 @compiled
@@ -199,24 +195,28 @@ def _leading(run: Run) -> int:
 
 
 @compiled
-def judge(run: Run, row: NDArray[np.float64]) -> None:
+def judge(run: Run) -> None:
     """What the group holds in the end."""
     members, now = run.members, run.now
-    held = np.zeros(LEADERS + 1, np.int64)  # the last is for nobody
+    held = run.held
+    for number in range(LEADERS + 1):
+        held[number] = 0
     for place in range(run.sizes[MEMBERS]):
         if members[place].alive:
             held[members[place].holds] += 1
     for each in range(run.sizes[NOW]):
         held[now[each].holds] += now[each].count
-    live = held.sum()
+    live = held[LEADERS]
+    for number in range(run.sizes[NAMED]):
+        live += held[number]
     if live == 0:
-        row[WEAK] = row[WEAK_LIVE] = row[LEADERLESS] = np.nan
+        run.row[WEAK] = run.row[WEAK_LIVE] = run.row[LEADERLESS] = np.nan
         return
     for number in range(run.sizes[NAMED]):
         part = held[number] / live
-        row[WEAK] = max(row[WEAK], part)
+        run.row[WEAK] = max(run.row[WEAK], part)
         if members[run.leaders[number]].alive:
-            row[WEAK_LIVE] = max(row[WEAK_LIVE], part)
-    row[LEADERLESS] = held[LEADERS] / live
-    if row[WEAK_LIVE] == 1.0 and _leading(run) == 1:
-        row[STRONG] = 1.0
+            run.row[WEAK_LIVE] = max(run.row[WEAK_LIVE], part)
+    run.row[LEADERLESS] = held[LEADERS] / live
+    if run.row[WEAK_LIVE] == 1.0 and _leading(run) == 1:
+        run.row[STRONG] = 1.0

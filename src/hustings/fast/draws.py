@@ -54,17 +54,25 @@ def binomial(stream: Stream, n: int, p: float) -> int:
 
 @compiled
 def _lesser(stream: Stream, n: int, p: float) -> int:
-    """A binomial with p <= 1/2: from success to success, or by rejection where there are many."""
+    """A binomial with p <= 1/2: by inversion, or by rejection where there are many."""
     if n * p >= 10.0:
         return _rejected(stream, n, p)
-    found = 0
-    place = 0.0  # a float: the way to the next success may exceed any integer
-    scale = math.log1p(-p)
+    odds = p / (1.0 - p)
+    # The chance that none succeeds: at least 2^-20 here, where (1 - p)^n by itself would lose all
+    # digits of a small p.
+    none = math.exp(n * math.log1p(-p))
     while True:
-        place += np.floor(math.log(uniform(stream)) / scale) + 1.0
-        if place > n:
+        left = uniform(stream)
+        chance = none
+        found = 0
+        while left > chance and found < n:
+            left -= chance
+            found += 1
+            chance *= odds * ((n - found + 1) / found)
+            if chance < UNIT:  # beyond what a number can tell apart
+                break
+        if left <= chance:
             return found
-        found += 1
 
 
 @compiled

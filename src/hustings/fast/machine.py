@@ -31,27 +31,31 @@ from hustings.fast.common import (
 )
 from hustings.fast.compiling import compiled
 from hustings.fast.counter import below, branch, message_key
-from hustings.fast.race import (
+from hustings.fast.counting import (
     ARRIVED,
-    AT,
     BEFORE,
+    FIRSTS,
     HEARD,
-    LOW,
+    LANDED,
+    LAST_FIRST,
     NOW,
-    NUMBER,
     REPEAT,
-    REPEATS,
     ROUND,
     SENT,
-    WHO,
+    SHARED,
     defer,
     lead,
     report,
-    send,
     tick,
 )
 
-# Rows of the members' table, beside SPOKEN, which is 1.
+REPEATS = SHARED  # where the queue of repeated announcements ends; REPEAT is where it begins
+COUNTERS = SHARED + 1
+AT, WHO, NUMBER, LOW = 0, 1, 2, 3  # of messages: sent at, by, its how manieth, landed before it
+MESSAGE_ROWS = 4
+
+# Rows of the members' table.
+SPOKEN = 1
 HELD = 0  # whom a member holds for the leader: itself, or whom it listens to
 PHASE, WAKES, REPEATS_AT, EXPIRES, NAPS, QUEUED, COUNT, SUM = 2, 3, 4, 5, 6, 7, 8, 9
 MEMBER_ROWS = 10
@@ -101,6 +105,30 @@ def suppress(run: np.uint64, rules: Rules, s: State, member: int) -> None:
 
 
 @compiled
+def send(c: Ints, who: int, members: Ints, messages: Ints, repeats: Ints, T_A: int, D: int) -> int:
+    """A member announces itself; its how manieth time it is. Rings are powers of two in size."""
+    room = messages.shape[1]
+    while c[LANDED] < c[SENT] and messages[AT, c[LANDED] & (room - 1)] <= c[NOW] - D:
+        c[LANDED] += 1
+    members[SPOKEN, who] += 1
+    number = int(members[SPOKEN, who])
+    if number == 1:
+        c[FIRSTS] += 1
+        c[LAST_FIRST] = c[NOW]
+    place = c[SENT] & (room - 1)
+    messages[AT, place] = c[NOW]
+    messages[WHO, place] = who
+    messages[NUMBER, place] = number
+    messages[LOW, place] = c[LANDED]
+    c[SENT] += 1
+    place = c[REPEATS] & (repeats.shape[1] - 1)
+    repeats[AT, place] = c[NOW] + T_A
+    repeats[WHO, place] = who
+    c[REPEATS] += 1
+    return number
+
+
+@compiled
 def announce(rules: Rules, s: State, who: int) -> bool:
     """A member says that it leads; False: it has said so too often."""
     if s.m[PHASE, who] == SUPPRESS:
@@ -117,7 +145,7 @@ def listen(rules: Rules, s: State, member: int, who: int, key: float) -> None:
     """A member has heard whom it holds for the leader from now on, or still."""
     if s.m[HELD, member] == member:
         if s.m[PHASE, member] == ANNOUNCE:
-            defer(s.c)
+            defer(s.c, 1)
         if rules.kind != BASELINE:
             s.m[PHASE, member] = LISTEN
     s.m[HELD, member] = who

@@ -46,7 +46,8 @@ def play(ballot: Ballot, seed: int, first: int, last: int) -> Played:
     if last - first > MOST_AT_ONCE:
         raise BadInput(f"at most {MOST_AT_ONCE:,} runs are played at once, not {last - first:,}")
     rows = np.zeros((last - first, len(METRICS)))
-    trouble = play_runs(_terms(ballot), root(seed), first, last, new_run(), rows)
+    sizes = np.array(ballot.sizes)
+    trouble = play_runs(_terms(ballot), sizes, root(seed), first, last, new_run(), rows)
     if trouble:
         raise BadInput(
             f"engine 'fast' gave up: too many {_TROUBLES[trouble]}; take --engine events"
@@ -66,7 +67,6 @@ def _terms(ballot: Ballot) -> Terms:
         estimate=_ESTIMATES[ballot.estimate],
         thinning=_THINNINGS[ballot.thinning],
         joins=ballot.join_on_contact,
-        sizes=np.array(ballot.sizes),
         T_2=ballot.T_2 or 0.0,
         pace=ballot.pace,
         T_3=ballot.T_3,

@@ -16,11 +16,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hustings.fast.collapsed import DEAD, MEMBERS, NOW, TROUBLE, Run, reset, track
+from hustings.fast.collapsed import DEAD, MEMBERS, NOW, TROUBLE, Records, Run, reset, track
 from hustings.fast.compiling import compiled
 from hustings.fast.counter import branch
-from hustings.fast.deciding import ask_again, count_leaders, decide, decide_untracked, judge
-from hustings.fast.draws import Stream, binomial, uniform
+from hustings.fast.deciding import ask_again, count_leaders, decide, decide_untracked, judge, weigh
+from hustings.fast.draws import binomial, uniform
 from hustings.fast.relay_phase import filter_members, hear_and_crash, relay, speak
 from hustings.fast.terms import (
     AGAIN,
@@ -28,6 +28,7 @@ from hustings.fast.terms import (
     GOSSIP,
     MCASTS,
     MESSAGES,
+    METRICS,
     ROUNDS,
     UCASTS,
     VARIATES,
@@ -42,39 +43,46 @@ from hustings.fast.whole_group import everybody
 
 @compiled
 def play_runs(
-    terms: Terms, root: np.uint64, first: int, last: int, run: Run, out: NDArray[np.float64]
+    terms: Terms,
+    sizes: NDArray[np.float64],
+    root: np.uint64,
+    first: int,
+    last: int,
+    room: Records,
+    out: NDArray[np.float64],
 ) -> int:
     """Runs first .. last - 1, a row each; what the last one ran into, if anything."""
-    stream = np.zeros(2, np.uint64)
+    run = room[0]
     for number in range(first, last):
         key = branch(root, np.uint64(number))
-        stream[0], stream[1] = key, np.uint64(0)
-        play(terms, stream, branch(key, np.uint64(1)), run, out[number - first])
+        run.stream[0], run.stream[1] = key, np.uint64(0)
+        run.views = branch(key, np.uint64(1))
+        play(terms, sizes, run)
         if run.sizes[TROUBLE]:
             return int(run.sizes[TROUBLE])
+        for metric in range(len(METRICS)):
+            out[number - first, metric] = run.row[metric]
     return 0
 
 
 @compiled
-def play(
-    terms: Terms, stream: Stream, views: np.uint64, run: Run, row: NDArray[np.float64]
-) -> None:
-    """One election, called by the worst candidate."""
+def play(terms: Terms, sizes: NDArray[np.float64], run: Run) -> None:
+    """One election, called by the worst candidate; `sizes` are K by round, infinite for all."""
     reset(run, terms.members)
+    row = run.row
     row[:] = 0.0
-    own = view_size(terms)
-    caller = track(run, stream, views, terms.members - 1, terms.members, own)
+    caller = track(run, terms.members - 1, terms.members, view_size(terms))
     run.members[caller].forced = 1
     size = float(terms.members)
     if terms.estimate == GOSSIP:
         total = 0.0
         for _ in range(VARIATES):
-            total -= math.log(uniform(stream))
+            total -= math.log(uniform(run.stream))
         size *= (VARIATES - 1) / total
     row[MCASTS] = 1.0
     copies, start = 1, terms.T_3
-    for number in range(1, len(terms.sizes) + 1):
-        K = terms.sizes[number - 1]
+    for number in range(1, len(sizes) + 1):
+        K = sizes[number - 1]
         if np.isinf(K):
             K = size
         row[ROUNDS] = number
@@ -83,44 +91,37 @@ def play(
             length += terms.W + terms.T_3
         round_ = Beginning(number, K, size, copies, start, length)
         if terms.members > WHOLE_GROUP and terms.members <= K:
-            everybody(terms, stream, round_, views, run, row)
+            everybody(terms, round_, run)
             break
-        detectors = _round(terms, stream, views, round_, run, row)
+        detectors = _round(terms, round_, run)
         if run.sizes[TROUBLE]:
             return
-        count_leaders(run, row)
-        if not detectors or number == len(terms.sizes):
+        count_leaders(run)
+        if not detectors or number == len(sizes):
             break
-        copies, start = ask_again(terms, stream, round_, detectors, run)
+        copies, start = ask_again(terms, round_, detectors, run)
         row[MCASTS] += copies
         row[AGAIN] += copies
         if not copies:
             break
     row[MESSAGES] = row[UCASTS] + row[MCASTS]
-    judge(run, row)
+    judge(run)
 
 
 @compiled
-def _round(
-    terms: Terms,
-    stream: Stream,
-    views: np.uint64,
-    round_: Beginning,
-    run: Run,
-    row: NDArray[np.float64],
-) -> int:
+def _round(terms: Terms, round_: Beginning, run: Run) -> int:
     """One round; how many have noticed that it failed."""
     heard = 1.0 - terms.p_mcastl**round_.copies
-    filter_members(terms, stream, views, round_, run)
+    filter_members(terms, round_, run)
     for place in range(run.sizes[MEMBERS]):
-        hear_and_crash(terms, stream, round_, heard, place, run)
+        hear_and_crash(terms, round_, heard, place, run)
     for each in range(run.sizes[NOW]):
-        dead = binomial(stream, run.now[each].count, terms.p_fail)
+        dead = binomial(run.stream, run.now[each].count, terms.p_fail)
         run.now[each].count -= dead
         run.sizes[DEAD] += dead
-    relay(terms, stream, round_, run, row)
-    finals = speak(terms, stream, views, round_, heard, run)
-    row[MCASTS] += finals
-    detectors = decide(terms, stream, run)
-    detectors += decide_untracked(terms, stream, heard, run)
+    relay(terms, round_, run)
+    run.row[MCASTS] += speak(terms, round_, heard, run)
+    none = weigh(terms, run)
+    detectors = decide(run)
+    detectors += decide_untracked(heard, none, run)
     return detectors

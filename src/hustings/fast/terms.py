@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hustings.fast.compiling import compiled
 
@@ -58,7 +57,6 @@ class Terms(NamedTuple):
     estimate: int
     thinning: int
     joins: bool
-    sizes: NDArray[np.float64]  # K by round, infinite for the whole group
     T_2: float  # 0: pace K
     pace: float
     T_3: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hustings.fast.collapsed import (
     DEAD,
@@ -20,32 +19,25 @@ from hustings.fast.collapsed import (
 )
 from hustings.fast.compiling import compiled
 from hustings.fast.deciding import count_leaders
-from hustings.fast.draws import Stream, binomial, coin
+from hustings.fast.draws import binomial, coin
 from hustings.fast.terms import MCASTS, RELAYED, UCASTS, Beginning, Terms, view_size
 
 
 @compiled
-def everybody(
-    terms: Terms,
-    stream: Stream,
-    round_: Beginning,
-    views: np.uint64,
-    run: Run,
-    row: NDArray[np.float64],
-) -> None:
+def everybody(terms: Terms, round_: Beginning, run: Run) -> None:
     """K is the whole of a large group: all that have heard of it relay, and settle on rank 0."""
     members = run.members
     heard = 1.0 - terms.p_mcastl**round_.copies
     speakers = 0
-    best = place_of(members, run.sizes[MEMBERS], 0)
+    best = place_of(run, 0)
     if best == NOBODY:
-        best = track(run, stream, views, 0, terms.members, view_size(terms))
+        best = track(run, 0, terms.members, view_size(terms))
         if best == NOBODY:
             return
     for place in range(run.sizes[MEMBERS]):
         if members[place].alive:
-            aware = members[place].forced or coin(stream, heard)
-            members[place].alive = not coin(stream, terms.p_fail)
+            aware = members[place].forced or coin(run.stream, heard)
+            members[place].alive = not coin(run.stream, terms.p_fail)
             speakers += aware and members[place].alive
     if members[best].number == NOBODY:
         if run.sizes[NAMED] >= LEADERS:
@@ -56,20 +48,20 @@ def everybody(
         run.sizes[NAMED] += 1
     for each in range(run.sizes[NOW]):
         count = run.now[each].count
-        dead = binomial(stream, count, terms.p_fail)
+        dead = binomial(run.stream, count, terms.p_fail)
         run.now[each].count -= dead
         run.sizes[DEAD] += dead
         live = run.now[each].count
-        speakers += live if run.now[each].forced else binomial(stream, live, heard)
+        speakers += live if run.now[each].forced else binomial(run.stream, live, heard)
         if speakers > 0:
             run.now[each].holds = members[best].number
     if speakers > 0:
         for place in range(run.sizes[MEMBERS]):
             members[place].holds = members[best].number
-    row[UCASTS] += _mean_unicasts(terms, speakers)
-    row[MCASTS] += speakers
-    row[RELAYED] += speakers
-    count_leaders(run, row)
+    run.row[UCASTS] += _mean_unicasts(terms, speakers)
+    run.row[MCASTS] += speakers
+    run.row[RELAYED] += speakers
+    count_leaders(run)
 
 
 @compiled

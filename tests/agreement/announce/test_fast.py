@@ -173,10 +173,10 @@ def test_the_law_of_first_announcements(algorithm: str) -> None:
 
 # A kernel that is wrong
 
-COIN = "if below(key, member, bar):"
-REUSED = "if below(key, member // 2, bar):"
-COMPILED = "from hustings.fast.compiling import compiled"
-ONCE = "from numba import njit as compiled"  # nothing is kept of it
+COIN = "lost = below(key, member, bar)"
+REUSED = "lost = below(key, member // 2, bar)"
+COMPILED = "import borrowed, compiled, inlined\n"
+ONCE = "import borrowed\nfrom numba import njit as compiled, njit as inlined\n"  # nothing is kept
 
 
 def broken(folder: Path) -> ModuleType:

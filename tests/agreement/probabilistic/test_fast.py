@@ -7,12 +7,17 @@ for it; the largest |z| of all comparisons is judged at a family-wise level of 1
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+from pathlib import Path
 from statistics import NormalDist
+from types import ModuleType
 
 import numpy as np
 import pytest
 
+from hustings.fast import probabilistic, relay_phase, rounds
 from hustings.fast.ballot import Ballot
 from hustings.fast.probabilistic import play
 from hustings.fast.terms import METRICS
@@ -99,8 +104,9 @@ PLACES: list[tuple[int, float, float, float, float, dict[str, object]]] = [
     (25, 0.0, 0.2, 0.8, 0.0, {"strategy": "2,5,9", "W": 3}),
     (5, 0.3, 0.3, 0.7, 0.1, {"K": 2}),
     (2, 0.4, 0.4, 1.0, 0.1, {"K": 1}),
+    (41, 0.3, 0.0, 0.2, 0.0, {}),  # here much depends on which unicasts are lost together
 ]
-EVENTS = {400: 150}  # runs of the event simulator, where not 500
+EVENTS = {400: 150, 41: 1000}  # runs of the event simulator, where not 500
 KERNEL = 20_000
 
 
@@ -189,3 +195,58 @@ def test_how_often_there_are_two_leaders(thinning: str, loss: float) -> None:
     assert rate - CLOSE * error < proven
     stated = two_leaders(ProbabilisticConfig().plan, 2000, loss, 0.001)
     assert proven < stated
+
+
+# A kernel that is wrong
+
+COIN = "            if coin(run.stream, p_ucastl):\n"
+REUSED = (
+    "            lost = coin(run.stream, p_ucastl) if sent == 1 else lost\n            if lost:\n"
+)
+FIRST = "    sent = 0\n"
+COMPILED = "from hustings.fast.compiling import compiled"
+ONCE = "from numba import njit as compiled"  # nothing is kept of it
+PHASE = "from hustings.fast.relay_phase import"
+
+
+def changed(folder: Path, name: str, whole: ModuleType, *changes: tuple[str, str]) -> ModuleType:
+    """A module with other words in it, under a name of its own."""
+    assert whole.__file__ is not None
+    text = Path(whole.__file__).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = folder / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_coin_that_is_used_twice_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One coin for all whom a member tells at once: the comparison above fails in this place."""
+    place = PLACES[-1]
+    most = NormalDist().inv_cdf(1 - LEVEL / (2 * len(PLACES) * len(METRICS)))
+    assert max(abs(z) for z in scores(place).values()) < most
+    mended = (FIRST, FIRST + "    lost = False\n")
+    changed(tmp_path, "broken_phase", relay_phase, (COIN, REUSED), mended, (COMPILED, ONCE))
+    try:
+        wrong = changed(
+            tmp_path,
+            "broken_rounds",
+            rounds,
+            (PHASE, "from broken_phase import"),
+            (COMPILED, ONCE),
+        )
+        monkeypatch.setattr(probabilistic, "play_runs", wrong.play_runs)
+        beyond = {name for name, z in scores(place).items() if abs(z) > most}
+    finally:
+        for name in ("broken_phase", "broken_rounds"):
+            sys.modules.pop(name, None)
+    assert "ucasts" in beyond

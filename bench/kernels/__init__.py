@@ -1,0 +1,1 @@
+"""Speed and memory of the compiled kernels: `python -m bench kernels`."""

@@ -1,0 +1,149 @@
+"""Interleaved rounds: in each, every contender runs once, and the order rotates."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from bench.kernels import plain_numpy, twin
+from bench.kernels.work import BALLOTS, GROUP, SEED, by_events, elect, on_two_threads, ours, rows_of
+from bench.measure import ROOT, say
+from hustings.fast import announce
+from hustings.fast import columns as col
+
+OURS, TWIN, NUMPY, EVENTS = "hustings", "C twin", "NumPy", "event simulator"
+ONE, TWO = "one thread", "two threads"
+FIRST_CALLS = ("le-s", "probabilistic", "nothing")
+SIZES = (10_000, 100_000, 1_000_000)
+SHARED = (col.TMAX, col.COMPLETE, col.NUM_MSGS, col.MESSAGES, col.ROUNDS, col.HEARD)
+
+
+T = TypeVar("T")
+
+
+class WrongWork(Exception):
+    """Two contenders did not play the same runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    rounds: int
+    runs: int  # of our kernel and its twin
+    runs_numpy: int
+    runs_events: int
+    elections: int
+    processes: int  # per kind of first call
+
+
+FULL = Effort(21, 10_000, 100, 3, 10_000, 9)
+BRIEF = Effort(5, 4_000, 40, 1, 5_000, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Seconds per run."""
+
+    cpu: float
+    wall: float
+
+
+@dataclass(slots=True)
+class Results:
+    effort: Effort
+    speed: dict[str, list[Sample]] = field(default_factory=dict)
+    elections: dict[tuple[int, float], list[Sample]] = field(default_factory=dict)
+    threads: dict[str, list[Sample]] = field(default_factory=dict)
+    first: dict[str, list[dict[str, list[float]]]] = field(default_factory=dict)
+    bytes_per_member: dict[int, float] = field(default_factory=dict)
+    compiler: str = ""
+
+
+def timed(play: Callable[[int], object], runs: int) -> Sample:
+    play(max(1, runs // 50))  # what ran before has left nothing of it in the caches
+    cpu, wall = time.process_time(), time.perf_counter()
+    play(runs)
+    return Sample((time.process_time() - cpu) / runs, (time.perf_counter() - wall) / runs)
+
+
+def check(in_c: Callable[[int], object] | None) -> None:
+    """Bit for bit with the C twin; in all that the NumPy version tells with that one."""
+    expected = rows_of(300)
+    if in_c is not None and not np.array_equal(expected, np.asarray(in_c(300))):
+        raise WrongWork("the C twin's rows are not those of our kernel")
+    few = plain_numpy.play(20)
+    for column in SHARED:
+        if not np.array_equal(expected[:20, column], few[:, column]):
+            raise WrongWork(f"column {column} of the NumPy version is not that of our kernel")
+    rounds = by_events(8)
+    spread = expected[:, col.ROUNDS].std() * np.sqrt(1 / len(rounds) + 1 / len(expected))
+    if abs(np.mean(rounds) - expected[:, col.ROUNDS].mean()) > 5 * spread:
+        raise WrongWork(f"the event simulator takes {np.mean(rounds):.2f} rounds on average")
+
+
+def speed(results: Results) -> None:
+    """All contenders, round by round; a kernel's first call is behind it when it is timed."""
+    effort = results.effort
+    in_c = twin.build()
+    results.compiler = twin.version()
+    if in_c is None:
+        say("no C compiler is found here: the C twin is left out")
+    check(in_c)
+    contenders: dict[str, tuple[Callable[[int], object], int]] = {OURS: (rows_of, effort.runs)}
+    if in_c is not None:
+        contenders[TWIN] = (in_c, effort.runs)
+    contenders[NUMPY] = (plain_numpy.play, effort.runs_numpy)
+    contenders[EVENTS] = (by_events, effort.runs_events)
+    threads = {ONE: ours, TWO: on_two_threads}
+    for _, group in BALLOTS.items():
+        elect(group, 10)
+    for round_ in range(effort.rounds):
+        say(f"round {round_ + 1} of {effort.rounds}")
+        for label in turned(list(contenders), round_):
+            play, runs = contenders[label]
+            results.speed.setdefault(label, []).append(timed(play, runs))
+        for label in turned(list(threads), round_):
+            results.threads.setdefault(label, []).append(timed(threads[label], 2 * effort.runs))
+        for place in turned(list(BALLOTS), round_):
+            taken = timed(partial(elect, BALLOTS[place]), effort.elections)
+            results.elections.setdefault(place, []).append(taken)
+
+
+def turned(items: list[T], by: int) -> list[T]:
+    start = by % len(items)
+    return items[start:] + items[:start]
+
+
+def memory(results: Results) -> None:
+    """What one run of so many members has allocated at its most."""
+    for members in SIZES:
+        group = replace(GROUP, members=members)
+        tracemalloc.start()
+        try:
+            announce.play(group, SEED, 0, 1)
+            results.bytes_per_member[members] = tracemalloc.get_traced_memory()[1] / members
+        finally:
+            tracemalloc.stop()
+
+
+def first_calls(results: Results) -> None:
+    """New processes, one kind after the other; the kernels are on disk by now."""
+    for turn in range(results.effort.processes + 1):
+        for name in FIRST_CALLS:
+            done = subprocess.run(
+                [sys.executable, "-m", "bench.kernels.first_call", name],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=ROOT,
+            )
+            if turn:  # the first of each only sees to it that all is on disk
+                results.first.setdefault(name, []).append(json.loads(done.stdout))

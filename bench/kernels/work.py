@@ -1,0 +1,77 @@
+"""What is played: le-s to convergence, and probabilistic elections."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hustings.fast import announce, probabilistic
+from hustings.fast.ballot import Ballot
+from hustings.fast.columns import COLUMNS
+from hustings.fast.setting import Setting
+from hustings.protocols.catalogue import find
+from hustings.sim.experiment import Experiment, play
+from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.scenarios import Scenario
+
+Rows = NDArray[np.float64]
+
+SEED = 1
+GROUP = Setting(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
+RUNS = 10_000  # of which the times are told
+
+
+def ballot(members: int, loss: float) -> Ballot:
+    """Half of the others known, one in a thousand crashes per round."""
+    return Ballot(members=members, view_prob=0.5, p_ucastl=loss, p_mcastl=loss, p_fail=0.001)
+
+
+BALLOTS = {
+    (members, loss): ballot(members, loss)
+    for loss in (0.001, 0.3)
+    for members in (2_000, 10**6, 10**9)
+}
+
+
+def rows_of(runs: int) -> Rows:
+    """What our kernel writes, before anything is made of it."""
+    rows = np.zeros((runs, COLUMNS))
+    announce.play_race(GROUP, SEED, 0, rows)
+    return rows
+
+
+def ours(runs: int) -> None:
+    announce.play(GROUP, SEED, 0, runs)
+
+
+def on_two_threads(runs: int) -> None:
+    half = runs // 2
+    with ThreadPoolExecutor(2) as pool:
+        parts = [
+            pool.submit(announce.play, GROUP, SEED, *ends) for ends in ((0, half), (half, runs))
+        ]
+        for part in parts:
+            part.result()
+
+
+def elect(group: Ballot, runs: int) -> None:
+    probabilistic.play(group, SEED, 0, runs)
+
+
+def by_events(runs: int) -> list[float]:
+    """The real protocol, message by message; how many rounds each run took."""
+    kind = find(GROUP.protocol)
+    settings = kind.Settings.parse({"delta": GROUP.delay, "T_L": inf})
+    loss = Loss(LossModel(GROUP.loss_model), GROUP.loss, 0.0)
+    trial = Experiment(
+        kind,
+        GROUP.members,
+        settings,
+        network=Network(Fixed(GROUP.delay), loss),
+        scenario=Scenario("start"),
+        until=1e5,
+    )
+    return [float(play(trial, run).metrics["rounds"] or 0.0) for run in range(runs)]

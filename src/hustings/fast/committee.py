@@ -1,0 +1,77 @@
+"""Byzantine elections with committees in groups to a million and more: `play`.
+
+Agreement is replaced by its outcome, which is exact while the faulty are fewer than a third of the
+distinct participants; from there on the node belongs to the adversary, which is never too good.
+Run number k of an assembly and a seed is the same run whoever plays it, alone or among others.
+
+`p_good` is the chance of a good leader given who sits in the root, `good_leader` is drawn by it,
+and `confirmed` asks besides that the leader's final poll is answered. `informed` is the share of
+good members that know who was elected, good or bad; it is 0 where the adversary owns the root.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hustings.core.errors import BadInput
+from hustings.fast.committee_assembly import Assembly, memory
+from hustings.fast.committee_network import Ids, build, grown
+from hustings.fast.committee_run import METRICS, NETWORK, play_run
+from hustings.fast.counter import root
+from hustings.fast.results import Played
+
+__all__ = ["METRICS", "Assembly", "memory", "play", "seating"]
+
+LAST_RUN = 1 << 48
+MOST_AT_ONCE = 1_000_000
+
+
+def play(
+    assembly: Assembly, seed: int, first: int, last: int, bad: NDArray[np.int64] | None = None
+) -> Played:
+    """Runs number `first` to `last` - 1; `bad` are the ids of the bad where they are given.
+
+    >>> found = play(Assembly(members=200, c0=8, layers=((5, 5, 1),)), 1, 0, 2).metrics
+    >>> found["good_leader"].tolist(), found["informed"].tolist()
+    ([1.0, 1.0], [1.0, 1.0])
+    """
+    if not 0 <= first < last <= LAST_RUN:
+        raise BadInput(f"runs must be numbered from 0 to {LAST_RUN:,}, the first before the last")
+    if last - first > MOST_AT_ONCE:
+        raise BadInput(f"at most {MOST_AT_ONCE:,} runs are played at once, not {last - first:,}")
+    if (assembly.corruption == "given") != (bad is not None):
+        raise BadInput("the ids of the bad belong to corruption 'given', and only there")
+    if bad is not None and len(bad) and not 0 <= bad.min() <= bad.max() < assembly.members:
+        raise BadInput(f"ids of the bad must lie between 0 and {assembly.members - 1:,}")
+    rows = np.zeros((last - first, len(METRICS)))
+    for number in range(first, last):
+        key = grown(root(seed), number)
+        rows[number - first] = play_run(assembly, key, _public(assembly, key), bad)
+    columns = {name: rows[:, place] for place, name in enumerate(METRICS)}
+    return Played(columns, np.zeros(last - first, np.bool_))
+
+
+def seating(assembly: Assembly, seed: int, run: int) -> tuple[list[Ids], list[Ids]]:
+    """What an adversary of one's own may look at before a run: public, and the same as played.
+
+    The members of each leaf, and the leaves that elect each committee of the first layer. A single
+    public committee is the one leaf.
+
+    >>> leaves, groups = seating(Assembly(members=200, c0=8, layers=((5, 5, 1),)), 1, 0)
+    >>> len(leaves), len(groups), sum(map(len, leaves))
+    (25, 5, 200)
+    """
+    if assembly.single:
+        return [np.arange(assembly.single, dtype=np.int32)], []
+    network = build(assembly, _public(assembly, grown(root(seed), run)))
+    layer = network.layers[0]
+    leaves = np.split(network.seats, network.cuts[1:-1])
+    return list(leaves), list(np.split(layer.below, layer.start[1:-1]))
+
+
+def _public(assembly: Assembly, key: np.uint64) -> np.uint64:
+    """The key of a run's network: its own, or that of a fixed seed."""
+    if assembly.network_seed is None:
+        return grown(key, NETWORK)
+    return grown(root(assembly.network_seed), NETWORK)

@@ -1,0 +1,404 @@
+"""One Byzantine committee election from the leaves to the leader, by the outcomes of agreements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hustings.fast.committee_agreement import encoded, most_rounds, width
+from hustings.fast.committee_assembly import Assembly
+from hustings.fast.committee_bins import (
+    BAD,
+    GOOD,
+    SILENT,
+    Committees,
+    Room,
+    Rules,
+    elect_all,
+    empty_committees,
+    gather,
+    leaf_committees,
+    new_room,
+)
+from hustings.fast.committee_corruption import corrupt
+from hustings.fast.committee_costs import (
+    NOTHING,
+    Bill,
+    Ledger,
+    charge_participants,
+    charge_seats,
+    elections,
+    last_rounds,
+    last_stage,
+    new_ledger,
+)
+from hustings.fast.committee_endgame import after_halving, last_value, path_value
+from hustings.fast.committee_learning import (
+    Polling,
+    count_bad,
+    doubts,
+    informed_members,
+    leaf_ranges,
+    learn,
+    monitoring,
+    relays,
+    upper_tail,
+    wrong_share,
+)
+from hustings.fast.committee_network import Network, build, grown, shuffled
+from hustings.fast.common import Flags, Floats, Ints
+from hustings.fast.counter import number_of
+from hustings.fast.draws import binomial
+
+METRICS = (
+    "good_leader",
+    "p_good",
+    "informed",
+    "false_leaders",
+    "root_bad",
+    "broken",
+    "bits_mean",
+    "bits_max",
+    "wire_mean",
+    "wire_max",
+    "messages_mean",
+    "rounds",
+    "root_size",
+    "confirmed",
+)
+NETWORK, CORRUPTION, ELECTION, LEARNING, LEADER, POLL = range(6)  # branches of a run's key
+
+
+class Climb(NamedTuple):
+    """What is carried from layer to layer."""
+
+    assembly: Assembly
+    network: Network
+    state: Flags
+    ledger: Ledger
+    room: Room
+    sizes: Ints  # of leaves
+    bad: Ints  # in leaves
+
+
+class Summit(NamedTuple):
+    """What came of the layers: the root's participants, and which leaves hear the truth."""
+
+    good: int
+    faulty: int
+    members: NDArray[np.int32]  # good ones
+    right: Flags  # by leaf
+    broken: float
+    rounds: int
+
+
+def play_run(
+    assembly: Assembly, key: np.uint64, public: np.uint64, bad: NDArray[np.int64] | None
+) -> Floats:
+    """The metrics of one run, in the order of their names."""
+    network = None if assembly.single else build(assembly, public)
+    if bad is None:
+        state = corrupt(assembly, network, grown(key, CORRUPTION))
+    else:
+        state = np.zeros(assembly.members, np.uint8)
+        state[bad] = BAD
+    ledger = new_ledger(assembly.members)
+    if network is None:
+        summit = _public_committee(assembly, state)
+    else:
+        summit = _climb(assembly, network, state, ledger, grown(key, ELECTION))
+    return _finish(assembly, network, state, ledger, summit, key)
+
+
+def _public_committee(assembly: Assembly, state: Flags) -> Summit:
+    mine = state[: assembly.single]
+    good = np.nonzero(mine == GOOD)[0].astype(np.int32)
+    faulty = assembly.single - len(good)
+    holds = assembly.parts * faulty < assembly.single
+    rounds = last_rounds(assembly, assembly.single) + 1
+    broken = 0.0 if holds else 1.0
+    return Summit(len(good), faulty, good, np.array([holds], np.uint8), broken, rounds)
+
+
+def _climb(
+    assembly: Assembly, network: Network, state: Flags, ledger: Ledger, key: np.uint64
+) -> Summit:
+    """All layers, from the leaves to the root."""
+    sizes = np.diff(network.cuts)
+    bad = np.zeros(network.leaves, np.int64)
+    count_bad(network.cuts, network.seats, state, bad)
+    widest = len(network.seats) * max(s // q + 1 for q, s, _ in assembly.layers)
+    bins = 1 << max(h for _, _, h in assembly.layers)
+    room = new_room(assembly.members, widest, bins)
+    climb = Climb(assembly, network, state, ledger, room, sizes, bad)
+    below = leaf_committees(network.cuts, network.seats)
+    ranges = leaf_ranges(network.layers, network.leaves)
+    right = np.ones(network.leaves, np.uint8)  # leaves that hear the truth from above so far
+    rounds = 0
+    broken = 0.0
+    for depth in range(len(network.layers)):
+        out = _elect(climb, depth, below, grown(key, depth))
+        turns = 1 if assembly.bins == "oneshot" else network.layers[depth].halvings
+        rounds += turns * most_rounds(int(out.sizes.max()))
+        rounds += depth  # the result goes down the tree, but for layer 1
+        if depth == 0:
+            broken = float(out.owned.mean())
+        _hush(assembly, network.layers[depth].halvings, out, state)
+        _meet(climb, depth, out, ranges, right, grown(key, LEARNING * 100 + depth))
+        rounds += 3
+        passes = np.zeros(len(out.owned), np.uint8)
+        relays(out, state, assembly.lies, passes)
+        _charge_way_down(climb, depth, out, below)
+        right &= np.repeat(passes, np.diff(ranges[depth]))
+        below = out
+    room.stamp[:] = -1
+    everyone = np.arange(network.layers[-1].nodes, dtype=np.int32)
+    good, faulty = gather(everyone, below, state, 0, room)
+    faulty = min(faulty, assembly.members - good)  # no more names than there are members
+    seats = int(np.maximum(1, below.sizes >> network.layers[-1].halvings).sum())
+    rounds += last_rounds(assembly, min(assembly.members, seats)) + len(network.layers)
+    return Summit(good, faulty, room.good[:good].copy(), right, broken, rounds)
+
+
+def _elect(climb: Climb, depth: int, below: Committees, key: np.uint64) -> Committees:
+    """The sub-elections of a layer."""
+    assembly, layer = climb.assembly, climb.network.layers[depth]
+    seats = int(np.diff(below.start)[layer.below].sum())
+    out = empty_committees(layer.nodes, seats)
+    rules = Rules(
+        layer.halvings,
+        assembly.bins == "oneshot",
+        assembly.packs,
+        assembly.coordinates,
+        assembly.parts,
+    )
+    climb.room.stamp[:] = -1
+    taken = np.zeros(assembly.members, np.int64)
+    elect_all(key, layer.start, layer.below, below, climb.state, rules, taken, climb.room, out)
+    out = out._replace(ids=out.ids[: out.start[-1]].copy(), lost=out.lost[: out.start[-1]].copy())
+    bills = elections(assembly, layer.halvings, out)
+    climb.room.stamp[:] = -1
+    charge_participants(
+        layer.start,
+        layer.below,
+        below,
+        climb.state,
+        np.array([bill[:3] for bill in bills]),
+        climb.room.stamp,
+        climb.ledger,
+    )
+    return out
+
+
+def _hush(assembly: Assembly, halvings: int, out: Committees, state: Flags) -> None:
+    """Good members who sit in too many nodes of the layer fall silent."""
+    counts = np.bincount(out.ids, minlength=assembly.members)
+    bound: float | None = assembly.tau
+    if bound is None:
+        mean = int(np.maximum(1, out.sizes >> halvings).sum()) / assembly.members
+        bound = max(8.0, 4.0 * mean)
+    state[(counts > bound) & (state == GOOD)] = SILENT
+
+
+def _meet(
+    climb: Climb, depth: int, out: Committees, ranges: list[Ints], right: Flags, key: np.uint64
+) -> None:
+    """Nodes that are to sit together above learn who is in the others."""
+    assembly, network = climb.assembly, climb.network
+    start, leaves = monitoring(network, depth, ranges)
+    lying = climb.bad if assembly.lies else np.zeros_like(climb.bad)
+    wrong = np.where(right > 0, lying, climb.sizes)
+    share = wrong_share(start, leaves, climb.sizes, wrong)
+    polling = Polling(
+        assembly.monitors,
+        assembly.fan,
+        _report_bits(assembly, depth, out),
+        np.zeros(network.leaves),
+        np.zeros(network.leaves, np.int64),
+    )
+    asking = np.zeros(assembly.members, np.int64)
+    asked = round(assembly.monitors * float(climb.sizes.mean()))
+    if depth + 1 < len(network.layers):
+        above = network.layers[depth + 1]
+        groups = [above.below[a:b] for a, b in zip(above.start[:-1], above.start[1:], strict=True)]
+    else:
+        groups = [np.arange(network.layers[depth].nodes, dtype=np.int32)]
+    for number, group in enumerate(groups):
+        doubt = doubts(group, out.owned, share, assembly.fan, asked)
+        learn(
+            grown(key, number),
+            group,
+            out,
+            climb.state,
+            start,
+            leaves,
+            climb.sizes,
+            wrong,
+            doubt,
+            polling,
+            asking,
+        )
+    bills = np.empty((network.leaves, 3))
+    bills[:, 0] = polling.answered
+    bills[:, 1] = polling.answered + encoded(0) * polling.asked
+    bills[:, 2] = polling.asked
+    leafy = leaf_committees(network.cuts, network.seats)
+    charge_seats(leafy, climb.state, bills, climb.ledger)
+    climb.ledger.bits[:] += asking
+    climb.ledger.wire[:] += asking * encoded(1)
+    climb.ledger.messages[:] += asking
+
+
+def _report_bits(assembly: Assembly, depth: int, out: Committees) -> Floats:
+    """Bits of a node's list: names, or marks on the public list of its participants if shorter."""
+    label = width(assembly.members)
+    names = (np.diff(out.start) + out.ghosts) * float(label)
+    if assembly.lists != "marks" or depth > 0:
+        return np.asarray(names, np.float64)
+    longest = (out.sizes >> assembly.layers[depth][2]) * label
+    return np.where(out.sizes <= longest, out.sizes.astype(np.float64), names)
+
+
+def _charge_way_down(climb: Climb, depth: int, out: Committees, below: Committees) -> None:
+    """Each node tells its children the leader, and before that the lists of nodes above it."""
+    assembly, layer = climb.assembly, climb.network.layers[depth]
+    seats = np.diff(below.start) + below.ghosts
+    told = np.bincount(layer.parent, weights=seats, minlength=layer.nodes)
+    name = width(assembly.members)
+    sizes = [float(name)]
+    counts = [1.0]
+    c = float(np.mean(np.diff(out.start) + out.ghosts))
+    for q, s, h in assembly.layers[depth + 1 :]:
+        c = c * s / (1 << h)
+        sizes.append(c * name)
+        counts.append(s / q)
+    bills = np.empty((layer.nodes, 3))
+    bills[:, 0] = told * sum(a * b for a, b in zip(sizes, counts, strict=True))
+    wire = sum(encoded(a) * b for a, b in zip(sizes, counts, strict=True))
+    bills[:, 1] = told * wire
+    bills[:, 2] = told * sum(counts)
+    charge_seats(out, climb.state, bills, climb.ledger)
+
+
+def _finish(
+    assembly: Assembly,
+    network: Network | None,
+    state: Flags,
+    ledger: Ledger,
+    summit: Summit,
+    key: np.uint64,
+) -> Floats:
+    """The last stage, the leader, who knows it, and what it cost."""
+    size = summit.good + summit.faulty
+    owned = assembly.parts * summit.faulty >= size
+    p_good, whole, few, left = _endgame(assembly, summit, owned, grown(key, LEADER))
+    _charge_root(assembly, summit, ledger, whole, few, left, key)
+    leads = number_of(grown(key, LEADER), 0) < p_good
+    good = int(np.count_nonzero(state != BAD))
+    if network is None:
+        know = good if summit.right[0] else 0
+    else:
+        votes = np.zeros(assembly.members, np.int64)
+        votes[summit.members] = assembly.d0 + 1  # who sat in the root believes what it saw
+        know = informed_members(network.cuts, network.seats, summit.right, state, votes)
+    if owned:
+        know = 0
+    confirmed, false = _final_poll(assembly, state, know, bool(leads), grown(key, POLL))
+    paying = state != BAD
+    poor = not paying.any()
+    return np.array(
+        [
+            float(leads),
+            p_good,
+            know / good if good else 0.0,
+            false,
+            summit.faulty / size if size else 1.0,
+            summit.broken,
+            0.0 if poor else ledger.bits[paying].mean(),
+            0.0 if poor else ledger.bits[paying].max(),
+            0.0 if poor else ledger.wire[paying].mean(),
+            0.0 if poor else ledger.wire[paying].max(),
+            0.0 if poor else ledger.messages[paying].mean(),
+            float(summit.rounds + 2),
+            float(size),
+            confirmed,
+        ]
+    )
+
+
+def _endgame(
+    assembly: Assembly, summit: Summit, owned: bool, key: np.uint64
+) -> tuple[float, Bill, Bill, int]:
+    """P(good leader), the bill of the root, that of the few who are left, and how many they are.
+
+    The chance is that over all ends; how many are left, and what that costs, is one drawn from it.
+    """
+    size = summit.good + summit.faulty
+    if assembly.endgame == "full" or size == 0:
+        whole, few = last_stage(assembly, size, [], size) if size else (NOTHING, NOTHING)
+        value = path_value(summit.faulty, size, assembly.depth)
+        return (0.0 if owned else value), whole, few, 0
+    until = 128 if assembly.endgame == "feige" else assembly.r_end
+    goods, bads, chances, rounds = after_halving(summit.good, summit.faulty, until, assembly.packs)
+    value = sum(
+        chance * last_value(assembly.endgame, good, bad, assembly.depth, assembly.parts)
+        for good, bad, chance in zip(goods.tolist(), bads.tolist(), chances.tolist(), strict=True)
+    )
+    drawn = min(int(np.searchsorted(np.cumsum(chances), number_of(key, 1))), len(chances) - 1)
+    left = int(goods[drawn] + bads[drawn])
+    whole, few = last_stage(assembly, size, rounds, left)
+    return (0.0 if owned else value), whole, few, left
+
+
+def _charge_root(
+    assembly: Assembly,
+    summit: Summit,
+    ledger: Ledger,
+    whole: Bill,
+    few: Bill,
+    left: int,
+    key: np.uint64,
+) -> None:
+    members = summit.members
+    ledger.bits[members] += whole.bits
+    ledger.wire[members] += whole.wire
+    ledger.messages[members] += whole.messages
+    if left:
+        share = summit.good / max(1, summit.good + summit.faulty)
+        order = shuffled(grown(key, LEADER), len(members))
+        chosen = members[order[: round(left * share)]]
+        ledger.bits[chosen] += few.bits
+        ledger.wire[chosen] += few.wire
+        ledger.messages[chosen] += few.messages
+    if assembly.single:
+        name = width(assembly.members)
+        others = assembly.members - assembly.single
+        ledger.bits[members] += float(name * others)
+        ledger.wire[members] += encoded(name) * others
+        ledger.messages[members] += others
+
+
+def _final_poll(
+    assembly: Assembly, state: Flags, know: int, leads: bool, key: np.uint64
+) -> tuple[float, float]:
+    """Whether a good leader's poll is answered, and how many others are misled about themselves.
+
+    Good members answer only whom they take for the leader; the bad answer all but the leader. By
+    `conjunction` only those ask who were told that they lead: below nodes that lie, all may be.
+    """
+    n = assembly.members
+    good = int(np.count_nonzero(state != BAD))
+    bad = n - good
+    most = assembly.poll // 2 + 1
+    answered = upper_tail(assembly.poll, know / n, most)
+    confirmed = float(leads and number_of(key, 0) < answered)
+    if not assembly.floods:
+        return confirmed, 0.0
+    asking = good - (1 if leads else 0)
+    if assembly.final == "conjunction":
+        asking = good - know if assembly.lies else 0
+    chance = upper_tail(assembly.poll, bad / n, most)
+    stream = np.array([grown(key, 1), 0], np.uint64)
+    return confirmed, float(binomial(stream, max(0, asking), chance))
