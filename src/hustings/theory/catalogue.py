@@ -1,8 +1,8 @@
 """The door for names and texts: `evaluate("bully", {"n": "64", "d": "1"})`.
 
 One entry per election: which parameters its forms take, what they count, how each formula reads.
-Announce-listen elections and the probabilistic one have parameters of their own, and a catalogue
-each behind this one.
+Announce-listen elections, the probabilistic one and the one by committees have parameters of their
+own, and a catalogue each behind this one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hustings.theory import (
     stable,
 )
 from hustings.theory.announce import catalogue as announce
+from hustings.theory.committee import catalogue as committee
 from hustings.theory.probabilistic import catalogue as probabilistic
 from hustings.theory.tables import FormulaRow, Table1Row, formulas, overhead_forms, table_1
 from hustings.theory.terms import COUNTED, DECIDED, Counts, Form, Setting, plain
@@ -164,10 +165,10 @@ HEARTBEAT_KEYS = (
 def names() -> list[str]:
     """What has closed forms, as typed.
 
-    >>> names()[:3], names()[-6:]
-    (['broadcast', 'ring', 'bully'], ['le-a', 'le-s', 'le-m', 'sup', 'al', 'probabilistic'])
+    >>> names()[:3], names()[-4:]
+    (['broadcast', 'ring', 'bully'], ['sup', 'al', 'probabilistic', 'committee'])
     """
-    return [*ENTRIES, HEARTBEAT, *announce.NAMES, probabilistic.NAME]
+    return [*ENTRIES, HEARTBEAT, *announce.NAMES, probabilistic.NAME, committee.NAME]
 
 
 def parameters(protocol: str) -> list[reading.Parameter]:
@@ -183,6 +184,8 @@ def parameters(protocol: str) -> list[reading.Parameter]:
         return announce.parameters(name)
     if name == probabilistic.NAME:
         return probabilistic.parameters()
+    if name == committee.NAME:
+        return committee.parameters()
     entry = ENTRIES[name]
     own: dict[str, str] = {
         key: "T1 + 2" if value is None else str(plain(value)) for key, value in entry.timers.items()
@@ -212,6 +215,8 @@ def evaluate(protocol: str, params: Mapping[str, str]) -> Result:
         return _family(name, announce.evaluate(name, params))
     if name == probabilistic.NAME:
         return _family(name, probabilistic.evaluate(params))
+    if name == committee.NAME:
+        return _family(name, committee.evaluate(params))
     entry = ENTRIES[name]
     setting, used = reading.read_setting(params, entry.timers, entry.numbers, entry.flags)
     counts = entry.counts(setting)
@@ -263,7 +268,8 @@ def markdown() -> str:
             lines.append(
                 _row(f"`{form.name}`", kind, form.formula, value, form.source, form.verdict)
             )
-    return "\n".join([*lines, "", *announce.page(), "", *probabilistic.page()]) + "\n"
+    pages = (announce.page(), probabilistic.page(), committee.page())
+    return "\n".join([*lines, *(line for page in pages for line in ("", *page))]) + "\n"
 
 
 def _parameter_table(shown: list[reading.Parameter]) -> list[str]:
@@ -281,7 +287,9 @@ def _heartbeat(params: Mapping[str, str]) -> Result:
     return _result(HEARTBEAT, {"n": n, "T": plain(T), "D": plain(D)}, corrected, found, [])
 
 
-def _family(name: str, found: announce.Evaluated | probabilistic.Evaluated) -> Result:
+def _family(
+    name: str, found: announce.Evaluated | probabilistic.Evaluated | committee.Evaluated
+) -> Result:
     corrected = {form.name: plain(form.value) for form in found.forms if not form.printed}
     return _result(name, found.params, corrected, found.forms, found.notes)
 

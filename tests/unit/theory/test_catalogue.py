@@ -10,7 +10,8 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.theory import catalogue
 from hustings.theory.announce.catalogue import NAMES as ANNOUNCING
 
-CLASSICS = [name for name in catalogue.names() if name not in (*ANNOUNCING, "probabilistic")]
+FAMILIES = (*ANNOUNCING, "probabilistic", "committee")  # with parameters of their own
+CLASSICS = [name for name in catalogue.names() if name not in FAMILIES]
 ELECTIONS = [name for name in CLASSICS if name != "heartbeat"]
 
 
@@ -28,6 +29,7 @@ def test_names() -> None:
         "heartbeat",
         *ANNOUNCING,
         "probabilistic",
+        "committee",
     ]
     assert catalogue.evaluate("bully_map", {}).protocol == "bully-map"
 
