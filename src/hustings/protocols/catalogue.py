@@ -17,6 +17,8 @@ from hustings.protocols.bully_grant import BullyGrant
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map import BullyMap
 from hustings.protocols.bully_map_printed import BullyMapPrinted
+from hustings.protocols.committee.election import Committee
+from hustings.protocols.committee.single import Agreement, LightestBin
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.quorum.election import Quorum
 from hustings.protocols.ring import Ring
@@ -51,10 +53,15 @@ PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted)
 
 CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *CONSENSUS, *PRINTED)
 
+# Among members that lie, in synchronous rounds, which only the simulator keeps.
+BY_ROUNDS: tuple[type[Election], ...] = (Committee, Agreement, LightestBin)
+
+EVERY: tuple[type[Election], ...] = (*CATALOGUE, *BY_ROUNDS)
+
 
 def names() -> list[str]:
     """All names, as typed."""
-    return [kind.about.name for kind in CATALOGUE]
+    return [kind.about.name for kind in EVERY]
 
 
 def find(name: str) -> type[Election]:
@@ -64,7 +71,7 @@ def find(name: str) -> type[Election]:
     'bully'
     """
     wanted = name.replace("_", "-")
-    for kind in CATALOGUE:
+    for kind in EVERY:
         if kind.about.name == wanted:
             return kind
     raise UnknownName("protocol", name, names())

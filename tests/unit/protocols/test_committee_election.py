@@ -171,16 +171,16 @@ def test_every_bit_is_accounted_for() -> None:
         k = len(voters)
         expected += k * (k - 1) + agreement_bits(k, k)
     sizes = {index: len(members) for index, members in book.items()}
+    # Marks on the list of those who took part: 20 bits, and 10 names would be 60.
+    marks = {index: len(network.roster.electorates[index]) for index in sizes}
     for subjects in network.hearings[1].values():
-        expected += sum(
-            len(sources) * sizes[subject] * label for subject, sources in subjects.items()
-        )
+        expected += sum(len(sources) * marks[subject] for subject, sources in subjects.items())
     for index, members in book.items():
-        others = sum(size for each, size in sizes.items() if each != index)
+        others = sum(size for each, size in marks.items() if each != index)
         for member in members:
             asked = len(network.guards[1][index]) - 1  # of at most 8 leaves: all but itself
             assert member in network.guards[1][index]
-            expected += asked * (1 + others * label)
+            expected += asked * (1 + others)
     k = sum(sizes.values())
     assert k == sum(election.in_root for election in played.elections.values())
     expected += 3 * ((k - 1) + agreement_bits(k, 1))

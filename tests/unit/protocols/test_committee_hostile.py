@@ -97,7 +97,14 @@ def test_a_third_in_every_electorate_ends_agreement() -> None:
     disagreed = 0
     for seed in range(4):
         played = play(
-            32, seed, b=0.45, experiment=True, adversary="random+split", endgame="full", path=4
+            32,
+            seed,
+            b=0.45,
+            experiment=True,
+            adversary="random+split",
+            endgame="full",
+            path=4,
+            network_seed=0,
         )
         disagreed += len(played.chosen) > 1
     assert disagreed >= 3
@@ -117,7 +124,7 @@ def test_lies_hit_those_below_broken_nodes_only() -> None:
     """One committee has a lying majority: members under it are misled, all others informed."""
     misled = told = 0
     for seed in range(4):
-        first = play(48, seed, c0=4, layers="4:4:1", path=4)  # whom would it elect?
+        first = play(48, seed, c0=4, layers="4:4:1", path=4, network_seed=0)  # whom would it elect?
         committee = next(
             election.book.committee(1, 0)
             for election in first.elections.values()
@@ -135,6 +142,7 @@ def test_lies_hit_those_below_broken_nodes_only() -> None:
             b=0.1,
             adversary="lie",
             bad=bad,
+            network_seed=0,
         )
         assert played.leader == first.leader  # lies come after agreement
         under = [

@@ -34,7 +34,8 @@ from hustings.protocols.committee.profiles import (
 def test_the_tabled_knobs(n: int, name: str, c0: int, d0: int, shape: tuple[int, int, int]) -> None:
     knobs = profile(name, n)
     assert (knobs.c0, knobs.d0, knobs.layers) == (c0, d0, (shape,))
-    assert (knobs.monitors, knobs.fan, knobs.depth, knobs.r_end) == (8, 3, 128, 128)
+    fan = 9 if name == "high-b" else 3  # the table's 3 misleads too many monitors there
+    assert (knobs.monitors, knobs.fan, knobs.depth, knobs.r_end) == (8, fan, 128, 128)
     assert (knobs.endgame, knobs.bins, knobs.final, knobs.tau) == (
         "full",
         "halving",

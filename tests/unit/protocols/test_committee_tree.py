@@ -18,6 +18,7 @@ from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 from hustings.protocols.committee.tree import (
     Book,
     Lists,
+    Marks,
     Value,
     Word,
     learn,
@@ -230,15 +231,43 @@ def test_strangers_learn_nothing_and_are_told_nothing() -> None:
             assert sum(book.knows(1, node) for node in range(3)) == 1  # the one it helped to elect
 
 
-def test_a_third_of_lying_guards_misleads_nobody() -> None:
+def marks(mine: Spoken, members: tuple[MemberId, ...], most: int = 4) -> Bits:
+    """A false list, in the form in which lists go here: these of those who took part."""
+    voters = mine.stage.about
+    assert voters
+    chosen = [each for each in voters if each in members][:most]
+    return Marks(voters, most).write(tuple(chosen))
+
+
+def test_marks_come_back_and_nothing_else_is_a_list_of_marks() -> None:
+    codec = Marks((3, 5, 8, 9), 2)
+    assert codec.read(codec.write((5, 9))) == (5, 9)
+    assert codec.write((5, 9)) == Bits(0b1010, 4)
+    assert codec.read(codec.write(())) == ()
+    assert codec.read(Bits(0b0111, 4)) is None, "too many"
+    assert codec.read(Bits(0b01, 2)) is None
+    assert codec.read(Bits(0b00101, 5)) is None
+
+
+def test_lists_go_as_marks_where_these_are_shorter_and_public() -> None:
     built = network(48, c0=8, layers="2:2:1")
+    for node in built.layers[1]:
+        assert built.marked(1, node.index) == built.roster.electorates[node.index]
+    assert network(64, c0=4, layers="2:2:1,2:2:1").marked(2, 0) == ()
+    halved = network(48, c0=8, layers="2:2:3")  # of 16 at most 2, and 6 bits name one
+    assert halved.marked(1, 0) == ()
+    printed = network(48, profile="printed", c0=8, layers="2:2:1")
+    assert printed.marked(1, 0) == ()
+
+
+def test_a_third_of_lying_guards_misleads_nobody() -> None:
+    built = network(48, c0=8, layers="2:2:1", fan=9)
     lists = committees(built, 1)
     bad = tuple(member for leaf in built.roster.leaves for member in leaf[:2])
-    wrong = Lists(built, 4).write(bad[:4])
 
     def lie(member: MemberId, channel: int, mine: Spoken) -> Outbox:
         if member in bad and mine.stage.kind in ("report", "answer"):
-            return dict.fromkeys(mine.outbox, wrong)
+            return dict.fromkeys(mine.outbox, marks(mine, bad))
         return mine.outbox
 
     for member, book in learnt(built, 1, lists, lie).items():
@@ -254,11 +283,10 @@ def test_who_owns_the_guards_owns_what_is_learnt() -> None:
     bad = tuple(
         member for leaf in built.layers[1][0].monitors for member in built.roster.leaves[leaf]
     )
-    wrong = Lists(built, 4).write(bad[:4])
 
     def lie(member: MemberId, channel: int, mine: Spoken) -> Outbox:
         if member in bad and mine.stage.kind == "report":
-            return dict.fromkeys(mine.outbox, wrong)
+            return dict.fromkeys(mine.outbox, marks(mine, bad))
         return mine.outbox
 
     misled = 0

@@ -93,6 +93,17 @@ class Lie:
         chosen = bad[: max(1, bits.length // width)]
         return pack((roster.position[each], width) for each in chosen)
 
+    def _marks(self, scene: Scene, mine: Spoken) -> Outbox:
+        """A list by marks: no more than the true one has, else it would not be believed."""
+        ours = [each for each in mine.stage.about if scene.is_bad(each)]
+        told: dict[int, Bits] = {}
+        for bits in mine.outbox.values():
+            count = bits.value.bit_count()
+            if count not in told:
+                chosen = ours[:count]
+                told[count] = pack((int(each in chosen), 1) for each in mine.stage.about)
+        return {to: told[bits.value.bit_count()] for to, bits in mine.outbox.items()}
+
     def _announce(self, scene: Scene, mine: Spoken) -> Outbox:
         about = mine.stage.about
         ours = next((place for place, each in enumerate(about) if scene.is_bad(each)), None)

@@ -436,6 +436,8 @@ def cast(
     id once the world has started.
     """
     ids = tuple(sorted(members))
+    if config.network_seed is None:
+        config = msgspec.structs.replace(config, network_seed=derive(seed, "network") >> 2)
     network = lay_out(ids, knobs_of(config, len(ids)))
     adversary = parse_adversary(config.adversary)
     rng = Stream(derive(seed, "adversary"))

@@ -67,6 +67,13 @@ class Network:
         """Bits that name a member."""
         return width_of(len(self.roster.members))
 
+    def marked(self, layer: int, index: int) -> tuple[MemberId, ...]:
+        """Those on whose list marks tell a committee, if that is public and shorter than names."""
+        if layer != 1 or not self.knobs.marks:
+            return ()
+        voters = self.roster.electorates[index]
+        return voters if len(voters) <= self.layers[1][index].most * self.label else ()
+
     @cached_property
     def parent(self) -> tuple[tuple[int, ...], ...]:
         """The parent in the tree of each node of each layer but the root's."""

@@ -64,9 +64,13 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=MOST, description="size of the group, where it is known")]
         | None
     ) = None
-    network_seed: Annotated[
-        int, Meta(ge=0, le=1 << 62, description="public seed of the network")
-    ] = 0
+    network_seed: (
+        Annotated[
+            int,
+            Meta(ge=0, le=1 << 62, description="public seed of the network; default the run's"),
+        ]
+        | None
+    ) = None
     c0: Annotated[int, Meta(ge=1, le=MOST, description="members of a leaf")] | None = None
     d0: Annotated[int, Meta(ge=1, le=64, description="leaves of a member")] | None = None
     layers: (
@@ -245,7 +249,7 @@ def knobs_of(config: CommitteeConfig, n: int) -> Knobs:
     knobs = msgspec.structs.replace(
         base,
         signed=config.model == "signed",
-        network_seed=config.network_seed,
+        network_seed=config.network_seed or 0,
         **{name: value for name, value in given.items() if value is not None},
     )
     return _checked(knobs, n)

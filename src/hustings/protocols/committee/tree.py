@@ -13,7 +13,8 @@ ask     members of A ask all members of some monitors of A, drawn at random when
 answer  guards of A tell those whom they believe to be in A, and nobody else: strangers cannot
         flood them.
 
-A list of members goes as their places in the list of all, in increasing order.
+A list of members goes as their places in the list of all, in increasing order; or as marks on the
+list of those who took part in the election, where that is public and shorter.
 """
 
 from __future__ import annotations
@@ -96,6 +97,25 @@ class Lists(Codec):
         if any(one >= two for one, two in pairwise(places)):
             return None
         return tuple(self._everybody[place] for place in places)
+
+
+class Marks(Codec):
+    """Some of those who took part in a public election: one bit for each of them."""
+
+    __slots__ = ("_most", "_voters")
+
+    def __init__(self, voters: Members, most: int) -> None:
+        self._voters = voters
+        self._most = most
+
+    def write(self, value: Value) -> Bits:
+        return pack((int(member in value), 1) for member in self._voters)
+
+    def read(self, bits: Bits) -> Value | None:
+        if bits.length != len(self._voters) or bits.value.bit_count() > self._most:
+            return None
+        reader = Reader(bits)
+        return tuple(member for member in self._voters if reader.take(1))
 
 
 class Word(Codec):
@@ -276,7 +296,13 @@ def _report(book: Book, layer: int, lists: Mapping[int, Value]) -> Program[dict[
         if subject in readers and subject in lists:
             bits = _codec(book, layer, subject).write(lists[subject])
             outbox = to_all(readers[subject], me, bits)
-        stage = Stage("report", subject, layer, members=network.guards[layer][subject])
+        stage = Stage(
+            "report",
+            subject,
+            layer,
+            members=network.guards[layer][subject],
+            about=network.marked(layer, subject),
+        )
         scripts[subject] = say(stage, outbox)
     heard = yield from together(scripts, 1)
     told = dict(lists)
@@ -341,7 +367,8 @@ def _answer(
         if subject in clients and subject in told:
             bits = _codec(book, layer, subject).write(told[subject])
             outbox = to_all(distinct([clients[subject]]), me, bits)
-        scripts[subject] = say(Stage("answer", subject, layer), outbox)
+        stage = Stage("answer", subject, layer, about=network.marked(layer, subject))
+        scripts[subject] = say(stage, outbox)
     heard = yield from together(scripts, 1)
     for subject, asking in wanted.items():
         if book.knows(layer, subject):
@@ -353,5 +380,8 @@ def _answer(
             book.note(layer, subject, learnt)
 
 
-def _codec(book: Book, layer: int, subject: int) -> Lists:
-    return Lists(book.network, book.network.layers[layer][subject].most)
+def _codec(book: Book, layer: int, subject: int) -> Codec:
+    """Names, or marks on a public list where these are fewer bits: both follow from the network."""
+    most = book.network.layers[layer][subject].most
+    marked = book.network.marked(layer, subject)
+    return Marks(marked, most) if marked else Lists(book.network, most)
