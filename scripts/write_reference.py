@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hustings.cli.app import hustings
-from hustings.protocols.catalogue import CATALOGUE
+from hustings.protocols.catalogue import EVERY
 from hustings.protocols.reference import markdown as protocols_page
 from hustings.theory.catalogue import markdown as theory_page
 
@@ -32,7 +32,7 @@ def commands_page() -> str:
 def pages() -> dict[str, str]:
     """Every generated page by file name."""
     return {
-        "protocols.md": protocols_page(CATALOGUE),
+        "protocols.md": protocols_page(EVERY),
         "theory.md": theory_page(),
         "commands.md": commands_page(),
     }

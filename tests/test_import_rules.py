@@ -61,7 +61,7 @@ def small_tree(tmp_path: Path) -> Path:
 
 
 # In the order of pyproject.toml; a contract added there needs a name and a violation here.
-ONE_WAY, PURE, WORLD, WITNESS, KERNELS, PRINTING = (str(c["name"]) for c in contracts())
+ONE_WAY, PURE, WORLD, WITNESS, KERNELS, SWEEPS, PRINTING = (str(c["name"]) for c in contracts())
 
 VIOLATIONS = [
     ("core", "hustings.protocols", ONE_WAY),
@@ -93,6 +93,10 @@ VIOLATIONS = [
     ("fast", "hustings.theory", KERNELS),
     ("fast", "hustings.substrate", KERNELS),
     ("fast", "hustings.sim", KERNELS),
+    ("figures", "hustings.sweep", ONE_WAY),
+    ("sweep", "hustings.cli", ONE_WAY),
+    ("sweep", "hustings.net", SWEEPS),
+    ("sweep", "click", PRINTING),
     ("sim", "rich.table", PRINTING),
     ("net", "click", PRINTING),
 ]

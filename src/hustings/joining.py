@@ -38,7 +38,7 @@ from hustings.net.sealing import KeyRing
 from hustings.net.seeds import Seeds
 from hustings.net.udp import open_port, resolve
 from hustings.net.wire import Wire
-from hustings.protocols.catalogue import BASELINES, CONSENSUS, PRINTED, find
+from hustings.protocols.catalogue import BASELINES, BY_ROUNDS, CONSENSUS, PRINTED, find
 from hustings.substrate.favour import OBSERVER, with_attribute
 
 if TYPE_CHECKING:
@@ -231,6 +231,11 @@ def _kind(protocol: str) -> type[Election]:
         raise BadInput(
             f"on a network {protocol} stands behind an election, as its guard: join with guard="
             f"'{protocol}://a,b,c', naming the members that vote"
+        )
+    if kind in BY_ROUNDS:
+        raise BadInput(
+            f"{protocol} needs rounds in which everybody speaks at one time, which a network does "
+            "not keep: run it with hustings sim"
         )
     if kind in PRINTED or kind in BASELINES:
         raise BadInput(

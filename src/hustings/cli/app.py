@@ -14,6 +14,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from hustings._version import __version__
+from hustings.cli.adversaries import adversaries
 from hustings.cli.agent import agent
 from hustings.cli.check import check
 from hustings.cli.clients import elect, leader, members, observe, resign, transfer
@@ -22,10 +23,12 @@ from hustings.cli.demo import demo
 from hustings.cli.figure import figure
 from hustings.cli.guards import guards
 from hustings.cli.keygen import keygen
+from hustings.cli.plan import plan
 from hustings.cli.protocols import protocols
 from hustings.cli.run import run as run_command
 from hustings.cli.sim import sim
 from hustings.cli.swarm import swarm
+from hustings.cli.sweep import sweep
 from hustings.cli.theory import theory
 from hustings.cli.trace import trace
 from hustings.core.errors import BadInput, UnknownName
@@ -79,7 +82,17 @@ def hustings() -> None:
 COMMANDS = {
     "Elect leaders": (demo, run_command, agent, guards, keygen),
     "Ask an agent": (leader, members, observe, elect, resign, transfer),
-    "Study elections": (protocols, sim, compare, theory, figure, trace),
+    "Study elections": (
+        protocols,
+        sim,
+        sweep,
+        compare,
+        theory,
+        figure,
+        trace,
+        plan,
+        adversaries,
+    ),
     "Try to break them": (swarm, check),
 }
 for section in COMMANDS.values():

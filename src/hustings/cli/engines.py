@@ -1,91 +1,250 @@
-"""`hustings sim --engine fast`: the compiled kernels behind the options of the event simulator."""
+"""`hustings sim --engine ...`: who plays, and how what was played becomes a report.
+
+Which engines there are, what they refuse and which one is taken stands in `sweep.engines`; here is
+how the results of each are gathered. Another kind of experiment adds a row to both tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from hustings.byzantine import messages
+from hustings.byzantine.engines import LargePlayer, large_player
+from hustings.byzantine.experiment import ByRounds, by_rounds
+from hustings.cli.experiment import Options, build
 from hustings.cli.output import progress
+from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
-from hustings.sim.experiment import Experiment
-from hustings.sim.metrics import Summary, summarise
-from hustings.sim.runs import Report
+from hustings.figures.kernels import CUT, at_once, ending_of, known, setting_of
+from hustings.protocols.catalogue import BY_ROUNDS
+from hustings.protocols.committee.election import Committee
+from hustings.sim.experiment import Experiment, RunResult, prepare
+from hustings.sim.metrics import summarise
+from hustings.sim.runs import Progress, Report, play_block, report
+from hustings.sweep.block import Column
+from hustings.sweep.crew import Crew, play_in_order
+from hustings.sweep.engines import (
+    AUTO,
+    EVENTS,
+    FAST,
+    LARGE_PIECE,
+    QUIESCENT,
+    Chosen,
+    FastPlayer,
+    choose,
+)
+from hustings.sweep.executors import PROCESSES, THREADS, crew_on
+from hustings.sweep.goal import Goal, Precision
 
 if TYPE_CHECKING:
     from hustings.fast.results import Played
 
-EVENTS, FAST = "events", "fast"
-ENGINES = (EVENTS, FAST)
+ENGINES = (EVENTS, FAST, AUTO)
 PIECE = 2_000_000  # members in all runs that are played between two looks at Ctrl-C
+LARGEST = 256  # runs of the event simulator that travel together
 
 
-def check_engine(name: str, max_events: int | None, **judging: object) -> None:
-    """Refuse an engine that is not there, and options that it cannot heed."""
+def pick(
+    kind: type[Election],
+    typed: Options,
+    name: str | None,
+    runs: int,
+    *,
+    digest: bool = False,
+    **judging: object,
+) -> Chosen:
+    """The experiment that was typed, and who plays it; by default as most would have it."""
+    if name is None:
+        name = AUTO if kind is Committee else EVENTS
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
-    if name != FAST:
-        return
+    held = _held(typed.max_events, digest=digest, **judging)
+    if name == FAST and held is not None:
+        raise BadInput(held)
+
+    def describe(counted: bool) -> Experiment:
+        experiment = build(kind, typed, digest=digest, counted=counted)
+        if kind in BY_ROUNDS:
+            return by_rounds(experiment, limited=typed.max_events is not None)
+        return experiment
+
+    return choose(describe, name, runs, held)
+
+
+def _held(max_events: int | None, **judging: object) -> str | None:
+    """Why what was asked for rules the kernels out."""
     for option, given in judging.items():
         if given:
-            raise BadInput(
+            return (
                 f"--{option} needs every message of a run, which engine 'fast' does not keep: "
                 "take --engine events"
             )
     if max_events is not None:
-        raise BadInput(
+        return (
             "--max-events limits the event simulator: engine 'fast' gives a run up when a member "
             "has announced itself 10,000 times"
         )
+    return None
 
 
-def admit(experiment: Experiment) -> None:
-    """Refuse what the kernels cannot play, and say which extra is missing."""
-    from hustings.figures.kernels import setting_of
+class Tally(Protocol):
+    """Results of one experiment, gathered run by run."""
 
-    setting_of(experiment)
-    import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
+    def play(self, runs: range, tell: Progress | None) -> None:
+        """Runs of these numbers, which follow those before."""
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """Each metric over all runs so far, worked out when asked for."""
+
+    def report(self) -> Report:
+        """What came of all of them."""
 
 
-def run_fast(experiment: Experiment, number: int, runs: int, jobs: int) -> Report:
-    """Runs from `number` on, on so many threads; how they are cut up cannot be seen."""
-    from hustings.figures.kernels import CUT, at_once, ending_of, play_kernel, setting_of
+class _Columns(Mapping[str, Column]):
+    """Metrics by name; one at a time, since only one is aimed at."""
 
-    setting = setting_of(experiment)
-    size = at_once(setting, PIECE)
-    ends = range(number, number + runs, size)
-    pieces = [(first, min(first + size, number + runs)) for first in ends]
-    found: list[Played] = []
-    with (
-        progress(experiment.kind.about.name, runs) as tell,
-        ThreadPoolExecutor(jobs) as threads,
-    ):
-        waiting = (
-            threads.map(lambda piece: play_kernel(setting, experiment.seed, *piece), pieces)
-            if jobs > 1
-            else (play_kernel(setting, experiment.seed, *piece) for piece in pieces)
+    def __init__(self, names: Iterable[str], values: Callable[[str], list[float]]) -> None:
+        self._names = dict.fromkeys(names)
+        self._values = values
+
+    def __getitem__(self, name: str) -> Column:
+        return Column.of(self._values(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class EventsTally:
+    """Runs played message by message, on so many processes."""
+
+    def __init__(
+        self, experiment: Experiment, jobs: int, crew: Crew[Experiment, list[RunResult]]
+    ) -> None:
+        self._experiment = experiment
+        self._jobs = jobs
+        self._crew = crew
+        self._first: int | None = None
+        self._results: list[RunResult] = []
+
+    def play(self, runs: range, tell: Progress | None) -> None:
+        size = 1
+        if self._jobs > 1:
+            size = max(1, min(LARGEST, len(runs) // (4 * self._jobs)))
+            if not isinstance(self._experiment, ByRounds):
+                prepare(self._experiment, runs.start)  # what is wrong is told before they start
+        if self._first is None:
+            self._first = runs.start
+        for each in play_in_order(self._crew, self._experiment, runs, size, tell):
+            self._results += each
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        names = chain.from_iterable(result.metrics for result in self._results)
+        return _Columns(names, self._values)
+
+    def _values(self, name: str) -> list[float]:
+        values = (result.metrics.get(name) for result in self._results)
+        return [value for value in values if value is not None]
+
+    def report(self) -> Report:
+        return report(self._results, self._first or 0, self._experiment.course)
+
+
+P = TypeVar("P", bound=FastPlayer | LargePlayer)
+
+
+class FastTally(Generic[P]):
+    """Runs played by a compiled engine, on so many threads, in pieces of so many."""
+
+    def __init__(self, player: P, crew: Crew[P, Played], piece: int, ending: str) -> None:
+        self._player = player
+        self._crew = crew
+        self._piece = piece
+        self._ending = ending  # how runs end that were not given up
+        self._found: list[Played] = []
+
+    def play(self, runs: range, tell: Progress | None) -> None:
+        self._found += play_in_order(self._crew, self._player, runs, self._piece, tell)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        return _Columns(self._found[0].metrics, self._values)
+
+    def _values(self, name: str) -> list[float]:
+        return known(list(chain.from_iterable(each.metrics[name].tolist() for each in self._found)))
+
+    def report(self) -> Report:
+        runs = sum(each.runs for each in self._found)
+        cut = sum(int(each.cut.sum()) for each in self._found)
+        endings = {self._ending: runs - cut, CUT: cut}
+        values = ((name, self._values(name)) for name in self._found[0].metrics)
+        return Report(
+            runs=runs,
+            metrics={name: summarise(column) if column else None for name, column in values},
+            verdicts={},
+            reasons={},
+            endings={name: count for name, count in sorted(endings.items()) if count},
         )
-        for each in waiting:
-            found.append(each)
-            if tell is not None:
-                tell(sum(one.runs for one in found))
-    cut = sum(int(each.cut.sum()) for each in found)
-    endings = {ending_of(setting): runs - cut, CUT: cut}
-    return Report(
-        runs=runs,
-        metrics=dict(_summaries(found)),
-        verdicts={},
-        reasons={},
-        endings={name: count for name, count in sorted(endings.items()) if count},
-    )
+
+
+@contextmanager
+def _by_events(experiment: Experiment, jobs: int) -> Iterator[Tally]:
+    with crew_on(PROCESSES, jobs, play_block) as crew:
+        yield EventsTally(experiment, jobs, crew)
+
+
+@contextmanager
+def _by_kernels(experiment: Experiment, jobs: int) -> Iterator[Tally]:
+    player = FastPlayer(setting_of(experiment), experiment.seed)
+    with crew_on(THREADS, jobs, FastPlayer.columns) as crew:
+        yield FastTally(player, crew, at_once(player.setting, PIECE), ending_of(player.setting))
+
+
+@contextmanager
+def _by_messages(experiment: Experiment, jobs: int) -> Iterator[Tally]:
+    with crew_on(PROCESSES, jobs, _play_rounds) as crew:
+        yield EventsTally(experiment, jobs, crew)
+
+
+def _play_rounds(experiment: Experiment, first: int, last: int) -> list[RunResult]:
+    return play_block(experiment, first, last, messages.play)
+
+
+@contextmanager
+def _by_outcomes(experiment: Experiment, jobs: int) -> Iterator[Tally]:
+    piece = max(1, LARGE_PIECE // experiment.members)
+    with crew_on(THREADS, jobs, LargePlayer.columns) as crew:
+        yield FastTally(large_player(experiment), crew, piece, QUIESCENT)
+
+
+# By what describes the election and by engine, as in `sweep.engines`.
+TALLIES: Mapping[type, Mapping[str, Callable[[Experiment, int], AbstractContextManager[Tally]]]] = {
+    Experiment: {EVENTS: _by_events, FAST: _by_kernels},
+    ByRounds: {EVENTS: _by_messages, FAST: _by_outcomes},
+}
+
+
+def gather(chosen: Chosen, goal: Goal, first: int, jobs: int) -> tuple[Report, str | None]:
+    """Runs from `first` on until the goal says enough; and a sentence where it is not reached."""
+    done, wanted = 0, goal.first
+    with TALLIES[type(chosen.experiment)][chosen.engine.name](chosen.experiment, jobs) as tally:
+        while done < wanted:
+            with progress(chosen.experiment.kind.about.name, wanted - done) as tell:
+                tally.play(range(first + done, first + wanted), tell)
+            done, wanted = wanted, goal.next(wanted, tally.columns)
+        short = goal.shortfall(done, tally.columns) if isinstance(goal, Precision) else None
+        return tally.report(), short
 
 
 def given_up(result: Report) -> list[str]:
     """A sentence about runs that a kernel did not play to their end."""
-    from hustings.figures.kernels import CUT
-
     if not (cut := result.endings.get(CUT, 0)):
         return []
     return [
@@ -93,11 +252,3 @@ def given_up(result: Report) -> list[str]:
         "times; they count in no metric, so that means are too low: give a smaller --loss or "
         "--collision"
     ]
-
-
-def _summaries(found: list[Played]) -> Iterator[tuple[str, Summary | None]]:
-    from hustings.figures.kernels import known
-
-    for name in found[0].metrics:
-        values = known(list(chain.from_iterable(each.metrics[name].tolist() for each in found)))
-        yield name, summarise(values) if values else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -9,18 +10,25 @@ from typing import Any
 import click
 import msgspec
 
+from hustings.byzantine import messages
+from hustings.byzantine.adversaries import load
+from hustings.byzantine.experiment import ByRounds
 from hustings.cli.course import remark_on, show_course
-from hustings.cli.engines import EVENTS, FAST, admit, check_engine, given_up, run_fast
-from hustings.cli.experiment import Options, build, group_options, world_options
-from hustings.cli.output import progress, show_json, show_table, warn
+from hustings.cli.engines import gather, given_up, pick
+from hustings.cli.experiment import Options, group_options, world_options
+from hustings.cli.output import show_json, show_table, warn
 from hustings.cli.remarks import remarks_on
-from hustings.protocols.catalogue import find
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.core.errors import BadInput
+from hustings.protocols.catalogue import BY_ROUNDS, find
+from hustings.sim.experiment import Experiment, play
 from hustings.sim.files import TraceFile
-from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report, run_all
+from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
 from hustings.sim.scenarios import SCENARIOS
 from hustings.sim.steady import warm_up
 from hustings.sim.trace import Tracer
+from hustings.sweep.engines import Chosen
+from hustings.sweep.goal import Goal, Precision, Runs
+from hustings.sweep.limits import check_runs
 
 # A metric that no run has, as when members do not agree on a leader.
 NO_VALUE = dict.fromkeys(("mean", "stderr", "min", "p50", "p99", "max"))
@@ -53,7 +61,25 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 @group_options
 @world_options
 @click.option(
-    "--runs", type=click.IntRange(1, MAX_RUNS), default=1, show_default=True, help="How many runs."
+    "--runs",
+    type=click.IntRange(1, MAX_RUNS),
+    default=None,
+    help="How many runs; with --stderr, at most how many.  [default: 1; with --stderr 100,000, or "
+    "1,000,000 by engine fast]",
+)
+@click.option(
+    "--stderr",
+    type=float,
+    default=None,
+    metavar="ERROR",
+    help="Play until the standard error of a metric's mean is at most this; if --runs do not "
+    "suffice, report what was reached and exit 2.",
+)
+@click.option(
+    "--metric",
+    default=None,
+    metavar="NAME",
+    help="With --stderr: which metric.  [default: strong, tmax or time, the first that there is]",
 )
 @click.option(
     "--jobs",
@@ -64,10 +90,10 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 )
 @click.option(
     "--engine",
-    default=EVENTS,
-    show_default=True,
+    default=None,
     help="events: message by message. fast: compiled kernels, for starts of al, le-a, le-m, le-s, "
-    "sup and probabilistic; other random numbers, the same laws.",
+    "sup and probabilistic; other random numbers, the same laws. auto: the better one for what is "
+    "asked, and says why.  [default: events; auto for committee]",
 )
 @click.option(
     "--trace",
@@ -88,12 +114,10 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def sim(
     protocol: str,
-    runs: int,
     jobs: int,
-    engine: str,
+    engine: str | None,
     number: int,
     trace_to: Path | None,
-    digest: bool,
     check: bool,
     as_json: bool,
     **typed: Any,
@@ -105,50 +129,97 @@ def sim(
     hustings sim ring -n 8 --initiator 3 --trace ring.jsonl
     hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
     hustings sim sup -n 500 --delay 0.1 --loss 0.4 --runs 10000 --engine fast
+    hustings sim probabilistic -n 1000000 --loss 0.001 --engine fast --stderr 0.001
+    hustings sim committee -n 10000 --set b=0.1 --set adversary=greedy --runs 40
     hustings sim --scenarios
     """
-    check_engine(engine, typed["max_events"], trace=trace_to, digest=digest, check=check)
-    options = Options(**typed)
-    experiment = build(find(protocol), options, digest=digest, counted=engine == FAST)
-    if engine == FAST:
-        admit(experiment)
-    remarks = remarks_on(experiment, options)
+    prepared = prepare(protocol, engine, typed, trace=trace_to, check=check)
+    chosen, goal, remarks = prepared.chosen, prepared.goal, list(prepared.remarks)
+    experiment = chosen.experiment
+    check_runs(chosen.engine.name, experiment.members, prepared.most, jobs)
     for sentence in remarks:
         warn(sentence)
-    if engine == FAST:
-        result = run_fast(experiment, number, runs, jobs)
-    else:
-        result = _run(experiment, number, runs, jobs, trace_to)
+    result, short = _run(chosen, goal, number, jobs, trace_to)
     for sentence in [*_shortfall(result), *given_up(result), *remark_on(result.course)]:
         warn(sentence)
         remarks.append(sentence)
     if as_json:
-        show_json({**to_json(experiment, result, remarks), "engine": engine})
+        shown = to_json(experiment, result, remarks)
+        show_json({**shown, "engine": chosen.engine.name, **_choices(prepared, result, short)})
     else:
         show_report(experiment, result)
         if trace_to is not None:
             click.echo(f"trace of run {number}: {trace_to}")
+    if short is not None:
+        raise BadInput(short)
     return 1 if check and result.violated else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One command line: what is played, by whom, and how often."""
+
+    chosen: Chosen
+    goal: Goal
+    most: int  # runs
+    remarks: list[str]
+
+
+def prepare(
+    protocol: str, engine: str | None, typed: dict[str, Any], **judging: object
+) -> Prepared:
+    """Everything about a command line before it is played, from what was typed."""
+    given = dict(typed)
+    runs, stderr = given.pop("runs"), given.pop("stderr")
+    metric, digest = given.pop("metric"), given.pop("digest")
+    if metric is not None and stderr is None:
+        raise BadInput("--metric goes with --stderr, the standard error that it shall have")
+    options = Options(**given)
+    kind = find(protocol)
+    if kind in BY_ROUNDS:
+        load()
+    # Before the engine is known, so is not its bound: an error asked for means many runs.
+    expected = runs or (1 if stderr is None else MAX_RUNS)
+    chosen = pick(kind, options, engine, expected, digest=digest, **judging)
+    most = runs or (1 if stderr is None else chosen.engine.most)
+    goal: Goal = Runs(most) if stderr is None else Precision(stderr, most, metric)
+    remarks = remarks_on(chosen.experiment, options)
+    if chosen.reason is not None:
+        remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
+    return Prepared(chosen, goal, most, remarks)
+
+
+def _choices(prepared: Prepared, result: Report, short: str | None) -> dict[str, object]:
+    """What was left to us, as scripts read it."""
+    shown: dict[str, object] = {}
+    if prepared.chosen.reason is not None:
+        shown["engine_reason"] = prepared.chosen.reason
+    if isinstance(prepared.goal, Precision):
+        metric = prepared.goal.aim(result.metrics)
+        summary = result.metrics[metric]
+        shown["precision"] = {
+            "metric": metric,
+            "target": prepared.goal.stderr,
+            "stderr": None if summary is None else summary.stderr,
+            "most_runs": prepared.most,
+            "reached": short is None,
+        }
+    return shown
+
+
 def _run(
-    experiment: Experiment, number: int, runs: int, jobs: int, trace_to: Path | None
-) -> Report:
+    chosen: Chosen, goal: Goal, number: int, jobs: int, trace_to: Path | None
+) -> tuple[Report, str | None]:
     """The trace appears under its name when all runs have gone well, or not at all."""
     if trace_to is None:
-        return _run_all(experiment, number, runs, jobs)
+        return gather(chosen, goal, number, jobs)
+    experiment = chosen.experiment
     with TraceFile(trace_to) as out:
-        first = play(experiment, number, Tracer(experiment.header(number), out))
-        if runs == 1:
-            return report([first], number, experiment.course)
-        return _run_all(experiment, number, runs, jobs)
-
-
-def _run_all(experiment: Experiment, number: int, runs: int, jobs: int) -> Report:
-    if jobs > 1:
-        prepare(experiment, number)  # what is wrong with it is told before processes are started
-    with progress(experiment.kind.about.name, runs) as tell:
-        return run_all(experiment, runs, jobs, tell, first=number)
+        player = messages.play if isinstance(experiment, ByRounds) else play
+        first = player(experiment, number, Tracer(experiment.header(number), out))
+        if goal == Runs(1):
+            return report([first], number, experiment.course), None
+        return gather(chosen, goal, number, jobs)
 
 
 def _shortfall(result: Report) -> list[str]:

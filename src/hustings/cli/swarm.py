@@ -10,7 +10,7 @@ import click
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.protocols.catalogue import CONSENSUS, find, names
+from hustings.protocols.catalogue import BY_ROUNDS, CATALOGUE, CONSENSUS, find
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
@@ -153,9 +153,12 @@ def entry(name: str) -> Entry:
             raise BadInput(
                 f"{name} needs nobody to confirm it: try the same voters with --guard quorum"
             )
+        if kind in BY_ROUNDS:
+            raise BadInput(f"{name} has an adversary of its own: hustings sim {name}")
         return Entry(kind)
     except UnknownName:
-        every = tuple(dict.fromkeys((*ENTRIES, *names())))
+        others = (kind.about.name for kind in CATALOGUE)
+        every = tuple(dict.fromkeys((*ENTRIES, *others)))
         raise UnknownName("protocol", name, every) from None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hustings.protocols.catalogue import COMPARED, names
+from hustings.protocols.catalogue import CATALOGUE, COMPARED
 from tests.unit.cli.commands import Hustings, in_own_process
 
 LEADER_CRASH = ("--scenario", "leader-crash")
@@ -47,7 +47,7 @@ def test_one_object_and_nothing_else(arguments: str, hustings: Hustings) -> None
     assert read(hustings, *arguments.split())
 
 
-@pytest.mark.parametrize("protocol", names())
+@pytest.mark.parametrize("protocol", [kind.about.name for kind in CATALOGUE])
 def test_sim_reports_what_scripts_rely_on(protocol: str, hustings: Hustings) -> None:
     shown = read(hustings, "sim", protocol, "-n", "9", "--runs", "3", "--seed", "5", *LEADER_CRASH)
     assert [shown[key] for key in ("protocol", "members", "runs", "seed", "engine")] == [

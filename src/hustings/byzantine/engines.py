@@ -1,0 +1,74 @@
+"""Who plays an election in rounds: message by message, or the compiled engine for large groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hustings.byzantine import messages
+from hustings.core.errors import BadInput
+from hustings.protocols.committee.settings import CommitteeConfig
+from hustings.sim.experiment import Experiment
+
+if TYPE_CHECKING:
+    from hustings.fast.results import Played
+
+RUNS_BY_MESSAGE = 20  # more of them are left to the compiled engine, where nobody says otherwise
+LARGE = "hustings.byzantine.large"  # imported when it is needed: it wants an extra
+
+
+@dataclass(frozen=True, slots=True)
+class LargePlayer:
+    """The election by committees on the compiled engine."""
+
+    config: CommitteeConfig
+    members: int
+    seed: int
+
+    def columns(self, first: int, last: int) -> Played:
+        """Runs first .. last-1, as the engine gives them."""
+        played: Played = import_module(LARGE).play_large(
+            self.config, self.members, self.seed, first, last
+        )
+        return played
+
+
+def admit_messages(experiment: Experiment) -> None:
+    """Refuse what cannot be played message by message."""
+    messages.check(experiment)
+
+
+def admit_large(experiment: Experiment) -> None:
+    """Refuse what the compiled engine cannot play, or has no memory for."""
+    import_module(LARGE).check(committee_of(experiment), experiment.members)
+
+
+def large_player(experiment: Experiment) -> LargePlayer:
+    """Whoever plays it there."""
+    return LargePlayer(committee_of(experiment), experiment.members, experiment.seed)
+
+
+def committee_of(experiment: Experiment) -> CommitteeConfig:
+    """The settings of an election by committees, which alone the compiled engine knows."""
+    if not isinstance(experiment.config, CommitteeConfig):
+        name = experiment.kind.about.name
+        raise BadInput(f"engine 'fast' does not know {name}: take --engine events")
+    return experiment.config
+
+
+def preferred(experiment: Experiment, runs: int) -> tuple[bool, str]:
+    """Whether to take the compiled engine, where that is left open, and why."""
+    try:
+        admit_messages(experiment)
+    except BadInput as refusal:
+        if not isinstance(experiment.config, CommitteeConfig):
+            raise
+        return True, str(refusal).split(": take")[0]
+    if runs > RUNS_BY_MESSAGE:
+        try:
+            admit_large(experiment)
+        except BadInput as refusal:
+            return False, str(refusal).split(": take")[0]
+        return True, f"{runs:,} runs would take long message by message"
+    return False, "so much is soon played message by message, and judged, too"

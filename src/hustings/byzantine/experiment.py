@@ -1,0 +1,55 @@
+"""An experiment in synchronous rounds: what of a world's options means something there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from hustings.core.errors import BadInput
+from hustings.sim.experiment import Experiment
+
+MOST_EVENTS = 400_000_000
+
+# What describes other worlds: each field, and the option that changes it.
+_ELSEWHERE = {
+    "choice": "--choice",
+    "attributes": "--attribute",
+    "scenario": "--scenario, or an option of one,",
+    "view_probability": "--view",
+    "p_fail": "--set p_fail",
+    "clocks": "--drift or --offset",
+    "detector": "--detection",
+    "oracle": "--detection",
+    "guard": "--guard",
+    "voting": "--guard",
+    "stack": "--substrate",
+    "course": "--course",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ByRounds(Experiment):
+    """One election among liars: all begin at once, and every message arrives in its round."""
+
+
+def by_rounds(experiment: Experiment, *, limited: bool) -> ByRounds:
+    """The same for an election in rounds; `limited` says that its limit of events was asked for."""
+    name = experiment.kind.about.name
+    usual = Experiment(experiment.kind, 1, experiment.config, counted=True)
+    for field, option in _ELSEWHERE.items():
+        if getattr(experiment, field) != getattr(usual, field):
+            raise BadInput(
+                f"{name} runs in synchronous rounds with an adversary of its own: {option} has no "
+                "meaning there"
+            )
+    network = experiment.network
+    if network.loss.p or network.multicasts.p or network.duplicate or network.reorder:
+        raise BadInput(f"{name} needs a network that loses, repeats and holds back nothing")
+    if network.delay.bound > experiment.config.delta:
+        raise BadInput(
+            f"{name} needs every message within delta = {experiment.config.delta:g}, and --delay "
+            f"lets them take {network.delay.bound:g}"
+        )
+    if not limited:
+        experiment = replace(experiment, max_events=MOST_EVENTS)
+    given = {each.name: getattr(experiment, each.name) for each in fields(Experiment) if each.init}
+    return ByRounds(**given)

@@ -1,0 +1,434 @@
+"""`hustings sweep`: a grid of experiments from a file, anywhere, kept as it goes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from hustings.cli.experiment import Options
+from hustings.cli.output import show_json, show_table, warn
+from hustings.cli.sim import prepare
+from hustings.cli.sim import sim as one
+from hustings.core.errors import BadInput
+from hustings.core.streams import derive
+from hustings.sim.files import shown, write_atomically
+from hustings.sim.runs import MAX_JOBS
+
+if TYPE_CHECKING:
+    from hustings.sweep.gridfile import GridFile, Kind, Typed
+    from hustings.sweep.picture import Plan
+    from hustings.sweep.playing import Progress, Tell
+    from hustings.sweep.point import Point, Result, Value
+
+SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
+ROWS = 60  # of a table that people read
+CHECKPOINT = "checkpoint"
+PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
+GOALS = ("runs", "stderr", "metric")  # how often a point is played, not what is played
+LEFT_OUT = ("course", "debug")  # they change nothing that a table could show
+
+EXAMPLE = """\
+# Every list is an axis; the grid is all combinations. Keys are the options of hustings sim.
+protocol = ["le-a", "le-s", "le-m"]
+members = [10, 50, 250]
+loss = 0.2
+delay = 0.1
+engine = "fast"
+stderr = 0.02          # until the standard error of the metric is this, or runs are used up
+metric = "tmax"
+runs = 20000
+
+[set]                  # settings of the protocol, as after --set
+T_A = 1.2
+T_L = "inf"
+"""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--example", is_flag=True, help="Write a small FILE to begin with, and stop.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="The folder for the files.  [default: named like FILE, without its ending]",
+)
+@click.option(
+    "--on",
+    "where",
+    default=None,
+    metavar="PLACE",
+    help="threads, processes, local-cluster (Dask on this machine) or dask://host:8786; the "
+    "numbers are the same everywhere.  [default: threads where compiled kernels play every point, "
+    "else processes]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MAX_JOBS),
+    default=None,
+    help="How many play at once; on dask:// all workers do.  [default: one per processor]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def sweep(
+    file: Path, example: bool, out: Path | None, where: str | None, jobs: int | None, as_json: bool
+) -> int:
+    """Play all experiments that FILE spans and write one table: CSV, Parquet, and a picture.
+
+    FILE is TOML. Its keys are the long options of hustings sim; a list is an axis, and all
+    combinations are played. [set] and its like are tables; [[grid]] tables add up to one sweep,
+    each upon the keys before them; [plot] says what is drawn (x, metric, log). Every point has a
+    seed of its own, derived from the sweep's.
+
+    What is finished is on disk at once: after Ctrl-C or a crash the same command goes on from
+    there. A precision that is not reached within runs is told, and exits 2 with all files written.
+
+    \b
+    hustings sweep grid.toml --example
+    hustings sweep grid.toml
+    hustings sweep grid.toml --jobs 2 --on processes --json
+    """
+    if example:
+        return _write_example(file)
+    from hustings.sweep import gridfile, limits
+    from hustings.sweep.executors import check_place, crew_on
+    from hustings.sweep.playing import play_with
+    from hustings.sweep.point import check_points, digest_of, play_block
+
+    if where is not None:
+        check_place(where)
+    grid = gridfile.read(file, _kinds())
+    points, remarks = _points(grid)
+    check_points(points)
+    jobs = jobs or _processors()
+    limits.check_sweep(points, jobs)
+    plan = _plan(grid, points, remarks)
+    _look_for_parquet(remarks)
+    for sentence in remarks:
+        warn(sentence)
+    out = Path(file.stem) if out is None else out
+    checkpoint = out / CHECKPOINT
+    try:
+        with crew_on(where or _place(points), jobs, play_block) as crew, _progress() as tell:
+            results = play_with(points, crew, checkpoint=checkpoint, tell=tell)
+    except KeyboardInterrupt:
+        warn(f"what is finished is kept in {shown(checkpoint)}: the same command goes on from it")
+        raise
+    written, late = _write(out, file.stem, results, plan)
+    if as_json:
+        about = {"file": str(file), "grid": digest_of(points), "remarks": remarks}
+        show_json({**about, "points": [_to_json(each) for each in results], "files": written})
+    else:
+        _show(file.stem, results, written)
+    return _told(results, late)
+
+
+def _write_example(file: Path) -> int:
+    if file.exists():
+        raise BadInput(f"{shown(file)} is there already: name another file")
+    write_atomically(file, EXAMPLE)
+    click.echo(f"try: hustings sweep {shlex.quote(str(file))}")
+    return 0
+
+
+def _kinds() -> dict[str, Kind]:
+    """The keys of a file, from the options of `hustings sim`."""
+    from hustings.sweep.gridfile import Kind
+
+    wanted = {field.name for field in fields(Options)} - {*LEFT_OUT} | {ENGINE}
+    kinds = {PROTOCOL: Kind.ONE}
+    for option in one.params:
+        if not isinstance(option, click.Option):
+            continue
+        key = _key(option)
+        if option.name in wanted:
+            kinds[key] = Kind.ONE
+            if option.is_flag:
+                kinds[key] = Kind.FLAG
+            elif option.multiple:
+                tabled = option.metavar == "KEY=VALUE"
+                kinds[key] = Kind.TABLE if tabled else Kind.SEVERAL
+        elif key in GOALS:
+            kinds[key] = Kind.FIXED
+    return kinds
+
+
+def _key(option: click.Parameter) -> str:
+    return max(option.opts, key=len).removeprefix("--")
+
+
+def _points(grid: GridFile) -> tuple[list[Point], list[str]]:
+    """All points, and what is to be said of them, once each."""
+    points: list[Point] = []
+    remarks: dict[str, None] = {}
+    varied = _varied(grid.points)
+    for number, typed in enumerate(grid.points, 1):
+        point, said = _point(grid, typed, number, varied)
+        points.append(point)
+        remarks |= dict.fromkeys(said)
+    return points, list(remarks)
+
+
+def _varied(points: Sequence[Typed]) -> dict[str, bool]:
+    """Which of engine and seed take several values, and so tell points apart."""
+    return {
+        key: len({typed.of(key) for typed in points}) > 1  # counted, not walked through
+        for key in (ENGINE, SEED)
+    }
+
+
+def _point(
+    grid: GridFile, typed: Typed, number: int, varied: Mapping[str, bool]
+) -> tuple[Point, list[str]]:
+    from hustings.sweep.point import Point
+
+    protocol = typed.of(PROTOCOL)
+    if protocol is None:
+        raise BadInput(f'{shown(grid.path)} names no protocol: write protocol = "bully"')
+    world = [
+        f"--{key}" + ("" if word is None else f"={word}")
+        for key, word in typed.words
+        if key not in (PROTOCOL, ENGINE, SEED, *GOALS)
+    ]
+    rest = [f"--{key}={word}" for key, word in typed.words if key in (ENGINE, *GOALS)]
+    try:
+        given = one.make_context("sim", [*world, *rest, _seed(typed), "--", protocol]).params
+        # Points are independent: each has a seed of its own, whatever else is in the file.
+        given["seed"] = derive(given["seed"], "sweep", protocol, *sorted(world)) >> 16
+        ready = prepare(protocol, given.pop("engine"), _of_a_point(given))
+    except click.UsageError as error:
+        raise _refusal(grid, typed, error) from None
+    except BadInput as error:
+        raise BadInput(f"{shown(grid.path)} point {number} ({_names(typed)}): {error}") from None
+    words = ["hustings", "sim", protocol, *world, f"--engine={ready.chosen.engine.name}"]
+    words += [f"--seed={given['seed']}", *(each for each in rest if not each.startswith("--eng"))]
+    point = Point(
+        _parameters(typed, varied),
+        ready.chosen.experiment,
+        ready.goal,
+        ready.chosen.engine.name,
+        shlex.join([*words, "--json"]),
+    )
+    return point, ready.remarks
+
+
+def _seed(typed: Typed) -> str:
+    return f"--seed={typed.of(SEED) or 1}"
+
+
+def _of_a_point(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what belongs to a command and not to a point."""
+    options = {field.name for field in fields(Options)}
+    return {key: given[key] for key in given if key in options or key in (*GOALS, "digest")}
+
+
+def _parameters(typed: Typed, varied: Mapping[str, bool]) -> dict[str, Value]:
+    """What tells a point from the others; engine and seed have columns of their own."""
+    found = {key: value for key, value in typed.labels.items() if key not in (ENGINE, SEED)}
+    if varied[ENGINE]:
+        found[ENGINE] = typed.of(ENGINE)
+    if varied[SEED]:
+        found["sweep_seed"] = typed.labels.get(SEED, 1)
+    return found
+
+
+def _names(typed: Typed) -> str:
+    return ", ".join(f"{key}={value}" for key, value in typed.labels.items())
+
+
+def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
+    """What an option says of its value, with the line that the value stands on."""
+    option = getattr(error, "param", None)
+    key = "" if option is None else _key(option)
+    if key not in typed.keys:
+        return BadInput(f"{shown(grid.path)} ({_names(typed)}): {error.format_message()}")
+    return grid.complaint(typed.keys[key], error.format_message())
+
+
+def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan | None:
+    """What will be drawn, if anything can be."""
+    from hustings.sweep import picture
+
+    try:
+        plan = picture.plan(points, grid.plot)
+    except BadInput as error:
+        raise grid.complaint(("plot",), f"plot: {error}") from None
+    if isinstance(plan, str):
+        remarks.append(plan)
+        return None
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
+    try:
+        import matplotlib  # noqa: F401  # only to know now
+    except ModuleNotFoundError:
+        remarks.append("nothing is drawn without matplotlib: pip install 'hustings[sweep]'")
+        return None
+    return plan
+
+
+def _look_for_parquet(remarks: list[str]) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        remarks.append("no Parquet is written without pyarrow: pip install 'hustings[sweep]'")
+
+
+def _place(points: Sequence[Point]) -> str:
+    from hustings.sweep.engines import engine_of
+    from hustings.sweep.executors import PROCESSES, THREADS
+
+    threaded = all(engine_of(each.experiment, each.engine).threaded for each in points)
+    return THREADS if threaded else PROCESSES
+
+
+def _processors() -> int:
+    try:
+        return min(MAX_JOBS, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on every system
+        return min(MAX_JOBS, os.cpu_count() or 1)
+
+
+def _write(
+    out: Path, stem: str, results: Sequence[Result], plan: Plan | None
+) -> tuple[list[str], BadInput | None]:
+    """All files; and what is wrong with the picture, which is known only now."""
+    from importlib.util import find_spec
+
+    from hustings.sweep.picture import made_of
+    from hustings.sweep.table import as_csv, as_parquet, rows_of
+
+    rows = rows_of(results)
+    contents: dict[str, str | bytes] = {"csv": as_csv(rows)}
+    if find_spec("pyarrow") is not None:
+        contents["parquet"] = as_parquet(rows)
+    late = None
+    if plan is not None:
+        from hustings.figures.drawing import draw
+
+        try:
+            contents |= draw(made_of(stem, results, plan))
+        except BadInput as error:
+            late = BadInput(f"plot: {error}")
+    written = []
+    for ending, data in contents.items():
+        write_atomically(out / f"{stem}.{ending}", data)
+        written.append(str(out / f"{stem}.{ending}"))
+    return written, late
+
+
+def _to_json(result: Result) -> dict[str, object]:
+    point, block = result.point, result.block
+    return {
+        "parameters": dict(point.parameters),
+        "engine": point.engine,
+        "seed": point.experiment.seed,
+        "runs": block.runs,
+        "command": point.command,
+        "metrics": {
+            name: {
+                "mean": column.moments.mean if column.moments.count else None,
+                "stderr": column.moments.stderr if column.moments.count > 1 else None,
+                "min": column.least,
+                "max": column.most,
+                "count": column.moments.count,
+            }
+            for name, column in block.metrics.items()
+        },
+        "endings": block.endings,
+        "violated": block.violated,
+        "shortfall": result.shortfall,
+    }
+
+
+def _show(stem: str, results: Sequence[Result], written: list[str]) -> None:
+    from hustings.sweep.picture import aimed_at
+
+    metric = aimed_at(results)
+    keys = list(dict.fromkeys(key for each in results for key in each.point.parameters))
+    rows = []
+    for result in results[:ROWS]:
+        column = result.block.metrics.get(metric)
+        known = column is not None and column.moments.count > 0
+        moments = None if column is None or not known else column.moments
+        rows.append(
+            [
+                *(result.point.parameters.get(key) for key in keys),
+                *([] if ENGINE in keys else [result.point.engine]),
+                result.block.runs,
+                None if moments is None else moments.mean,
+                None if moments is None or moments.count < 2 else moments.stderr,
+            ]
+        )
+    columns = [*keys, *([] if ENGINE in keys else [ENGINE]), "runs", metric, "stderr"]
+    left = len(results) - len(rows)
+    note = f"and {left:,} more points" if left > 0 else ""
+    show_table(f"{stem}, {len(results):,} points", columns, rows, note)
+    for path in written:
+        click.echo(path)
+
+
+def _told(results: Sequence[Result], late: BadInput | None) -> int:
+    """What is wrong with results that are there, one sentence in all."""
+    short = [(number, each) for number, each in enumerate(results, 1) if each.shortfall]
+    if short:
+        number, first = short[0]
+        raise BadInput(
+            f"{len(short)} of {len(results)} points fall short of their precision, as point "
+            f"{number}, where {first.shortfall}"
+        )
+    if late is not None:
+        raise late
+    return 0
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar on stderr; where nobody looks, a line now and then."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("playing", total=1.0)
+
+        def tell(reached: Progress) -> None:
+            bar.update(
+                task, completed=reached.runs, total=reached.wanted, description=_words(reached)
+            )
+
+        yield tell
+
+
+class _Lines:
+    """Plain lines for a log, few enough to read."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, reached: Progress) -> None:
+        if time.monotonic() - self._last >= SAY_EVERY:
+            self._last = time.monotonic()
+            warn(_words(reached))
+
+
+def _words(reached: Progress) -> str:
+    return (
+        f"{reached.done} of {reached.points} points, {reached.runs:,} of {reached.wanted:,} runs "
+        "known to be needed"
+    )

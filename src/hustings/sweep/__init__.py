@@ -1,0 +1,23 @@
+"""Sweeps: many experiments, played anywhere, kept as they go, with the same numbers everywhere.
+
+`play_points` takes any `concurrent.futures.Executor`; `hustings sweep` is built upon it.
+"""
+
+from __future__ import annotations
+
+from hustings.sweep.goal import Precision, Runs
+from hustings.sweep.playing import Progress, play_points
+from hustings.sweep.point import Point, Result
+from hustings.sweep.table import as_csv, as_parquet, rows_of
+
+__all__ = [
+    "Point",
+    "Precision",
+    "Progress",
+    "Result",
+    "Runs",
+    "as_csv",
+    "as_parquet",
+    "play_points",
+    "rows_of",
+]
