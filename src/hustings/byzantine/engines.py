@@ -10,6 +10,7 @@ from hustings.byzantine import messages
 from hustings.core.errors import BadInput
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import Experiment
+from hustings.sim.instants import END_OF_TIME
 
 if TYPE_CHECKING:
     from hustings.fast.results import Played
@@ -41,6 +42,8 @@ def admit_messages(experiment: Experiment) -> None:
 
 def admit_large(experiment: Experiment) -> None:
     """Refuse what the compiled engine cannot play, or has no memory for."""
+    if experiment.until != END_OF_TIME:
+        raise BadInput("engine 'fast' plays elections to their end, whatever --until: drop it")
     import_module(LARGE).check(committee_of(experiment), experiment.members)
 
 

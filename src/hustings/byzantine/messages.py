@@ -127,7 +127,6 @@ def _judge_committee(
     false = [member for member in leading if member != chosen]
     metrics: Metrics = {
         "good_leader": float(fine),
-        "p_good": None,  # only the large-scale engine knows what might have been
         "confirmed": float(chosen in leading),
         "informed": knowing / len(good) if good else None,
         "false_leaders": float(len(false)),

@@ -83,10 +83,7 @@ def _held(max_events: int | None, **judging: object) -> str | None:
                 "take --engine events"
             )
     if max_events is not None:
-        return (
-            "--max-events limits the event simulator: engine 'fast' gives a run up when a member "
-            "has announced itself 10,000 times"
-        )
+        return "--max-events limits the event simulator: engine 'fast' has a limit of its own"
     return None
 
 

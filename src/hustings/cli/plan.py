@@ -9,11 +9,13 @@ import click
 from hustings.cli import reading
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import UnknownName
+from hustings.protocols.committee.adversary import known
 
 if TYPE_CHECKING:
     from hustings.byzantine.planning import Plan, Trial
 
 PLANNED = ("committee",)
+AWARE = "aware"
 MOST_MEMBERS = 10_000_000
 
 
@@ -68,6 +70,7 @@ def plan(
         raise UnknownName("effort", effort, EFFORTS)
     given: dict[str, object] = {**reading.settings(settings)}
     adversary = str(given.pop("adversary", "random"))
+    _check_words(adversary)
     with progress("plan", 100) as tell:
         found = make_plan(
             given,
@@ -83,6 +86,14 @@ def plan(
     else:
         show(found, adversary)
     return 0 if found.proposed is not None else 1
+
+
+def _check_words(adversary: str) -> None:
+    """`aware` is a word for plans alone: whoever mistypes it shall hear of it."""
+    words = [*known(), AWARE]
+    for word in adversary.split("+"):
+        if word.strip() not in words:
+            raise UnknownName("adversary", word.strip(), words)
 
 
 def to_json(found: Plan) -> dict[str, object]:

@@ -138,14 +138,21 @@ def _climb(
     right = np.ones(network.leaves, np.uint8)  # leaves that hear the truth from above so far
     rounds = 0
     broken = 0.0
+    most = np.zeros(0, np.int64)  # members that the committees below can have, which is public
     for depth in range(len(network.layers)):
+        layer = network.layers[depth]
         out = _elect(climb, depth, below, grown(key, depth))
-        turns = 1 if assembly.bins == "oneshot" else network.layers[depth].halvings
-        rounds += turns * most_rounds(int(out.sizes.max()))
+        voters = out.sizes
+        if depth > 0:
+            seats = np.add.reduceat(most[layer.below], layer.start[:-1])
+            voters = np.minimum(assembly.members, seats)
+        turns = 1 if assembly.bins == "oneshot" else layer.halvings
+        rounds += turns * most_rounds(int(voters.max()))
+        most = np.maximum(1, voters >> layer.halvings)
         rounds += depth  # the result goes down the tree, but for layer 1
         if depth == 0:
             broken = float(out.owned.mean())
-        _hush(assembly, network.layers[depth].halvings, out, state)
+        _hush(assembly, layer.halvings, out, state)
         _meet(climb, depth, out, ranges, right, grown(key, LEARNING * 100 + depth))
         rounds += 3
         passes = np.zeros(len(out.owned), np.uint8)
@@ -157,8 +164,7 @@ def _climb(
     everyone = np.arange(network.layers[-1].nodes, dtype=np.int32)
     good, faulty = gather(everyone, below, state, 0, room)
     faulty = min(faulty, assembly.members - good)  # no more names than there are members
-    seats = int(np.maximum(1, below.sizes >> network.layers[-1].halvings).sum())
-    rounds += last_rounds(assembly, min(assembly.members, seats)) + len(network.layers)
+    rounds += last_rounds(assembly, min(assembly.members, int(most.sum()))) + len(network.layers)
     return Summit(good, faulty, room.good[:good].copy(), right, broken, rounds)
 
 

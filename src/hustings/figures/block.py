@@ -12,11 +12,14 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hustings.byzantine import messages
+from hustings.byzantine.engines import admit_large, large_player
 from hustings.core.errors import ProtocolBug
 from hustings.figures.cell import FAST, Cell
 from hustings.figures.kernels import CUT, ending_of, known, play_kernel
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import play
+from hustings.sim.world import Ended
 
 
 class Moments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,11 +112,12 @@ def play_block(cell: Cell, seed: int, first: int, last: int) -> Block:
     if cell.engine == FAST:
         return _play_fast(cell, seed, first, last)
     experiment = cell.experiment(seed)
+    player = messages.play if cell.in_rounds else play
     values: dict[str, list[float]] = {}
     endings: Counter[str] = Counter()
     violated = 0
     for run in range(first, last):
-        result = play(experiment, run)
+        result = player(experiment, run)
         violated += any(verdict is Verdict.VIOLATED for verdict, _ in result.verdicts.values())
         endings[result.ended.value] += 1
         for name, value in result.metrics.items():
@@ -132,11 +136,18 @@ def play_block(cell: Cell, seed: int, first: int, last: int) -> Block:
 
 
 def _play_fast(cell: Cell, seed: int, first: int, last: int) -> Block:
-    """The same by the compiled kernels, which judge no property."""
-    setting = cell.setting()
-    found = play_kernel(setting, cell.seed(seed), first, last)
+    """The same by compiled engines, which judge no property."""
+    if cell.in_rounds:
+        experiment = cell.experiment(seed)
+        admit_large(experiment)
+        found = large_player(experiment).columns(first, last)
+        ending = Ended.QUIESCENT.value
+    else:
+        setting = cell.setting()
+        found = play_kernel(setting, cell.seed(seed), first, last)
+        ending = ending_of(setting)
     cut = int(found.cut.sum())
-    endings = {ending_of(setting): found.runs - cut, CUT: cut}
+    endings = {ending: found.runs - cut, CUT: cut}
     return Block(
         first=first,
         last=last,

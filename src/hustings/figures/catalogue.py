@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hustings.core.errors import BadInput, UnknownName
 from hustings.figures import classic
 from hustings.figures.announce import against_al, against_sup, by_loss, claims_table, first_waker
+from hustings.figures.committee import bits, informed, success, thresholds
 from hustings.figures.exhibit import Exhibit
 from hustings.figures.probabilistic import analysis, simulated
 
@@ -20,6 +21,10 @@ EXHIBITS: tuple[Exhibit, ...] = (
     *classic.EXHIBITS,
     *analysis.EXHIBITS,
     *simulated.EXHIBITS,
+    *success.EXHIBITS,
+    *bits.EXHIBITS,
+    *informed.EXHIBITS,
+    *thresholds.EXHIBITS,
 )
 
 

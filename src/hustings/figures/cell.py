@@ -18,11 +18,12 @@ from importlib.resources.abc import Traversable
 import msgspec
 
 from hustings._version import __version__
+from hustings.byzantine.experiment import by_rounds
 from hustings.core.streams import derive
 from hustings.fast.ballot import Ballot
 from hustings.fast.setting import Setting
 from hustings.figures.kernels import setting_of
-from hustings.protocols.catalogue import find
+from hustings.protocols.catalogue import BY_ROUNDS, find
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Fixed, Loss, LossModel, Network
@@ -33,11 +34,13 @@ LARGEST_BLOCK = 500
 EVENTS, FAST = "events", "fast"
 FAST_BLOCK = 4_000_000  # members in all runs of a block
 FAST_LARGEST, FAST_LEAST = 20_000, 100
+ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
 
-# What a run's numbers depend on: packages whole, and of this one the modules named.
+# What a run's numbers depend on, here and in sweeps: packages whole, and of two the modules named.
 _SOURCES = (
-    *("core", "fast", "protocols", "sim", "substrate"),
+    *("byzantine", "core", "fast", "protocols", "sim", "substrate"),
     *("figures/cell.py", "figures/block.py", "figures/kernels.py"),
+    *("sweep/block.py", "sweep/engines.py"),
 )
 
 
@@ -67,9 +70,16 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def block(self) -> int:
         """How many runs are played and stored together: a second's work or so."""
+        if self.engine == FAST and self.in_rounds:
+            return max(1, min(ROUNDS_LARGEST, ROUNDS_BLOCK // self.members))
         if self.engine == FAST:
             return max(FAST_LEAST, min(FAST_LARGEST, FAST_BLOCK // self.members))
         return max(2, min(LARGEST_BLOCK, int(2000 / max(self.work, 1.0))))
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the election is one among liars, in synchronous rounds."""
+        return find(self.protocol) in BY_ROUNDS
 
     def seed(self, seed: int) -> int:
         """The seed of this cell's runs under the figures' seed."""
@@ -83,7 +93,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What to play; the same as what `command` builds."""
         kind = find(self.protocol)
         given: dict[str, object] = {"delta": self.delay} if self.delay > 0 else {}
-        return Experiment(
+        described = Experiment(
             kind=kind,
             members=self.members,
             config=kind.Settings.parse(
@@ -97,7 +107,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             seed=self.seed(seed),
             until=END_OF_TIME if self.until is None else self.until,
             max_events=MAX_EVENTS,
+            counted=self.in_rounds and self.engine == FAST,  # to make a million members takes long
         )
+        return by_rounds(described, limited=True) if self.in_rounds else described
 
     def setting(self) -> Setting | Ballot:
         """What the kernels play, under the same seed."""

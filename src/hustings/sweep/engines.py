@@ -196,16 +196,15 @@ def choose(
         engine = engine_of(experiment, name)
         engine.admit(experiment)
         return Chosen(experiment, engine)
+    experiment = describe(True)  # what is wrong with it for any engine is told here
+    if isinstance(experiment, ByRounds):
+        fast, reason = (False, held) if held is not None else preferred(experiment, runs)
+        engine = engine_of(experiment, FAST if fast else EVENTS)
+        engine.admit(experiment)
+        return Chosen(experiment, engine, reason.removesuffix(_ADVICE))
     why = held
     if why is None:
-        experiment = describe(False)
-        if isinstance(experiment, ByRounds):
-            fast, reason = preferred(experiment, runs)
-            engine = engine_of(experiment, FAST if fast else EVENTS)
-            engine.admit(experiment)
-            return Chosen(experiment, engine, reason)
         try:
-            experiment = describe(True)
             engine = engine_of(experiment, FAST)
             engine.admit(experiment)
         except BadInput as refusal:
@@ -215,7 +214,7 @@ def choose(
             if work > LIGHT:
                 return Chosen(experiment, engine, _much(experiment, runs))
             why = "so little is soon played message by message, and judged, too"
-    experiment = describe(False)  # what is wrong with it for any engine is told here
+    experiment = describe(False)
     return Chosen(experiment, engine_of(experiment, EVENTS), why)
 
 

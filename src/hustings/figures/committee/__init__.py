@@ -1,0 +1,1 @@
+"""Figures about the election by committees: its paper's sizes, and what smaller ones do."""
