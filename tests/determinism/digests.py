@@ -10,13 +10,16 @@ import io
 import json
 import sys
 
+from hustings.byzantine import messages
+from hustings.byzantine.experiment import ByRounds, by_rounds
 from hustings.core.choice import parse_choice
 from hustings.core.election import Election
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.catalogue import find
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.churn import Rates
-from hustings.sim.experiment import Clocks, Experiment, play
+from hustings.sim.experiment import Clocks, Experiment, RunResult
+from hustings.sim.experiment import play as play_world
 from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.scenarios import Scenario
@@ -83,7 +86,7 @@ def experiments(seed: int) -> dict[str, Experiment]:
             detector=HeartbeatConfig(T=3.0, D=1.0),
             until=60.0,
         )
-    return made | announcing(seed) | large(seed)
+    return made | announcing(seed) | large(seed) | among_liars(seed)
 
 
 def announcing(seed: int) -> dict[str, Experiment]:
@@ -135,6 +138,31 @@ def large(seed: int) -> dict[str, Experiment]:
                 until=300.0,
             )
     return made
+
+
+def among_liars(seed: int) -> dict[str, Experiment]:
+    """Elections in rounds, in which coins are thrown by good and bad members."""
+    tree = {"c0": 4, "layers": "2:2:1", "path": 4, "r_end": 4, "b": 0.2}
+    settings: dict[str, tuple[str, int, dict[str, object]]] = {
+        "random liars": ("committee", 24, {**tree, "d0": 2}),
+        "random greedy": ("committee", 24, {**tree, "adversary": "greedy", "endgame": "baton"}),
+        "random public": ("committee", 16, {"profile": "single", "size": 7, "path": 4, "b": 0.2}),
+        "random noise": ("agreement", 10, {"adversary": "noise", "instances": 3}),
+        "random split": ("agreement", 10, {"adversary": "random+split", "protocol": "king"}),
+        "random pack": ("lightest-bin", 10, {"adversary": "pack", "style": "baton"}),
+    }
+    made: dict[str, Experiment] = {}
+    for label, (name, members, own) in settings.items():
+        kind = find(name)
+        plain = Experiment(kind, members, kind.Settings.parse(own), seed=seed)
+        made[f"{label} {name}"] = by_rounds(plain, limited=False)
+    return made
+
+
+def play(experiment: Experiment, run: int, tracer: Tracer) -> RunResult:
+    """One run, by whoever plays such an experiment."""
+    player = messages.play if isinstance(experiment, ByRounds) else play_world
+    return player(experiment, run, tracer)
 
 
 def digests(seed: int) -> dict[str, list[str | None]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hustings.byzantine import messages
 from hustings.core.errors import BadInput
+from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
@@ -54,7 +55,7 @@ def large_player(experiment: Experiment) -> LargePlayer:
 
 def committee_of(experiment: Experiment) -> CommitteeConfig:
     """The settings of an election by committees, which alone the compiled engine knows."""
-    if not isinstance(experiment.config, CommitteeConfig):
+    if experiment.kind is not Committee or not isinstance(experiment.config, CommitteeConfig):
         name = experiment.kind.about.name
         raise BadInput(f"engine 'fast' does not know {name}: take --engine events")
     return experiment.config
@@ -65,7 +66,7 @@ def preferred(experiment: Experiment, runs: int) -> tuple[bool, str]:
     try:
         admit_messages(experiment)
     except BadInput as refusal:
-        if not isinstance(experiment.config, CommitteeConfig):
+        if experiment.kind is not Committee:
             raise
         return True, str(refusal).split(": take")[0]
     if runs > RUNS_BY_MESSAGE:

@@ -96,12 +96,19 @@ def _by_hand(
     assembly: Assembly, config: CommitteeConfig, adversary: Adversary, seed: int, run: int
 ) -> Played:
     """Somebody's own class picks who is bad, with the network of the run before it."""
-    leaves, groups = seating(assembly, seed, run)
-    roster = Roster(
-        tuple(range(assembly.members)),
-        tuple(tuple(leaf.tolist()) for leaf in leaves),
-        tuple(tuple(group.tolist()) for group in groups),
-    )
+    order = list(range(assembly.members))
+    if assembly.single:  # the engine seats whoever comes first; who that is, is drawn here
+        Stream(derive(seed, "committee", run)).shuffle(order)
+        roster = Roster(tuple(sorted(order)), (tuple(sorted(order[: assembly.single])),))
+    else:
+        leaves, groups = seating(assembly, seed, run)
+        roster = Roster(
+            tuple(order),
+            tuple(tuple(leaf.tolist()) for leaf in leaves),
+            tuple(tuple(group.tolist()) for group in groups),
+        )
     rng = Stream(derive(seed, "adversary", run))
-    bad = adversary.corrupt(roster, budget(config.b, assembly.members), rng)
-    return play(assembly, seed, run, run + 1, np.array(sorted(bad), dtype=np.int64))
+    chosen = adversary.corrupt(roster, budget(config.b, assembly.members), rng)
+    places = {member: place for place, member in enumerate(order)}
+    bad = sorted(places[member] for member in chosen)
+    return play(assembly, seed, run, run + 1, np.array(bad, dtype=np.int64))

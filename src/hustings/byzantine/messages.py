@@ -14,6 +14,7 @@ from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
 from hustings.protocols.committee.adversary import parse_adversary
 from hustings.protocols.committee.election import Committee, Standing, cast
+from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.lockstep import Lockstep
 from hustings.protocols.committee.misbehaving import Scene, infiltrated
 from hustings.protocols.committee.roster import Roster
@@ -107,7 +108,9 @@ def _cast_committee(
 ) -> tuple[Callable[[], Lockstep], Scene]:
     config = experiment.config
     assert isinstance(config, CommitteeConfig)
-    return cast(config, experiment.choice, ids, seed)
+    kind = experiment.kind
+    assert issubclass(kind, Committee)
+    return cast(config, experiment.choice, ids, seed, kind)
 
 
 def _judge_committee(
@@ -162,6 +165,53 @@ def _broken(members: Mapping[MemberId, Lockstep], scene: Scene) -> float | None:
         return None
     owned = sum(ONE_THIRD * sum(map(scene.is_bad, row)) >= len(row) for row in rows)
     return owned / len(rows)
+
+
+# What the same committees are good for
+
+
+def _judge_word(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Metrics, Verdicts]:
+    """Whether good members decided the same bit, and what all of them wanted where they did."""
+    good: list[GroupAgreement] = []
+    for member, one in members.items():
+        assert isinstance(one, GroupAgreement)
+        if not scene.is_bad(member):
+            good.append(one)
+    deciders = [member for member, one in members.items() if _decides(one)]
+    wanted = Counter(one.wanted for one in good)
+    ends = Counter(one.decided for one in good)
+    bit, votes = max(ends.items(), key=lambda pair: (pair[1], str(pair[0])))
+    valid = len(wanted) > 1 or bit in wanted
+    metrics: Metrics = {
+        "agreeing": votes / len(good) if bit is not None else 0.0,
+        "undecided": ends[None] / len(good),
+        "set_size": float(len(deciders)),
+        "set_bad": sum(map(scene.is_bad, deciders)) / len(deciders) if deciders else None,
+        "broken": _broken(members, scene),
+    }
+    verdict = Verdict.HOLDS, "what all good members wanted is what most of them decided"
+    if not valid:
+        verdict = Verdict.VIOLATED, f"all good members wanted the same, and most decided {bit}"
+    return metrics, {"validity": verdict}
+
+
+def _decides(one: Lockstep) -> bool:
+    return isinstance(one, GroupAgreement) and one.in_set
+
+
+def _judge_coin(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Metrics, Verdicts]:
+    """As an election; and how many good members saw the coin that most of them saw."""
+    metrics, verdicts = _judge_committee(members, scene)
+    seen = Counter(
+        one.coin
+        for member, one in members.items()
+        if isinstance(one, CommonCoin) and not scene.is_bad(member)
+    )
+    tossed = {coin: count for coin, count in seen.items() if coin is not None}
+    coin = max(tossed, key=lambda each: (tossed[each], each)) if tossed else None
+    metrics["seen"] = tossed[coin] / seen.total() if coin is not None else 0.0
+    metrics["coin"] = None if coin is None else float(coin)
+    return metrics, verdicts
 
 
 # One committee of all
@@ -244,6 +294,8 @@ def _judge_bins(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Met
 
 _PARTS: tuple[tuple[type[Lockstep], Casting, Judge], ...] = (
     (Committee, _cast_committee, _judge_committee),
+    (GroupAgreement, _cast_committee, _judge_word),
+    (CommonCoin, _cast_committee, _judge_coin),
     (Agreement, _cast_all, _judge_agreement),
     (LightestBin, _cast_all, _judge_bins),
 )

@@ -18,7 +18,7 @@ def adversaries(as_json: bool) -> None:
 
     \b
     hustings adversaries
-    hustings sim committee -n 64 --set b=0.1 --set adversary=greedy+pack+lie
+    hustings sim agreement -n 31 --set t=10 --set adversary=first+split
     """
     load()
     words = catalogue()

@@ -56,9 +56,8 @@ def plan(
     Exits with 1 if nothing that was tried elects a good leader.
 
     \b
-    hustings plan committee -n 1000 --set b=0.1
-    hustings plan committee -n 100000 --set b=0.1 --set adversary=aware
-    hustings plan committee -n 100000 --set b=0.05 --set adversary=aware --bits 5e7 --json
+    hustings plan committee -n 500 --set b=0.1 --effort quick
+    hustings plan committee -n 500 --set b=0.1 --set adversary=greedy --bits 2e6 --effort quick
     """
     if election not in PLANNED:
         raise UnknownName("election to plan", election, PLANNED)

@@ -92,8 +92,8 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     "--engine",
     default=None,
     help="events: message by message. fast: compiled kernels, for starts of al, le-a, le-m, le-s, "
-    "sup and probabilistic; other random numbers, the same laws. auto: the better one for what is "
-    "asked, and says why.  [default: events; auto for committee]",
+    "sup and probabilistic, and for committee; other random numbers, the same laws. auto: the "
+    "better one for what is asked, and says why.  [default: events; auto for committee]",
 )
 @click.option(
     "--trace",
@@ -130,7 +130,7 @@ def sim(
     hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
     hustings sim sup -n 500 --delay 0.1 --loss 0.4 --runs 10000 --engine fast
     hustings sim probabilistic -n 1000000 --loss 0.001 --engine fast --stderr 0.001
-    hustings sim committee -n 10000 --set b=0.1 --set adversary=greedy --runs 40
+    hustings sim committee -n 10000 --set b=0.1 --runs 10 --engine fast
     hustings sim --scenarios
     """
     prepared = prepare(protocol, engine, typed, trace=trace_to, check=check)

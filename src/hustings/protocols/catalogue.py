@@ -18,6 +18,7 @@ from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map import BullyMap
 from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.protocols.committee.election import Committee
+from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.single import Agreement, LightestBin
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.quorum.election import Quorum
@@ -54,7 +55,13 @@ PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted)
 CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *CONSENSUS, *PRINTED)
 
 # Among members that lie, in synchronous rounds, which only the simulator keeps.
-BY_ROUNDS: tuple[type[Election], ...] = (Committee, Agreement, LightestBin)
+BY_ROUNDS: tuple[type[Election], ...] = (
+    Committee,
+    GroupAgreement,
+    CommonCoin,
+    Agreement,
+    LightestBin,
+)
 
 EVERY: tuple[type[Election], ...] = (*CATALOGUE, *BY_ROUNDS)
 

@@ -15,8 +15,9 @@ from hustings.fast.setting import Setting
 from hustings.figures import cell as module
 from hustings.figures.announce import cells
 from hustings.figures.announce.cells import CORRELATED, UNCORRELATED
-from hustings.figures.block import play_block
+from hustings.figures.block import play_block, total
 from hustings.figures.cell import Cell, _sources, code_digest
+from hustings.figures.committee.cells import election
 from tests.unit.figures.samples import bully
 
 FIELDS: dict[str, object] = {
@@ -72,10 +73,19 @@ ANNOUNCING = [
 ]
 
 
+LYING = election(100, 10, "greedy")
+LYING_BY_MESSAGE = Cell(
+    protocol="lightest-bin", members=6, delay=1.0, settings=(("bad", "1"),), aims=("rounds",)
+)
+
+
 @pytest.mark.parametrize(
     "cell",
     [
         *ANNOUNCING,
+        LYING,
+        election(100, 30, "mixed", "robust"),
+        LYING_BY_MESSAGE,
         bully(6),
         bully(6, 0.0),
         Cell(
@@ -117,6 +127,37 @@ def test_blocks_of_kernels_go_by_members() -> None:
     assert sizes == {2: 20_000, 500: 8_000, 10**6: 100}
 
 
+def test_blocks_of_elections_in_rounds_go_by_members_too() -> None:
+    sizes = {n: election(n, 10, "random").block for n in (16, 1_000, 10**6)}
+    assert sizes == {16: 1_000, 1_000: 200, 10**6: 1}
+
+
+def test_a_block_of_an_election_in_rounds_has_its_metrics_and_runs_of_their_own() -> None:
+    whole = play_block(LYING, 7, 0, 6)
+    assert (whole.endings, whole.violated) == ({"quiescent": 6}, 0)
+    assert all(whole.metrics[aim].count == 6 for aim in LYING.aims)
+    assert 0 < whole.metrics["p_good"].mean < 1
+    parts = [play_block(LYING, 7, first, first + 2) for first in (0, 2, 4)]
+    for aim in LYING.aims:
+        assert total(parts).metrics[aim].mean == pytest.approx(whole.metrics[aim].mean)
+
+
+def test_members_are_made_only_where_messages_are_played() -> None:
+    """Otherwise a group of a million takes longer to describe than to play."""
+    assert election(10**6, 10, "random").experiment(1).counted
+    assert not msgspec.structs.replace(LYING, engine="events").experiment(1).counted
+    assert not LYING_BY_MESSAGE.experiment(1).counted
+
+
+def test_what_an_engine_for_elections_in_rounds_cannot_play_is_refused() -> None:
+    cell = msgspec.structs.replace(LYING_BY_MESSAGE, engine="fast")
+    with pytest.raises(BadInput, match="engine 'fast' does not know lightest-bin"):
+        play_block(cell, 1, 0, 2)
+    lossy = msgspec.structs.replace(LYING, loss_model="uncorrelated", loss=0.1)
+    with pytest.raises(BadInput, match="committee needs a network that loses"):
+        play_block(lossy, 1, 0, 2)
+
+
 def test_what_a_kernel_cannot_play_is_refused() -> None:
     cell = msgspec.structs.replace(bully(6), engine="fast")
     with pytest.raises(
@@ -152,10 +193,11 @@ def test_another_line_of_code_is_another_digest(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     home = tmp_path_factory.mktemp("package")
-    for name in ("core", "fast", "protocols", "sim", "substrate", "figures"):
+    for name in ("byzantine", "core", "fast", "protocols", "sim", "substrate", "figures", "sweep"):
         (home / name).mkdir()
-    sources = ["core/a.py", "fast/a.py", "sim/b.py"]
+    sources = ["byzantine/a.py", "core/a.py", "fast/a.py", "sim/b.py"]
     sources += [f"figures/{name}.py" for name in ("cell", "block", "kernels")]
+    sources += ["sweep/block.py", "sweep/engines.py"]
     for name in (*sources, "sim/c.txt"):
         (home / name).write_text("x = 1\n", encoding="utf-8")
     monkeypatch.setattr(module, "files", lambda _: home)
@@ -170,7 +212,7 @@ def test_another_line_of_code_is_another_digest(
         for name in sources:
             (home / name).write_text("x = 2\n", encoding="utf-8")
             seen.add(digest())
-        assert len(seen) == 7
+        assert len(seen) == 10
         (home / "sim/c.txt").write_text("no code", encoding="utf-8")
         assert digest() in seen
         (home / "core/a.py").rename(home / "core/z.py")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hustings.figures.cell import FAST, Cell
 from hustings.figures.exhibit import Axis, Drawn, Finding, Point, Value, Verdict
@@ -17,6 +18,8 @@ PERCENTS = (0, 5, 10, 15, 20, 25, 30)  # bad members
 LINE = (0, 2, 5, 8, 10, 13, 15, 18, 20, 23, 25, 28, 30, 32)  # where closed forms are drawn
 COLUMNS = ("series", "metric", "place", "runs", "mean", "stderr", "closed_form", "command")
 AIMS = ("p_good", "informed", "bits_mean")
+
+DUST = 1e-12
 
 Runs = tuple[tuple[int, int], ...]
 RUNS: Runs = ((3_000, 200), (1_000_000, 100), (10**9, 40))  # below so many members
@@ -84,7 +87,10 @@ def bounded(
         for each in points
         if each.mean - most * each.stderr > high or each.mean + most * each.stderr < low
     ]
-    inside = all(low <= each.mean <= high for each in points)
+    inside = all(
+        low <= each.mean - most * each.stderr and each.mean + most * each.stderr <= high
+        for each in points
+    )
     verdict = Verdict.FAILS if beyond else Verdict.HOLDS if inside else Verdict.UNDECIDED
     worst = max(points, key=lambda each: max(low - each.mean, each.mean - high))
     return Finding(claim, verdict, f"{_many(points)}; nearest or beyond: {told(worst)}.", theirs)
@@ -112,7 +118,9 @@ def near(claim: str, points: Sequence[Point], slack: float, part: float = 0.0) -
 
 
 def told(point: Point) -> str:
-    """A point with its place."""
+    """A point with its place; an error of mere rounding, where all runs are alike, is none."""
+    if point.stderr < DUST:
+        point = replace(point, stderr=0.0)
     return f"{shown(point)} at n = {point.members:,}, b = {percent_of(point.cell)} per cent"
 
 

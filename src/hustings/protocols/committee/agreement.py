@@ -49,7 +49,7 @@ from hustings.protocols.committee.lockstep import Inbox, Script, Spoken, Stage, 
 
 Method = Literal["king", "recursive"]
 
-BASE = 16  # so many or fewer use phase king, which is then the cheaper one
+BASE = 16  # so many or fewer use phase king; 8 would send a little less, in more rounds
 
 
 @dataclass(frozen=True, slots=True)

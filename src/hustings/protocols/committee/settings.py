@@ -48,7 +48,7 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
         Meta(max_length=200, description="who is corrupted and what the bad do: greedy+pack+lie"),
     ] = "random"
     profile: Annotated[
-        str, Meta(max_length=40, description="lean, robust, high-b, single or printed")
+        str, Meta(max_length=40, description="lean, robust, tuned, high-b, single or printed")
     ] = "lean"
     experiment: Annotated[
         bool, Meta(description="run with b of a third or more, where nothing is promised")
