@@ -25,8 +25,10 @@ Runs = tuple[tuple[int, int], ...]
 RUNS: Runs = ((3_000, 200), (1_000_000, 100), (10**9, 40))  # below so many members
 
 
-def election(members: int, percent: int, adversary: str, profile: str = "lean") -> Cell:
-    """One point."""
+def election(
+    members: int, percent: int, adversary: str, profile: str = "lean", runs: int | None = None
+) -> Cell:
+    """One point; of so many runs where the usual number would not decide."""
     return Cell(
         protocol="committee",
         members=members,
@@ -37,7 +39,7 @@ def election(members: int, percent: int, adversary: str, profile: str = "lean") 
             ("profile", profile),
         ),
         engine=FAST,
-        runs=next(runs for most, runs in RUNS if members < most),
+        runs=runs or next(usual for most, usual in RUNS if members < most),
         aims=AIMS,
         work=members / 100,
     )
