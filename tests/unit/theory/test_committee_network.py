@@ -142,9 +142,10 @@ def test_bits_and_rounds_of_a_lean_network(n: int, bits: float, rounds: float) -
 
 
 def test_a_million_members() -> None:
-    assert costs.tree_bits(lean(10**6), 0.1) == pytest.approx(1.4e8, rel=0.02)
+    """Close to what is tabled, and less: lists go as marks where that is shorter."""
+    assert 1.3e8 < costs.tree_bits(lean(10**6), 0.1) < 1.4e8
     assert costs.tree_rounds(lean(10**6), 0.1) == pytest.approx(1.1e7, rel=0.05)
-    assert costs.tree_bits(robust(10**6), 0.1) == pytest.approx(9.7e8, rel=0.1)
+    assert 7.8e8 < costs.tree_bits(robust(10**6), 0.1) < 9.7e8
 
 
 def test_the_crossover_is_where_the_tree_wins_for_good() -> None:
@@ -176,9 +177,16 @@ def test_learning_counted_one_by_one() -> None:
                 told += 64 * knobs.fan  # each member under `node` hears `fan` members
                 asked += c * knobs.monitors * 8  # each of c asks all members of some leaves
                 by_leaves += knobs.monitors * 8 * knobs.fan * 8 + c * knobs.monitors * 8
-    size = c * names
-    assert costs.learning_bits(knobs) == pytest.approx((told + asked) * size / 256)
-    assert costs.leaf_learning_bits(knobs) == pytest.approx(by_leaves * size / 256)
+    marks = 64  # of those who took part: fewer bits than 16 names
+    assert costs.learning_bits(knobs) == pytest.approx((told + asked) * marks / 256)
+    assert costs.leaf_learning_bits(knobs) == pytest.approx(by_leaves * c * names / 256)
+
+
+def test_names_where_marks_are_longer() -> None:
+    """Of 64 participants at most 4 are left, and 8 bits name one of 256."""
+    few = Knobs(256, 8, 1, ((8, 8, 4),), monitors=3, fan=2)
+    told, asked = 4 * 3 * 64 * 2, 4 * 3 * 4 * 3 * 8
+    assert costs.learning_bits(few) == pytest.approx((told + asked) * 4 * 8 / 256)
 
 
 def test_halvings_to() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, log, log2
+from math import log
 
 from hustings.figures.cell import Cell
 from hustings.figures.committee.cells import COLUMNS, FAMILY, SOURCE, election, near, rows
@@ -52,16 +52,8 @@ Meetings = Mapping[str, int | None]  # by profile: the crossover
 
 @cache
 def expected(profile: str, members: int) -> float:
-    """The closed form: bits of a member in the mean, with everybody on a full random path.
-
-    A committee of the one elected layer is told by marks on the public list of those who took part,
-    where that is shorter than the names of `costs.learning_bits`.
-    """
-    knobs = PROFILES[profile][2](members)
-    names = knobs.committees[0] * ceil(log2(members))
-    shorter = min(1.0, knobs.participants[0] / names)
-    saved = (1.0 - shorter) * costs.learning_bits(knobs)
-    return costs.tree_bits(knobs, PERCENT / 100) - saved
+    """The closed form: bits of a member in the mean, with everybody on a full random path."""
+    return costs.tree_bits(PROFILES[profile][2](members), PERCENT / 100)
 
 
 def curve(profile: str, metric: str = METRIC) -> Curve:

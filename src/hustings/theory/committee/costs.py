@@ -167,7 +167,7 @@ def tree_bits(knobs: Knobs, b: float = 0.0) -> float:
     numbers of participants are put in.
 
     >>> f"{tree_bits(lean(10_000), 0.1):.2g}"
-    '8.9e+06'
+    '7.2e+06'
     """
     return electing_bits(knobs) + rooting_bits(knobs, b) + learning_bits(knobs)
 
@@ -207,9 +207,10 @@ def rooting_bits(knobs: Knobs, b: float = 0.0) -> float:
 
 
 def learning_bits(knobs: Knobs) -> float:
-    """sum over layers of d0 (N-1) c w (fan + c M/q): LEARN-PROCESSORS, w = ceil log2 n.
+    """sum over layers of d0 (N-1) l (fan + c M/q): LEARN-PROCESSORS, with lists of l bits.
 
-    All leaves under a node keep its list of c names. Each member of them is told the lists of the
+    All leaves under a node keep its list: c names of ceil log2 n bits, or in the first layer, where
+    it is known who took part, a mark for each of those if that is shorter. Each member of them is told the lists of the
     N-1 other nodes by `fan` members; each member of the node asks M leaves for all of those lists.
 
     Parameters: knobs.
@@ -218,16 +219,18 @@ def learning_bits(knobs: Knobs) -> float:
     all leaves.
 
     >>> f"{learning_bits(lean(10_000)):.2g}"
-    '2.3e+06'
+    '6.5e+05'
     """
-    return _learning(knobs, lambda under, leaf, c: knobs.fan + c * min(1.0, knobs.monitors / under))
+    return _learning(
+        knobs, lambda under, leaf, c: knobs.fan + c * min(1.0, knobs.monitors / under), marks=True
+    )
 
 
 def leaf_learning_bits(knobs: Knobs) -> float:
     """sum over layers of d0 (N-1) c w (fan c0 + c) M/q: the same by M leaves for each node.
 
-    M leaves under a node keep its list and those of the others, told by all members of `fan`
-    leaves of each, and tell all of them to each member of the node.
+    M leaves under a node keep its list of c names (w bits each) and those of the others, told by
+    all members of `fan` leaves of each, and tell all of them to each member of the node.
 
     Parameters: knobs.
 
@@ -239,22 +242,26 @@ def leaf_learning_bits(knobs: Knobs) -> float:
     return _learning(
         knobs,
         lambda under, leaf, c: (knobs.fan * leaf + c) * min(1.0, knobs.monitors / under),
+        marks=False,
     )
 
 
-def _learning(knobs: Knobs, lists: Callable[[float, float, float], float]) -> float:
+def _learning(knobs: Knobs, lists: Callable[[float, float, float], float], *, marks: bool) -> float:
     """Lists that one member sends for each other node, summed over nodes and layers, in bits."""
     total = 0.0
     names = (knobs.n - 1).bit_length()
     leaf = knobs.n / (knobs.n // knobs.c0)
     under = 1.0  # leaves under a node
-    for layer, (q, _, _) in enumerate(knobs.layers):
+    for layer, (q, _, h) in enumerate(knobs.layers):
         under *= q
         top = layer + 1 == len(knobs.layers)
         above_q, above_s = (1, knobs.nodes[layer]) if top else knobs.layers[layer + 1][:2]
         meetings = 1.0 if top else above_s / above_q
         c = knobs.committees[layer]
-        total += knobs.d0 * meetings * (above_s - 1) * c * names * lists(under, leaf, c)
+        size, voters = c * names, knobs.participants[layer]
+        if marks and layer == 0 and round(voters) <= (round(voters) >> h) * names:
+            size = voters
+        total += knobs.d0 * meetings * (above_s - 1) * size * lists(under, leaf, c)
     return total
 
 
