@@ -102,7 +102,7 @@ def swarm(
     (also between storing and sending), lost disks, pauses, partitions and one-way cuts.
 
     \b
-    hustings swarm --seeds 2000 --jobs 2
+    hustings swarm --seeds 500 --jobs 2
     hustings swarm --guard memory --protocol bully --seeds 500
     hustings swarm --first 17 --seeds 1 --trace
     hustings swarm --beyond
