@@ -210,8 +210,9 @@ def learning_bits(knobs: Knobs) -> float:
     """sum over layers of d0 (N-1) l (fan + c M/q): LEARN-PROCESSORS, with lists of l bits.
 
     All leaves under a node keep its list: c names of ceil log2 n bits, or in the first layer, where
-    it is known who took part, a mark for each of those if that is shorter. Each member of them is told the lists of the
-    N-1 other nodes by `fan` members; each member of the node asks M leaves for all of those lists.
+    it is known who took part, a mark for each of those if that is shorter. Each member of them is
+    told the lists of the N-1 other nodes by `fan` members; each member of the node asks M leaves
+    for all of those lists.
 
     Parameters: knobs.
 
