@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib import import_module
 from itertools import pairwise
 
 MARKS: list[tuple[float, float]] = []
@@ -20,27 +21,23 @@ def mark() -> None:
 
 def main(name: str) -> None:
     mark()
-    import numba  # noqa: PLC0415  # its import is what is timed
-
+    numba = import_module("numba")  # imports are what is timed
     mark()
     if name == "nothing":
-        from bench.kernels.nothing import nothing  # noqa: PLC0415  # timed, too
-
+        kernel = import_module("bench.kernels.nothing")
         mark()
-        nothing(numba.__name__ != "")
+        kernel.nothing(numba.__name__ != "")
     elif name == "le-s":
-        from hustings.fast import announce  # noqa: PLC0415  # timed, too
-        from hustings.fast.setting import Setting  # noqa: PLC0415  # timed, too
-
+        announce = import_module("hustings.fast.announce")
+        setting = import_module("hustings.fast.setting")
         mark()
-        group = Setting(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
+        group = setting.Setting(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
         announce.play(group, 1, 0, 1)
     else:
-        from hustings.fast import probabilistic  # noqa: PLC0415  # timed, too
-        from hustings.fast.ballot import Ballot  # noqa: PLC0415  # timed, too
-
+        probabilistic = import_module("hustings.fast.probabilistic")
+        ballot = import_module("hustings.fast.ballot")
         mark()
-        probabilistic.play(Ballot(members=10**9), 1, 0, 1)
+        probabilistic.play(ballot.Ballot(members=10**9), 1, 0, 1)
     mark()
     wall = [later[0] - earlier[0] for earlier, later in pairwise(MARKS)]
     cpu = [later[1] - earlier[1] for earlier, later in pairwise(MARKS)]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -269,9 +270,7 @@ def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan |
         remarks.append(plan)
         return None
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
-    try:
-        import matplotlib  # noqa: F401  # only to know now
-    except ModuleNotFoundError:
+    if find_spec("matplotlib") is None:
         remarks.append("nothing is drawn without matplotlib: pip install 'hustings[sweep]'")
         return None
     return plan
