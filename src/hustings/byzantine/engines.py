@@ -45,6 +45,7 @@ def admit_large(experiment: Experiment) -> None:
     """Refuse what the compiled engine cannot play, or has no memory for."""
     if experiment.until != END_OF_TIME:
         raise BadInput("engine 'fast' plays elections to their end, whatever --until: drop it")
+    import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
     import_module(LARGE).check(committee_of(experiment), experiment.members)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -61,6 +62,7 @@ def plan(
     """
     if election not in PLANNED:
         raise UnknownName("election to plan", election, PLANNED)
+    import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
     from hustings.byzantine.adversaries import load
     from hustings.byzantine.planning import EFFORTS, attacks_of, make_plan
 

@@ -277,8 +277,6 @@ def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan |
 
 
 def _look_for_parquet(remarks: list[str]) -> None:
-    from importlib.util import find_spec
-
     if find_spec("pyarrow") is None:
         remarks.append("no Parquet is written without pyarrow: pip install 'hustings[sweep]'")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -80,3 +81,16 @@ def test_nothing_to_propose_is_told_by_the_exit(hustings: Hustings) -> None:
 )
 def test_bad_input(line: str, words: str, hustings: Hustings) -> None:
     assert words in hustings("plan", *line.split()).complaint
+
+
+@pytest.mark.parametrize("line", ["plan committee -n 100", "sim committee -n 10000"])
+def test_without_the_extra_it_says_which_one(
+    line: str, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("hustings.fast")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("numba", "numpy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = hustings(*line.split())
+    assert result.code == 2
+    assert "pip install 'hustings[fast]'" in result.err
