@@ -234,7 +234,8 @@ class Supervised:
                 return over.code
             self._say(f"the command ended with {over.code}: again in {show_duration(delay_s)}")
             with suppress(TimeoutError):
-                await asyncio.wait_for(term.draining.wait(), delay_s)
+                async with asyncio.timeout(delay_s):
+                    await term.draining.wait()
                 return None
 
     async def _one_run(self, term: Term) -> Over:

@@ -15,7 +15,6 @@ Json = dict[str, Any]
 _TEXT: Json = {"type": "string"}
 _FLAG: Json = {"type": "boolean"}
 _COUNT: Json = {"type": "integer", "minimum": 0}
-_DURATION = r"^\s*([0-9]{1,6}(\.[0-9]{0,6})?|\.[0-9]{1,6})\s*(us|ms|s)\s*$"
 
 
 def document(groups: Iterable[str]) -> Json:
@@ -119,11 +118,10 @@ def _transfer_schema() -> Json:
         "properties": {
             "to": {"type": "string", "minLength": 1, "maxLength": 256},
             "drain": {
-                "description": "How long what runs may take to finish: 250ms, 5s, or seconds.",
-                "anyOf": [
-                    {"type": "string", "pattern": _DURATION},
-                    {"type": "number", "minimum": 0, "maximum": 3600},
-                ],
+                "description": "How long what runs may take to finish, in seconds.",
+                "type": "number",
+                "minimum": 0,
+                "maximum": 3600,
             },
         },
         "required": ["to"],

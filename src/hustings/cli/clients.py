@@ -239,7 +239,7 @@ def transfer(
     """
     more_s = 0.0 if drain is None else parse_duration(drain, "--drain")
     asking = _asking(agent, group, token_file, timeout)
-    body: Json = {"to": name} if drain is None else {"to": name, "drain": drain}
+    body: Json = {"to": name} if drain is None else {"to": name, "drain": more_s}
     asking.agent.order(asking.group, "transfer", body, more_s)
     state = _settled(asking, name)
     code = _show(state, as_json)

@@ -148,7 +148,8 @@ class Nodes:
                 share = max(end - time.monotonic(), 0.0) / left
                 line = Line(node, time.monotonic() + share)
                 try:
-                    return await asyncio.wait_for(self._talk(line, talk), share)
+                    async with asyncio.timeout(share):
+                        return await self._talk(line, talk)
                 except TimeoutError:
                     why = f"no answer within {share:.3g} s"
                     await self._reconnect(number, node)

@@ -25,6 +25,7 @@ import msgspec
 
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
+from hustings.guard.cancelling import Cancellations
 
 DRIFT = 0.001  # rates of two clocks of ordinary machines differ by less, unless they are steered
 
@@ -126,7 +127,13 @@ class Guard(ABC):
         """Let go of connections. What is held stays held until its time is over."""
 
     async def __aenter__(self) -> Self:
+        cancellations = Cancellations()
         await self.open()
+        try:
+            cancellations.heed()
+        except asyncio.CancelledError:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
@@ -142,7 +149,9 @@ class Guard(ABC):
         self.check_ttl(ttl)
         sent = self.now()
         self.questions += 1
+        cancellations = Cancellations()
         answer = await self._acquire(holder, ttl)
+        cancellations.heed()
         if isinstance(answer, HeldBy):
             return answer
         return self._granted(holder, answer, sent, ttl)
@@ -152,7 +161,9 @@ class Guard(ABC):
         self.check_ttl(ttl)
         sent = self.now()
         self.questions += 1
+        cancellations = Cancellations()
         await self._renew(grant.holder, grant.token, ttl)
+        cancellations.heed()
         return self._granted(grant.holder, grant.token, sent, ttl)
 
     async def release(self, grant: Grant, to: str | None = None) -> None:
@@ -161,7 +172,9 @@ class Guard(ABC):
         Releasing what is not held any more does nothing.
         """
         self.questions += 1
+        cancellations = Cancellations()
         await self._release(grant.holder, grant.token, to)
+        cancellations.heed()
 
     @asynccontextmanager
     async def observe(self) -> AsyncIterator[AsyncIterator[Holding]]:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
+from hustings.guard.cancelling import Cancellations
 from hustings.guard.seam import Holding, Unreachable
 
 FIRST_PAUSE_S = 0.1  # before connecting again; doubles up to
@@ -47,17 +48,22 @@ async def follow(
     """
     last: Holding | None = None
     pause = FIRST_PAUSE_S
+    cancellations = Cancellations()
     while True:
         try:
             async with dial() as feed:
                 while True:
                     seen = await feed.look()
+                    cancellations.heed()
                     pause = FIRST_PAUSE_S
                     if seen.holding != last:
                         last = seen.holding
                         yield last
+                        cancellations = Cancellations()  # who goes on may be another task
                     await feed.wait(_until_next(seen, net_s))
+                    cancellations.heed()
         except Unreachable:
+            cancellations.heed()
             await asyncio.sleep(pause)
             pause = min(2.0 * pause, LONGEST_PAUSE_S)
 
