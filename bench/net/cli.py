@@ -13,9 +13,10 @@ from pathlib import Path
 
 from bench.measure import say
 from bench.net import campaign, contenders
-from bench.net.campaign import FULL, QUICK, Results
+from bench.net.campaign import FULL, QUICK, Effort, Results
 from bench.net.contenders import Contender
 from bench.net.group import GroupFailed
+from bench.net.kept import keep, kept, plain
 from bench.net.report import markdown
 from bench.net.search import search
 from bench.report import write_part
@@ -26,8 +27,9 @@ PHASES = ("failover", "flat", "calm", "resources", "thousand")
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench net",
-        description="Measure real groups on this machine beside PySyncObj. A full run writes its "
-        "part of bench/RESULTS.md; with --quick, --only or --sizes tables go to standard output.",
+        description="Measure real groups on this machine beside PySyncObj. Each part is kept in "
+        "bench/net/measured.json when it is over, and bench/RESULTS.md written anew; with --quick, "
+        "--sizes or --json tables go to standard output, and nothing is kept.",
     )
     parser.add_argument("--quick", action="store_true", help="a rough look in under 3 minutes")
     parser.add_argument("--rounds", type=int, help=f"rounds of failovers (default {FULL.rounds})")
@@ -67,47 +69,49 @@ def peers() -> list[Contender]:
     return [found for budget in contenders.BUDGETS if (found := contenders.tight(budget))]
 
 
-def phases(options: argparse.Namespace, results: Results) -> None:
+def measure(phase: str, options: argparse.Namespace, results: Results) -> None:
     ours, theirs = list(contenders.AT.values()), peers()
-    slow = not (options.quick or options.brief)
-    references = [contenders.RAISED, contenders.DEFAULT] if slow else []
-    wanted = PHASES if options.only is None else (options.only,)
-    if "failover" in wanted:
+    if phase == "failover":
+        slow = not (options.quick or options.brief)
+        references = [contenders.RAISED, contenders.DEFAULT] if slow else []
         turns = [who for pair in zip(ours, theirs, strict=True) for who in pair]
         campaign.failover(results, [*turns, *references])
-    if "flat" in wanted:
+    elif phase == "flat":
         sizes = (3, 25) if options.quick else contenders.FLAT_SIZES
         campaign.flat(results, contenders.FLAT, sizes)
-    if "calm" in wanted:
+    elif phase == "calm":
         campaign.undisturbed(results, [*ours, *theirs])
-    if "resources" in wanted:
+    elif phase == "resources":
         campaign.resources(results, [*ours, *theirs])
-    if "thousand" in wanted and not (options.quick and options.only is None):
+    else:
         campaign.thousand(results, contenders.MANY)
 
 
-def plain(results: Results) -> dict[str, object]:
-    """The results for JSON, which has no tuples for keys."""
-    fields = {
-        "failover": [
-            {"contender": label, "n": n, **dataclasses.asdict(samples)}
-            for (label, n), samples in results.failover.items()
-        ],
-        "flat": [
-            {"contender": label, "n": n, "packets": rates}
-            for (label, n), rates in results.flat.items()
-        ],
-        "resources": [
-            {"contender": label, "n": n, **dataclasses.asdict(found)}
-            for (label, n), found in results.resources.items()
-        ],
-        "calm": [dataclasses.asdict(item) for item in results.calm],
-        "thousand": dataclasses.asdict(results.thousand),
-        "round_trips_ms": results.round_trips_ms,
-        "effort": dataclasses.asdict(results.effort),
-        "failures": results.failures,
-    }
-    return dict(fields)
+def wanted(options: argparse.Namespace) -> Sequence[str]:
+    if options.only is not None:
+        return (options.only,)
+    return PHASES[:-1] if options.quick else PHASES
+
+
+def look(options: argparse.Namespace, effort: Effort) -> None:
+    """Tables on standard output, and nothing kept."""
+    results = Results(effort, options.members)
+    for phase in wanted(options):
+        measure(phase, options, results)
+    if options.json is not None:
+        options.json.write_text(json.dumps(plain(results), indent=1) + "\n", encoding="utf-8")
+    print(markdown(results), end="")
+
+
+def record(options: argparse.Namespace, effort: Effort) -> None:
+    """Each phase is kept when it is over, and the report written from all that are kept."""
+    for phase in wanted(options):
+        results = Results(effort, options.members)
+        measure(phase, options, results)
+        keep(phase, time.strftime("%Y-%m-%d"), results)
+        whole, days = kept()
+        if whole is not None:
+            write_part(markdown(whole, days))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,22 +125,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         effort = dataclasses.replace(effort, rounds=options.rounds)
     if options.minutes is not None:
         effort = dataclasses.replace(effort, minutes=options.minutes)
-    results = Results(effort, options.members)
+    rough = options.quick or options.sizes is not None or options.json is not None
     try:
-        phases(options, results)
+        (look if rough else record)(options, effort)
     except GroupFailed as error:
-        say(f"{error}; nothing is reported.")
+        say(f"{error}; this part is not reported.")
         return 1
     except KeyboardInterrupt:
-        say("interrupted; nothing is reported.")
+        say("interrupted; this part is not reported.")
         return 130
-    text = markdown(results)
-    if options.json is not None:
-        options.json.write_text(json.dumps(plain(results), indent=1) + "\n", encoding="utf-8")
-    if options.quick or options.only is not None or options.sizes is not None:
-        print(text, end="")
-    else:
-        write_part(text)
     say(f"took {time.monotonic() - began:.0f} s")
     return 0
 

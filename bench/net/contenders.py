@@ -122,5 +122,10 @@ FLAT = (
     hustings("probabilistic", None, protocol="probabilistic"),
 )
 FLAT_SIZES = (3, 9, 25, 200)
+# As a user finds them, who sets nothing.
+AS_THEY_COME = (
+    hustings("le-s, default settings", None, protocol="le-s"),
+    hustings("bully, default settings", None, protocol="bully"),
+)
 # A thousand members share two cores: whatever each does at rest must be rare.
 MANY = hustings("le-s", None, settle_s=3.0, protocol="le-s", settings={"delta": 0.5})

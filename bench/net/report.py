@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import platform
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median, quantiles
 
 from bench.net import contenders
@@ -181,7 +181,12 @@ def failures(results: Results) -> list[str]:
     return [f"- {sentence}" for sentence in found]
 
 
-def preamble(results: Results) -> str:
+def dates(days: Mapping[str, str]) -> list[str]:
+    each = ", ".join(f"{phase} on {day}" for phase, day in days.items())
+    return [f"Measured by parts (`--only`): {each}."] if days else []
+
+
+def preamble(results: Results, days: Mapping[str, str]) -> str:
     python = f"{platform.python_implementation()} {platform.python_version()}"
     peer = f"pysyncobj {importlib.metadata.version('pysyncobj')}"
     network = (
@@ -197,12 +202,14 @@ def preamble(results: Results) -> str:
         "steady": STEADY_S,
         "rest": results.effort.rest_s,
     }
-    return "\n\n".join(textwrap.fill(part.format(**facts), 100) for part in PREAMBLE)
+    parts = [part.format(**facts) for part in PREAMBLE]
+    parts += dates(days)
+    return "\n\n".join(textwrap.fill(part, 100) for part in parts)
 
 
-def markdown(results: Results) -> str:
-    """All tables that have something to show."""
-    parts = ["# Real groups", preamble(results)]
+def markdown(results: Results, days: Mapping[str, str] | None = None) -> str:
+    """All tables that have something to show; `days` says when each phase was measured."""
+    parts = ["# Real groups", preamble(results, days or {})]
     if results.failover:
         parts += ["## Targets: at most a third of PySyncObj's time", ratio_table(results)]
         parts += ["## Targets: hand-over", hand_over_table(results)]

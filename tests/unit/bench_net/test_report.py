@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from bench.net import contenders, report
+from bench.net.calm import Calm
 from bench.net.campaign import FULL, Results
-from bench.net.measures import Samples
+from bench.net.kept import keep, kept
+from bench.net.measures import Resources, Samples
 from bench.report import with_part
 
 
@@ -91,3 +93,29 @@ def test_tight_settings_come_from_the_search_by_size(tmp_path: Path) -> None:
     assert found is not None
     assert found.settings_for(9) == {"autoTickPeriod": 0.003}
     assert found.budget == 20
+
+
+def test_what_is_kept_of_each_phase_makes_one_report(tmp_path: Path) -> None:
+    path = tmp_path / "measured.json"
+    assert kept(path) == (None, {})
+    first = results_of(Samples(kill=[99.0], pause=[101.0], packets=[20.0]), THEIRS)
+    first.round_trips_ms = [0.1]
+    keep("failover", "2026-01-01", first, path)
+    many = Results(FULL, (3,), failures=["once"])
+    many.thousand.elect = [4000.0]
+    keep("thousand", "2026-01-02", many, path)
+    quiet = Results(FULL, (3,))
+    quiet.calm = [Calm("hustings, 20 pps", 3, False, 1.0, 0, 0)]
+    quiet.resources["a", 3] = Resources(20.0, 10.0, 0.2)
+    quiet.flat["a", 3] = [9.0]
+    keep("calm", "2026-01-02", quiet, path)
+    many.thousand.elect = [3000.0]
+    many.failures = []
+    keep("thousand", "2026-01-03", many, path)  # in the place of the first
+    whole, days = kept(path)
+    assert whole is not None
+    assert days == {"failover": "2026-01-01", "thousand": "2026-01-03", "calm": "2026-01-02"}
+    assert (whole.failover, whole.round_trips_ms) == (first.failover, [0.1])
+    assert (whole.thousand.elect, whole.failures) == ([3000.0], [])
+    assert (whole.calm, whole.resources, whole.flat) == (quiet.calm, quiet.resources, quiet.flat)
+    assert "thousand on 2026-01-03" in report.dates(days)[0]
