@@ -82,7 +82,7 @@ def measure(phase: str, options: argparse.Namespace, results: Results) -> None:
     elif phase == "calm":
         campaign.undisturbed(results, [*ours, *theirs])
     elif phase == "resources":
-        campaign.resources(results, [*ours, *theirs])
+        campaign.resources(results, [*contenders.AS_THEY_COME, *ours, *theirs])
     else:
         campaign.thousand(results, contenders.MANY)
 

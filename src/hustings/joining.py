@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
+from hustings.core.digests import blake2b
 from hustings.core.durations import parse_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
@@ -38,20 +35,22 @@ from hustings.net.sealing import KeyRing
 from hustings.net.seeds import Seeds
 from hustings.net.udp import open_port, resolve
 from hustings.net.wire import Wire
-from hustings.protocols.catalogue import BASELINES, BY_ROUNDS, CONSENSUS, PRINTED, find
+from hustings.protocols.register import Use, find, use_of
 from hustings.substrate.favour import OBSERVER, with_attribute
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hustings.guard.chosen import Chosen, GuardLike
     from hustings.guard.petition import Petitioner
+
+    KeyLike = Key | str | Path
 
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_INSTANT = 1024  # lives that may begin in one millisecond
+_INSTANT = 1024  # lives, a power of two, that may begin in one millisecond
 _LIVES = 3  # begun in one attempt to join
-
-KeyLike = Key | str | Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Wanted:
     guard: Chosen | None
     me: Candidate
     places: Places
-    state: Path | None
+    state: str | None
     keys: tuple[Key, ...] = ()
     insecure: bool = False
     seed: int = 0
@@ -152,7 +151,7 @@ def join(
     )
     places = _places(seeds, bind, advertise, group_address, port)
     wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
-    seed = secrets.randbits(63) if seed is None else seed
+    seed = _chance(63) if seed is None else seed
     keys = _keys(key)
     return Joining(replace(wanted, keys=keys, insecure=insecure, seed=seed, life=life, note=note))
 
@@ -196,7 +195,7 @@ def _wanted(
         guard=guard,
         me=_candidate(name, design, attributes),
         places=places,
-        state=None if state is None else Path(state),
+        state=None if state is None else os.fspath(state),
     )
 
 
@@ -226,23 +225,23 @@ def _places(
 
 
 def _kind(protocol: str) -> type[Election]:
-    kind = find(protocol)
-    if kind in CONSENSUS:
+    use = use_of(protocol)
+    if use is Use.GUARD:
         raise BadInput(
             f"on a network {protocol} stands behind an election, as its guard: join with guard="
             f"'{protocol}://a,b,c', naming the members that vote"
         )
-    if kind in BY_ROUNDS:
+    if use is Use.ROUNDS:
         raise BadInput(
             f"{protocol} needs rounds in which everybody speaks at one time, which a network does "
             "not keep: run it with hustings sim"
         )
-    if kind in PRINTED or kind in BASELINES:
+    if use is Use.STUDY:
         raise BadInput(
             f"{protocol} is for study, not for use: run it with hustings sim, or join with another "
             "protocol (hustings protocols lists them)"
         )
-    return kind
+    return find(protocol)
 
 
 class Joining:
@@ -404,13 +403,16 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
 def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
     life = wanted.life
     if life is None:  # two that start in one instant do not begin the same life
-        life = life_by_clock(time.time()) * _INSTANT + secrets.randbelow(_INSTANT)
+        life = life_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
     if wanted.state is None:
         return Forgetful(), life
-    if not wanted.state.is_dir():
-        raise BadInput(f"state directory {str(wanted.state)!r} is not there: create it first")
+    if not os.path.isdir(wanted.state):
+        raise BadInput(f"state directory {wanted.state!r} is not there: create it first")
+    from urllib.parse import quote  # noqa: PLC0415 (late on purpose: few need it)
+
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
-    opened.state = DurableState(wanted.state / file, wanted.group, wanted.me.id, first=life)
+    path = os.path.join(wanted.state, file)
+    opened.state = DurableState(path, wanted.group, wanted.me.id, first=life)
     return opened.state, opened.state.incarnation
 
 
@@ -445,8 +447,8 @@ def _policy(text: str) -> tuple[Multicast, Address | None]:
             f"multicast {text!r} is not understood: use fan-out, bimodal, gossip or ip:GROUP:PORT"
         )
     address = parse_address(rest, "multicast group")
-    if address.ip is None or not address.ip.is_multicast or address.ip.version != 4:
-        raise BadInput(f"multicast group {rest!r} is not an IPv4 multicast address")
+    if address.ip is None or not address.ip.is_multicast:
+        raise BadInput(f"multicast group {rest!r} is not a multicast address")
     if not address.port:
         raise BadInput(f"multicast group {rest!r} needs a port that all members share")
     return "world", address
@@ -455,7 +457,7 @@ def _policy(text: str) -> tuple[Multicast, Address | None]:
 def _keys(key: KeyLike | Sequence[KeyLike] | None) -> tuple[Key, ...]:
     if key is None:
         return ()
-    given = [key] if isinstance(key, Key | str | Path) else list(key)
+    given = [key] if isinstance(key, Key | str | os.PathLike) else list(key)
     return tuple(each if isinstance(each, Key) else read_key(each) for each in given)
 
 
@@ -472,4 +474,9 @@ def member_id(name: str) -> MemberId:
 def default_name() -> str:
     """A name that no other process has."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname().partition(".")[0])[:32] or "member"
-    return f"{host}-{os.getpid()}-{secrets.token_hex(2)}"
+    return f"{host}-{os.getpid()}-{_chance(16):04x}"
+
+
+def _chance(bits: int) -> int:
+    """So many bits from the system's randomness."""
+    return int.from_bytes(os.urandom(8), "big") >> (64 - bits)

@@ -95,6 +95,8 @@ def test_a_leader_has_a_token_and_everybody_knows_it(group: Group) -> None:
     assert member.until is not None
     assert 0 < member.until - group.now <= TTL
     assert member.metrics().stale_bound == member.stale_bound < TTL
+    assert {group.member(name).metrics().token for name in NAMES} == tokens
+    assert all(group.member(name).metrics().guard_answers for name in NAMES)
 
 
 @pytest.mark.parametrize("protocol", JOINED)
@@ -138,8 +140,13 @@ def test_two_of_three_voters_gone_and_nobody_leads_until_one_is_back(group: Grou
     group.kill("b")
     group.advance(3 * TTL)
     assert group.leaders == []
+    found = [group.member(name).metrics() for name in group.up]
+    silence = [each.guard_silence for each in found if not each.guard_answers]
+    assert silence, "whoever is to lead sees that the guard does not answer"
+    assert max(each or 0.0 for each in silence) > TTL
     group.restart("a")
-    group.settle(steady=0.5)
+    leader = group.settle(steady=0.5)
+    assert group.member(leader).metrics().guard_answers
 
 
 def test_a_pause_beyond_the_lease_and_the_clock_is_looked_at_first(group: Group) -> None:

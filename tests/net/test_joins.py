@@ -281,6 +281,14 @@ def test_an_address_of_another_machine_cannot_be_bound() -> None:
     run(story())
 
 
+def test_an_address_of_one_link_cannot_be_bound() -> None:
+    async def story() -> None:
+        with pytest.raises(hustings.BadInput, match="counts on one link only"):
+            await hustings.join("billing", bind="[fe80::1%lo]:0", insecure=True).open()
+
+    run(story())
+
+
 def test_without_a_key_only_this_machine_is_listened_to_unless_told_otherwise() -> None:
     async def story() -> None:
         with pytest.raises(hustings.BadInput, match="key"):
@@ -322,7 +330,9 @@ def test_the_state_directory_must_be_there(tmp_path: Path) -> None:
         ({"seeds": ["10.0.0.1:port"]}, "seed"),
         ({"bind": "127.0.0.1:99999"}, "bind address"),
         ({"multicast": "shout"}, "multicast 'shout' is not understood"),
-        ({"multicast": "ip:10.0.0.1:7400"}, "not an IPv4 multicast address"),
+        ({"multicast": "ip:10.0.0.1:7400"}, "not a multicast address"),
+        ({"multicast": "ip:[fe80::1]:7400"}, "not a multicast address"),
+        ({"multicast": "ip:[ff02::114%lo]:0"}, "port"),
         ({"multicast": "ip:239.1.2.3"}, "port"),
         ({"detector": "psychic"}, "detector"),
         ({"detector_settings": {"phi": 3}}, "has no detector"),

@@ -6,6 +6,8 @@ machines that vanish without a word from their kernel, packets of TCP that are l
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -116,3 +118,37 @@ def test_the_switch_is_what_is_between_them(troop: Troop) -> None:
     troop.wait(lambda: other.leading, "alone, it leads")
     assert troop.ask(other)["members"] == ["ben"]
     assert switch(troop).dropped > 0
+
+
+# Loopback has no way for multicasts of IPv6, so there is a device for them.
+IN_A_NAMESPACE = """
+import sys
+from tests.net.kit.crowd import Crowd
+from tests.net.kit.loops import run
+from tests.net.kit.tunnels import add_ipv6, address, enter
+
+device = enter(address(1))
+add_ipv6("fd77::1")
+
+async def story():
+    more = {"multicast": sys.argv[1], "seeds": [], "insecure": True}
+    async with Crowd(protocol=sys.argv[2], bind="[fd77::1]:0", **more) as crowd:
+        await crowd.add_all(["a", "b", "c"])
+        await crowd.known(3)
+        leader = await crowd.agreed()
+        await leader.kill()
+        await crowd.agreed(but=leader.name)
+        sent = [each.metrics() for each in crowd.open()]
+        assert all(each.packets_sent < sum(each.messages_sent.values()) + 5 for each in sent), sent
+
+run(story())
+"""
+
+
+@three_kinds
+@pytest.mark.parametrize("group", ["[ff02::77%member]", "[ff05::77]"])
+def test_ip_multicast_by_ipv6(protocol: str, group: str) -> None:
+    """Members that know no seed find each other, and a message to all is one packet."""
+    words = [sys.executable, "-c", IN_A_NAMESPACE, f"ip:{group}:7400", protocol]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

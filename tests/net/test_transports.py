@@ -67,6 +67,22 @@ def test_ip_multicast_on_one_machine(protocol: str) -> None:
     run(story())
 
 
+@pytest.mark.parametrize(
+    "bind, group, told",
+    [
+        ("[::1]:0", "239.1.2.3:7400", "needs an IPv4 address to be bound"),
+        ("127.0.0.1:0", "[ff02::77]:7400", "needs an IPv6 address to be bound"),
+        ("[::1]:0", "[ff02::77%nowhere]:7400", "interface 'nowhere', which this machine has not"),
+    ],
+)
+def test_a_multicast_group_that_cannot_be_joined(bind: str, group: str, told: str) -> None:
+    async def story() -> None:
+        with pytest.raises(hustings.BadInput, match=told):
+            await hustings.join("group", bind=bind, multicast=f"ip:{group}").open()
+
+    run(story())
+
+
 def test_with_ip_multicast_no_seeds_are_needed() -> None:
     async def story() -> None:
         way = f"ip:239.77.{free_port() % 250}.8:{free_port()}"

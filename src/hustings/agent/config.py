@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hustings.agent.blaming import Blame
 from hustings.agent.document import read_document
 from hustings.agent.layers import PREFIX, Layers, Plain, variable
 from hustings.core.errors import BadInput, UnknownName
@@ -76,6 +77,11 @@ class GroupConfig:
     guard: str | None = field(repr=False)  # its address may hold a password
     ttl: float | None
     guard_settings: Mapping[str, Plain]
+    blame: Blame = field(repr=False, compare=False)
+
+    def wrong(self, error: Exception) -> BadInput:
+        """What a member had to say about it, with the place that it is about."""
+        return BadInput(self.blame(self.place, str(error)))
 
 
 @dataclass(frozen=True)
@@ -221,6 +227,7 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         guard=table.text("guard"),
         ttl=table.duration("ttl", None),
         guard_settings=table.plain("guard-settings"),
+        blame=Blame(layers, path, {**EACH, **ONE}),
     )
     table.end()
     return config

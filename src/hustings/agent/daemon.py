@@ -181,7 +181,7 @@ class Daemon:
         try:
             member = await self._network.join(group, note)
         except HustingsError as error:
-            raise BadInput(f"{group.place}: {error}") from None
+            raise group.wrong(error) from None
         self._members[group.group] = member
         for sentence in early:
             note(sentence)

@@ -135,7 +135,7 @@ class Exposition:
 
 
 def _gauges(rows: list[Row]) -> Iterator[Metric]:
-    told: tuple[tuple[str, str, Callable[[Metrics], float]], ...] = (
+    told: tuple[tuple[str, str, Callable[[Metrics], float | None]], ...] = (
         ("hustings_is_leader", "Whether this member leads", lambda m: m.is_leader),
         ("hustings_term", "The term that this member is in", lambda m: m.term),
         ("hustings_members", "Members that this one knows, itself included", lambda m: m.members),
@@ -146,6 +146,22 @@ def _gauges(rows: list[Row]) -> Iterator[Metric]:
             lambda m: m.stale_bound,
         ),
         (
+            "hustings_guard_reachable",
+            "0 while the guard leaves a question of this member unanswered for longer than retry; "
+            "only who is to lead asks",
+            lambda m: m.guard_answers,
+        ),
+        (
+            "hustings_guard_silence_seconds",
+            "For how long the guard has answered none of this member's questions",
+            lambda m: m.guard_silence,
+        ),
+        (
+            "hustings_token",
+            "The highest token that this member knows of; the leader's own if it leads",
+            lambda m: m.token,
+        ),
+        (
             "hustings_health",
             "How much more patient than usual the member is, having been slow itself; 1 is fine",
             lambda m: m.health,
@@ -154,7 +170,9 @@ def _gauges(rows: list[Row]) -> Iterator[Metric]:
     for name, help_text, value in told:
         family = GaugeMetricFamily(name, help_text, labels=LABELS)
         for labels, metrics in rows:
-            family.add_metric(labels, float(value(metrics)))
+            found = value(metrics)
+            if found is not None:  # what is about a guard, where there is none
+                family.add_metric(labels, float(found))
         yield family
 
 

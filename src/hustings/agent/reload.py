@@ -12,7 +12,7 @@ from hustings.net.keys import Key, read_key
 from hustings.net.sealing import KeyRing
 
 _AGENT = ("groups", "token_file", "token", "notes")  # read again, or compared below
-_GROUP = ("attributes", "keys", "place")
+_GROUP = ("attributes", "blame", "keys", "place")
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Sockets:
                 check_guard(group.guard)
                 self._joining(group)
             except BadInput as error:
-                raise BadInput(f"{group.place}: {error}") from None
+                raise group.wrong(error) from None
         self._multicast()
         sealed = all(group.keys for group in config.groups)
         return permit(config.bind, sealed, config.insecure)

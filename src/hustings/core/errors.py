@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _MANY = 60  # names that a sentence can list
 
@@ -29,6 +28,9 @@ class UnknownName(BadInput):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        # Late on purpose: who makes no mistake does not carry it.
+        from difflib import get_close_matches  # noqa: PLC0415 (late on purpose)
+
         names = list(known)
         near = get_close_matches(name, names, n=1, cutoff=0.5) if len(names) <= _MANY else []
         hint = f": did you mean {near[0]!r}?" if near else ""

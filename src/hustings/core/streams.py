@@ -10,9 +10,10 @@ Mersenne Twister holds 2.5 kB of state, more than the rest of a simulated member
 from __future__ import annotations
 
 from collections.abc import MutableSequence, Sequence
-from hashlib import blake2b
 from math import log
 from typing import TypeVar
+
+from hustings.core.digests import blake2b
 
 T = TypeVar("T")
 

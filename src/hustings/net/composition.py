@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hustings.core.choice import Choice
 from hustings.core.config import Config
@@ -25,7 +25,6 @@ from hustings.net.dialect import Dialect
 from hustings.net.limits import Limits
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.bimodal import Bimodal
-from hustings.substrate.confirmed import Confirmed, GuardConfig
 from hustings.substrate.detector import Detector
 from hustings.substrate.favour import Favoured, accepts
 from hustings.substrate.gossip import Membership
@@ -33,6 +32,11 @@ from hustings.substrate.heartbeat import HeartbeatConfig
 from hustings.substrate.helm import HelmConfig, Helmed
 from hustings.substrate.monitored import Monitored
 from hustings.substrate.stack import Codec, StackConfig, Stacked
+
+if TYPE_CHECKING:
+    from hustings.substrate.confirmed import Confirmed, GuardConfig
+
+    Voting = Callable[[Confirmed], Election]
 
 DELTA = 0.05  # seconds that a message takes at most, unless settings say otherwise
 DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
@@ -47,7 +51,6 @@ _LEAST_PAUSE = 0.25  # seconds: any process may be kept waiting for a while
 
 Multicast = Literal["world", "bimodal", "gossip"]
 Settings = Mapping[str, object]
-Voting = Callable[[Confirmed], Election]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,8 @@ def configure(design: Design) -> Configured:
 
 
 def _lease(given: Settings, delta: float) -> GuardConfig:
+    from hustings.substrate.confirmed import GuardConfig  # noqa: PLC0415 (late on purpose)
+
     known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
     known.update(in_seconds(given))
     if "margin" not in known:
@@ -198,8 +203,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     detector = None if config.detector is None else Detector(config.detector)
     inner = election if detector is None else Monitored(election, detector)
     helm = Helmed(inner, config.helm, observer=design.observer)
-    confirmed = None if config.lease is None else Confirmed(helm, config.lease)
-    top: Election = helm if confirmed is None else confirmed
+    confirmed, top = _confirmed(helm, config.lease)
     if confirmed is not None and design.voting is not None:
         top = design.voting(confirmed)
     membership = Membership(config.stack, accepts(choice), place)
@@ -211,6 +215,16 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     kinds = (*stack.handlers, *COURTESY)
     dialect = Dialect(spoken(design), kinds)
     return Composed(stack, helm, detector, confirmed, dialect)
+
+
+def _confirmed(helm: Helmed, lease: GuardConfig | None) -> tuple[Confirmed | None, Election]:
+    if lease is None:
+        return None, helm
+    # A member without a guard does not load what asks it.
+    from hustings.substrate.confirmed import Confirmed  # noqa: PLC0415 (late on purpose)
+
+    confirmed = Confirmed(helm, lease)
+    return confirmed, confirmed
 
 
 def spoken(design: Design) -> str:

@@ -14,16 +14,18 @@ import fcntl
 import os
 import re
 from collections.abc import Mapping
-from hashlib import blake2b
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from hustings.core.choice import MemberId
+from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput, HustingsError, ProtocolBug
 from hustings.net.files import read_whole, replace, shown, why
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = 1
 LARGEST = 1024 * 1024  # bytes of a file
@@ -64,7 +66,7 @@ class DurableState:
         """
         self._what = f"state file {shown(path)}"
         try:
-            self._path = Path(os.path.realpath(path))  # a link keeps pointing where it did
+            self._path = os.path.realpath(path)  # a link keeps pointing where it did
         except (OSError, ValueError) as error:
             raise BadInput(f"cannot open {self._what}: {why(error)}") from None
         self._lock = self._locked()
@@ -130,7 +132,7 @@ class DurableState:
         self._state = state
 
     def _locked(self) -> int | None:
-        path = self._path.with_name(self._path.name + ".lock")
+        path = self._path + ".lock"
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:

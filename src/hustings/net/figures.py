@@ -53,6 +53,8 @@ class Figures:
         traffic, counters = host.traffic, host.gate.counters
         drops = counters.mapping()
         drops[Reason.INBOX.value] = max(drops[Reason.INBOX.value], host.runner.dropped)
+        guard = host.confirmed
+        silence = None if guard is None else guard.silence(host.runner.now())
         return Metrics(
             is_leader=state.leading,
             term=state.term,
@@ -71,4 +73,9 @@ class Figures:
             drops=drops,
             stale_bound=host.stale_bound,
             health=host.health(),
+            token=None if guard is None else guard.term,
+            guard_silence=silence,
+            guard_answers=None
+            if guard is None or silence is None
+            else silence <= guard.lease.patience,
         )

@@ -3,13 +3,18 @@
     write beside -> fsync -> rename (or link) -> fsync the folder
 
 After a crash at any point the name stands for the whole old content or the whole new one.
+
+Paths are taken as they come: a member without a state file need not load `pathlib`.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OWNER_ONLY = 0o600
 
@@ -25,7 +30,7 @@ def why(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def read_whole(path: Path, most: int) -> tuple[bytes, int]:
+def read_whole(path: str | Path, most: int) -> tuple[bytes, int]:
     """A regular file's first `most` + 1 bytes, and its permissions as they were when it was read.
 
     Opened without waiting: a pipe under this name must not hold up a start.
@@ -38,35 +43,36 @@ def read_whole(path: Path, most: int) -> tuple[bytes, int]:
         return stream.read(most + 1), mode & 0o7777
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: str | Path, data: bytes) -> None:
     """Give `path` this content; whoever calls holds a lock that keeps others from doing the same.
 
     If it fails before the rename, the old content stands; after it, nobody can say which.
     """
-    part = path.with_name(path.name + ".new")
+    part = os.fspath(path) + ".new"
     try:
         _write(part, data, os.O_TRUNC)
         os.replace(part, path)
     except OSError:
         with suppress(OSError):
-            part.unlink()  # on a full disk it takes room
+            os.unlink(part)  # on a full disk it takes room
         raise
-    sync_folder(path.parent)
+    sync_folder(os.path.dirname(path) or os.curdir)
 
 
-def create(path: Path, data: bytes) -> None:
+def create(path: str | Path, data: bytes) -> None:
     """A new file, readable by its owner only; `FileExistsError` if there is one of that name."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.new")
+    folder, name = os.path.split(os.fspath(path))
+    part = os.path.join(folder, f".{name}.{os.getpid()}.new")
     try:
         _write(part, data, os.O_EXCL)
         os.link(part, path)  # unlike a rename, it never replaces
     finally:
         with suppress(OSError):
-            part.unlink()
-    sync_folder(path.parent)
+            os.unlink(part)
+    sync_folder(folder or os.curdir)
 
 
-def _write(path: Path, data: bytes, flag: int) -> None:
+def _write(path: str, data: bytes, flag: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flag
     descriptor = os.open(path, flags, OWNER_ONLY)
     try:
@@ -79,7 +85,7 @@ def _write(path: Path, data: bytes, flag: int) -> None:
         os.close(descriptor)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: str) -> None:
     """Make a folder's names survive a crash."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
@@ -41,12 +41,15 @@ from hustings.net.runner import Memory, Runner
 from hustings.net.seeds import Seeds
 from hustings.net.unreadable import Unreadable
 from hustings.net.wire import Direction, Received, group_tag
-from hustings.substrate.confirmed import Confirmed
 from hustings.substrate.detector import Detector
 from hustings.substrate.favour import with_favour
 from hustings.substrate.gossip_messages import JoinMsg
 from hustings.substrate.helm import Helmed
+from hustings.substrate.helm_steering import TICK
 from hustings.substrate.stack import Stacked, StackedContext
+
+if TYPE_CHECKING:
+    from hustings.substrate.confirmed import Confirmed
 
 _ALONE = (0.1, 2.0)  # seconds between two looks for others while there are none: first, last
 _COMPANY = 2.0  # the same in company, as long as somebody is missing
@@ -124,7 +127,9 @@ class Host:
         self.traffic = Traffic()
         self.book = Book(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
-        self.runner = Runner(stack, me, view, rng, gate.wire.incarnation, memory, self, pause)
+        self.runner = Runner(
+            stack, me, view, rng, gate.wire.incarnation, memory, self, pause, lax=(TICK,)
+        )
         self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
         self._detector = detector
         self._join_wait = join_wait
@@ -228,7 +233,9 @@ class Host:
             self.settled.set()
             if self.seeds.addresses and not self.stack.membership.joined:
                 told = ", ".join(map(str, self.seeds.addresses))
-                self.note(f"no seed answers yet ({told}): alone for now, and looking on")
+                sealed = self.gate.wire.ring is not None
+                hint = "; nor does one that has another key" if sealed else ""
+                self.note(f"no seed answers yet ({told}){hint}: alone for now, and looking on")
             self.upon(self.helm.joined)
 
     # What the runner tells

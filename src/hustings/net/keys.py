@@ -11,15 +11,18 @@ A key file is text, read strictly, and of no use if anybody but its owner can re
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput
 from hustings.net.files import create, read_whole, shown, why
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECRET = 32  # bytes
 ID = 4  # bytes
@@ -60,7 +63,7 @@ class Key:
 
 def new_key() -> Key:
     """A key from the system's randomness."""
-    return Key(secrets.token_bytes(SECRET))
+    return Key(os.urandom(SECRET))
 
 
 def parse_key(data: bytes, where: str) -> Key:
@@ -91,7 +94,7 @@ def read_key(path: str | Path) -> Key:
     """The key in a file that only its owner can read."""
     where = f"key file {shown(path)}"
     try:
-        data, mode = read_whole(Path(path), _LONGEST_FILE)
+        data, mode = read_whole(path, _LONGEST_FILE)
     except (OSError, ValueError) as error:
         raise BadInput(f"cannot read {where}: {why(error)}") from None
     if mode & 0o077:
@@ -105,7 +108,7 @@ def read_key(path: str | Path) -> Key:
 def write_key(path: str | Path, key: Key) -> None:
     """A new key file for its owner only; whole or not at all, and never over another file."""
     try:
-        create(Path(path), key.text().encode())
+        create(path, key.text().encode())
     except FileExistsError:
         raise BadInput(
             f"{shown(path)} exists and a key that is overwritten is lost: choose another name, "

@@ -10,7 +10,8 @@ nothing, and tries again every second. Its owner is told that it knows no leader
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import NamedTuple, Protocol
 
@@ -26,6 +27,7 @@ from hustings.net.durable import NotPersisted
 
 UNWRITABLE = "its state cannot be written"
 _SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
+_LAXITY = 0.5  # of its delay: how long a lax timer waits for company
 _AGAIN = 1.0  # seconds until a write that failed is tried again
 
 
@@ -84,6 +86,7 @@ class Armed(NamedTuple):
 
     due: float
     handle: asyncio.TimerHandle
+    ripe: float  # from then on it goes with anything else that happens
 
 
 class Runner:
@@ -99,8 +102,13 @@ class Runner:
         memory: Memory,
         owner: Owner,
         pause: float = inf,
+        lax: Sequence[TimerKey] = (),
     ) -> None:
-        """`pause`: whoever did not run for longer is told so before anything else happens."""
+        """`pause`: whoever did not run for longer is told so before anything else happens.
+
+        `lax` timers need not be punctual: when their time has come they go with whatever happens
+        next, since to be woken is most of what a timer costs at rest.
+        """
         self.election = election
         self.me = me
         self.view = view
@@ -112,6 +120,7 @@ class Runner:
         self._memory = memory
         self._owner = owner
         self._pause = pause
+        self._lax = lax
         self._loop = asyncio.get_running_loop()
         self._timers: dict[TimerKey, Armed] = {}
         self._ran = self._loop.time()
@@ -134,8 +143,11 @@ class Runner:
             self._arm(key, delay)
 
     def _arm(self, key: TimerKey, delay: float) -> None:
-        due = self._loop.time() + delay
-        self._timers[key] = Armed(due, self._loop.call_later(delay, self._fire, key))
+        now, ripe = self._loop.time(), inf
+        if key in self._lax:
+            ripe, delay = now + delay, (1 + _LAXITY) * delay
+        handle = self._loop.call_later(delay, self._fire, key)
+        self._timers[key] = Armed(now + delay, handle, ripe)
 
     def disarm(self, key: TimerKey) -> None:
         armed = self._timers.pop(key, None)
@@ -165,7 +177,9 @@ class Runner:
         if self.stalled is None and self._wake():
             return False
         election = self.election
-        return self.run(lambda ctx: handler(election, ctx, sender, message))
+        handled = self.run(lambda ctx: handler(election, ctx, sender, message))
+        self._accompany()
+        return handled
 
     def stop(self) -> None:
         """No timer fires and no handler runs any more."""
@@ -206,6 +220,17 @@ class Runner:
         if self._timers.get(key) is armed:  # else waking up has disposed of it
             del self._timers[key]
             self._one(lambda ctx: self.election.on_timer(ctx, key))
+            self._accompany()
+
+    def _accompany(self) -> None:
+        """Let lax timers go that have waited for something to happen."""
+        for key in self._lax:
+            armed = self._timers.get(key)
+            if armed is None or armed.ripe > self._loop.time() or self.stalled is not None:
+                continue
+            armed.handle.cancel()
+            del self._timers[key]
+            self._one(partial(self.election.on_timer, key=key))
 
     def _one(self, handler: Callable[[Context], None]) -> bool:
         if self._stopped:

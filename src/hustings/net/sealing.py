@@ -20,9 +20,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cache
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput, UnknownName
 from hustings.net.keys import ID, Key
 from hustings.net.limits import Reason

@@ -72,3 +72,6 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     drops: dict[str, int]
     stale_bound: float  # the longest time a leader that is cut off goes on; infinite: no guard
     health: float  # 1 is well; above, this member distrusts itself, and is so much more patient
+    token: int | None = None  # the highest that is known here; None: no guard
+    guard_silence: float | None = None  # seconds that questions to the guard wait for an answer
+    guard_answers: bool | None = None  # whether none has waited for longer than it may

@@ -22,6 +22,7 @@ from hustings.net.connections import Connections
 from hustings.net.faults import Faults
 from hustings.net.lifelines import Receivers
 from hustings.net.limits import Counters, Limits, Reason
+from hustings.net.multicast import joined
 from hustings.net.port import Endpoint, Receiver, Watch
 
 _AT_ONCE = 64  # datagrams read before anybody else has a turn
@@ -31,7 +32,7 @@ _TRIES = 8  # to find a number that is free for UDP and TCP
 _BUFFER = 4 * 1024 * 1024  # bytes asked of the kernel: a pause must not lose what came meanwhile
 
 # Linux; Python 3.11 does not name them.
-_IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE, _IP_MULTICAST_ALL = 11, 25, 0x2000, 49
+_IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE = 11, 25, 0x2000
 _LINUX = sys.platform == "linux"
 
 
@@ -250,7 +251,7 @@ async def open_port(
         datagrams = _bound(host, bind)
         group = None
         try:
-            group = None if multicast is None else _joined(multicast, host)
+            group = None if multicast is None else joined(multicast, host, datagrams)
             port = UdpPort(datagrams, limits, counters, group)
         except BaseException:
             datagrams.close()
@@ -293,25 +294,6 @@ def _hears_errors() -> bool:
     return _LINUX and not type(asyncio.get_running_loop()).__module__.startswith("uvloop")
 
 
-def _joined(multicast: Address, interface: str) -> tuple[socket.socket, Endpoint]:
-    """A socket in an IP multicast group, on the interface that is bound."""
-    if ":" in interface:
-        raise BadInput(f"multicast group {multicast} needs an IPv4 address to be bound")
-    group = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    try:
-        group.setblocking(False)
-        group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if _LINUX:  # else what others joined on another interface would come in here too
-            group.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-        group.bind((multicast.host, multicast.port))
-        member = socket.inet_aton(multicast.host) + socket.inet_aton(interface)
-        group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
-    except OSError as error:
-        group.close()
-        raise BadInput(f"cannot join multicast group {multicast}: {error.strerror}") from None
-    return group, (multicast.host, multicast.port)
-
-
 def _refusal(bind: Address, error: OSError) -> BadInput:
     if error.errno == errno.EADDRINUSE:
         return BadInput(f"{bind} is in use by another process: choose another port, or 0 for any")
@@ -319,4 +301,9 @@ def _refusal(bind: Address, error: OSError) -> BadInput:
         return BadInput(f"{bind} may not be bound by this user: choose a port above 1023")
     if error.errno == errno.EADDRNOTAVAIL:
         return BadInput(f"{bind} is not an address of this machine: bind one of its own")
+    if "%" in bind.host:
+        return BadInput(
+            f"{bind} counts on one link only, and others would write it otherwise: bind an address "
+            "that all members reach"
+        )
     return BadInput(f"cannot bind {bind}: {error.strerror}")

@@ -17,12 +17,12 @@ beforehand.
 from __future__ import annotations
 
 from enum import IntEnum
-from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
 
 from hustings.core.choice import MemberId
+from hustings.core.digests import blake2b
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
 from hustings.net.dialect import UNREADABLE, UNWRITABLE, Dialect, check_label

@@ -1,9 +1,9 @@
-"""The catalogue: every election by name."""
+"""The catalogue: every election, in families; `find` is the `register`'s."""
 
 from __future__ import annotations
 
 from hustings.core.election import Election
-from hustings.core.errors import UnknownName
+from hustings.protocols import register
 from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_m import LeM
@@ -71,14 +71,4 @@ def names() -> list[str]:
     return [kind.about.name for kind in EVERY]
 
 
-def find(name: str) -> type[Election]:
-    """An election by its name; an underscore stands for a hyphen.
-
-    >>> find("bully").about.family
-    'bully'
-    """
-    wanted = name.replace("_", "-")
-    for kind in EVERY:
-        if kind.about.name == wanted:
-            return kind
-    raise UnknownName("protocol", name, names())
+find = register.find  # which loads only the one that is asked for

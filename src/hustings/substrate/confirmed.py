@@ -151,6 +151,7 @@ class Confirmed(Election):
         self.nominated = False  # whether the inner election holds this member for the leader
         self.request = 0  # the number of the last question
         self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
+        self.waiting: float | None = None  # since when the guard has not answered, if it was asked
         self.token = 0  # granted to this incarnation last
         self.until: float | None = None  # end of the window, while this member leads
         self.engaged = 0  # works that run only while it leads; whoever runs them counts here
@@ -199,6 +200,7 @@ class Confirmed(Election):
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         self._look(ctx)
+        self.waiting = None
         if isinstance(verdict, Freed):
             if self.nominated and self.until is None:
                 self.pause = self.lease.patience
@@ -244,6 +246,13 @@ class Confirmed(Election):
     def state(self) -> str:
         held = "" if self.until is None else f" until={self.until:g}"
         return f"confirmed={self.leader} token={self.term}{held} | {self.inner.state()}"
+
+    def silence(self, now: float) -> float:
+        """For how long the guard has left this member's questions without an answer.
+
+        0 if it answers, and if it is not asked: only whoever is nominated asks.
+        """
+        return 0.0 if self.waiting is None else max(0.0, now - self.waiting)
 
     # What its owner does
 
@@ -307,6 +316,7 @@ class Confirmed(Election):
         wanted, self.nominated = self.nominated, False
         if wanted:
             self.pending.clear()
+            self.waiting = None
             self._end(ctx)
             ctx.cancel_timer(ASK)
         if outcome is not None:
@@ -325,6 +335,7 @@ class Confirmed(Election):
         }
         self.request += 1
         self.pending[self.request] = now
+        self.waiting = now if self.waiting is None else self.waiting
         ctx.propose(self.lease.asked, self.request)
         ctx.set_timer(ASK, self.lease.patience if self.until is not None else self.pause)
 

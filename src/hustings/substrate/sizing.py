@@ -27,6 +27,7 @@ This file is the pure part, with time as an argument.
 from __future__ import annotations
 
 import math
+from array import array
 
 from hustings.core.streams import Stream
 
@@ -37,7 +38,8 @@ TOP = 4095  # the code of the smallest: enough for groups of 10**24
 MAX_EPOCH = 1 << 48
 MAX_SIZE = 1e15
 
-_VARIATES = tuple(math.exp(_SHIFT - (code + 0.5) / _STEPS) for code in range(TOP + 1))
+# An array: as objects these numbers would be a hundred kilobytes of every member.
+_VARIATES = array("d", [math.exp(_SHIFT - (code + 0.5) / _STEPS) for code in range(TOP + 1)])
 
 Codes = tuple[int, ...]
 

@@ -50,6 +50,14 @@ def enter(own: str) -> int:
     return device
 
 
+def add_ipv6(own: str) -> None:
+    """Give the device in this process's namespace an IPv6 address as well."""
+    number = socket.if_nametoindex("member")
+    given = struct.pack("16sIi", socket.inet_pton(socket.AF_INET6, own), 64, number)
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control.fileno(), _SIOCSIFADDR, given)
+
+
 def _inet(text: str) -> bytes:
     return struct.pack("HH4s8x", socket.AF_INET, 0, socket.inet_aton(text))
 

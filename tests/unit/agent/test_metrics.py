@@ -30,6 +30,7 @@ def exposition(*members: FakeMember) -> Exposition:
 
 
 MINE = (("group", "billing"), ("member", "web-1"))
+GUARDS = ("hustings_token", "hustings_guard_silence_seconds", "hustings_guard_reachable")
 
 
 def test_every_number_is_there() -> None:
@@ -56,6 +57,17 @@ def test_every_number_is_there() -> None:
     assert ("hustings_port_drops_total", (("reason", "x"),)) not in page
     assert page["hustings_build_info", (("version", __version__),)] == 1
     assert page["hustings_event_streams", ()] == 0
+
+
+def test_a_guard_has_numbers_of_its_own() -> None:
+    guarded, plain = FakeMember(), FakeMember("search")
+    guarded.counts = {"token": 12, "guard_silence": 3.5, "guard_answers": False}
+    page = samples(exposition(guarded, plain))
+    assert page["hustings_token", MINE] == 12
+    assert page["hustings_guard_silence_seconds", MINE] == 3.5
+    assert page["hustings_guard_reachable", MINE] == 0
+    about = [labels for name, labels in page if name in GUARDS]
+    assert about == [MINE] * 3, "nothing is said of a guard where there is none"
 
 
 def test_every_family_says_what_it_is() -> None:

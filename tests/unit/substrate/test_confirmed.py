@@ -70,6 +70,22 @@ def test_whom_the_election_names_asks_and_leads_only_when_granted(driven: Driven
     assert (driven.election.leader, driven.election.term) == (2, 7)
 
 
+def test_a_guard_that_is_silent_is_so_since_the_first_question_without_an_answer(
+    driven: Driven,
+) -> None:
+    election = driven.at(90.0).election
+    assert election.silence(90.0) == 0.0, "it was not asked"
+    driven.at(100.0).nominate()
+    driven.at(103.0).member.fire(ASK)
+    assert election.silence(105.0) == 5.0
+    driven.at(106.0).refuse(3, 5)
+    assert election.silence(200.0) == 0.0
+    driven.at(210.0).member.fire(ASK)
+    assert election.silence(211.0) == 1.0
+    driven.at(211.0).say(Elected(3, 9))
+    assert election.silence(300.0) == 0.0, "it wants nothing any more"
+
+
 def test_the_window_counts_from_the_question_and_leaves_room_for_drift(leading: Driven) -> None:
     assert leading.election.until == 100.0 + WINDOW
     assert leading.member.timers[END].deadline == 100.0 + WINDOW

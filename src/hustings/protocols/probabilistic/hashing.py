@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b
 
 from hustings.core.choice import MemberId
+from hustings.core.digests import blake2b
 from hustings.protocols.probabilistic.messages import Call
 
 _TO_UNIT = 2.0**-53

@@ -1,0 +1,79 @@
+"""A member at rest: what it need not carry, and how seldom it wakes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from hustings.core.context import Context, TimerKey
+from hustings.net.runner import Runner
+from hustings.substrate.helm import Helmed
+from hustings.substrate.helm_steering import TICK
+from hustings.testing import Group
+
+PERIOD = 0.25  # seconds between two ticks of the helm, by default
+
+# What a member without a guard, a key or a state file has no use for.
+SUPERFLUOUS = (
+    "cryptography",
+    "difflib",
+    "hashlib",
+    "hustings.guard",
+    "hustings.protocols.bully",
+    "hustings.protocols.catalogue",
+    "hustings.protocols.committee",
+    "hustings.protocols.quorum",
+    "hustings.sim",
+    "hustings.substrate.confirmed",
+    "pathlib",
+    "random",
+    "secrets",
+)
+MEMBER = """
+import asyncio, sys, hustings
+
+async def alone():
+    async with hustings.join("group", name="a") as member:
+        print(*sys.modules)
+
+asyncio.run(alone())
+"""
+
+
+def test_a_member_loads_what_it_runs() -> None:
+    words = [sys.executable, "-S", "-c", "import sys; sys.path[:] = sys.argv[1:]" + MEMBER]
+    done = subprocess.run([*words, *sys.path], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "hustings.protocols.announce.le_s" in loaded
+    assert [name for name in SUPERFLUOUS if name in loaded] == []
+
+
+@pytest.mark.parametrize("protocol", ["le-s", "bully"])
+def test_what_need_not_be_punctual_wakes_nobody_by_itself(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[TimerKey] = []
+    ticks: list[str] = []
+    fire, tick = Runner._fire, Helmed._tick
+
+    def firing(self: Runner, key: TimerKey) -> None:
+        woken.append(key)
+        fire(self, key)
+
+    def ticking(self: Helmed, ctx: Context) -> None:
+        ticks.append(self.state())
+        tick(self, ctx)
+
+    monkeypatch.setattr(Runner, "_fire", firing)
+    monkeypatch.setattr(Helmed, "_tick", ticking)
+    with Group(seed=3, protocol=protocol) as group:
+        for name in "abc":
+            group.join(name)
+        group.settle(steady=3.0)
+        woken.clear()
+        ticks.clear()
+        group.advance(10.0)
+    assert 3 * 10.0 / (1.5 * PERIOD) < len(ticks) <= 3 * 10.0 / PERIOD, "they are late, not lost"
+    assert woken.count(TICK) < 0.1 * len(ticks), "nearly all went with something else"
