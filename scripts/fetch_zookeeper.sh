@@ -1,13 +1,11 @@
 #!/bin/sh
-# Unpack ZooKeeper from Debian's packages into a folder, without root and without installing
-# anything: scripts/fetch_zookeeper.sh FOLDER
+# ZooKeeper from Debian's packages, in a folder: scripts/fetch_zookeeper.sh FOLDER
 #
 # Afterwards FOLDER/jars holds what `java -cp "FOLDER/jars/*"` needs. Does nothing if it is there.
-# Packages come from wherever this machine's apt gets them, and must be exactly the ones named
-# here; when Debian replaces one, take version and sum from `apt-cache show PACKAGE`.
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
 case $1 in
     /*) folder=$1 ;;
     *) folder=$PWD/$1 ;;
@@ -17,39 +15,7 @@ esac
 mkdir -p "$(dirname "$folder")"
 work=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$work"' EXIT INT TERM
-cd "$work"
-mkdir debs root jars
-
-# Lists of our own, for a machine that has none, or old ones.
-mkdir -p state/lists/partial cache/archives/partial
-own=
-apt() {
-    if [ -n "$own" ]; then
-        set -- -o "Dir::State=$work/state" -o "Dir::State::Lists=$work/state/lists" \
-            -o "Dir::Cache=$work/cache" "$@"
-    fi
-    apt-get -q "$@" >"$work/log" 2>&1
-}
-download() {
-    (cd debs && apt download "$1")
-}
-
-while read -r sum name version; do
-    download "$name=$version" || {
-        if [ -z "$own" ]; then
-            own=yes
-            apt update || cat log >&2
-        fi
-        download "$name=$version"
-    } || {
-        cat log >&2
-        echo "$name=$version cannot be downloaded: has Debian replaced it?" >&2
-        exit 1
-    }
-    deb=$(echo debs/"$name"_*.deb)
-    echo "$sum  $deb" | sha256sum --check --quiet >&2
-    dpkg -x "$deb" root
-done <<PINS
+"$here/unpack_debian.sh" "$work/root" <<PINS
 b2976f2bb4352d01713d3e40a8e047a3219c05f5fa53054e050246a6bc179053 libzookeeper-java 3.8.0-11+deb12u2
 6307cc25286cf9c1afdcc16c1215534203aadc7a58e0f6103734d1ccc3da7f65 libcommons-cli-java 1.5.0-1
 11ace1f417d768481dc13c7780ce44c5c305255399a352746594a94a1a7756b4 libcommons-io-java 2.11.0-2
@@ -66,8 +32,8 @@ a8e879badd16955724ff38e064cce0a52c377558f58afd8e6d01bf3b81944cb4 liblog4j1.2-jav
 PINS
 
 # Files only: the rest are other names of the same files.
-find root/usr/share -name '*.jar' -type f -exec mv {} jars/ \;
-rm -rf debs root log state cache
+mkdir "$work/jars"
+find "$work/root/usr/share" -name '*.jar' -type f -exec mv {} "$work/jars/" \;
 # Whoever is first wins; nobody sees half a folder.
 mkdir -p "$folder"
 mv -T "$work/jars" "$folder/jars" 2>/dev/null || [ -d "$folder/jars" ]

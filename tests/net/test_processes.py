@@ -234,6 +234,25 @@ def test_clocks_that_run_at_other_rates_and_began_at_other_times(protocol: str) 
         troop.agreed(but=leader.name)
 
 
+@first_kind
+def test_systems_that_tell_other_times(protocol: str) -> None:
+    """A day ahead, behind, and clocks of the system that run a tenth faster and slower."""
+    clocks = dict(zip(NAMES, ["", "+1d", "-2h", "+0 x1.1", "-1d x0.9"], strict=True))
+    with Troop(protocol=protocol) as troop:
+        for name, clock in clocks.items():
+            troop.up(name, clock=clock)
+        troop.known(len(NAMES))
+        leader = troop.settled()
+        before = {each["name"]: each for each in troop.ask_all(troop.alive())}
+        troop.linger(2.0, lambda: one_leader(troop.alive()) is leader, "the leader stays")
+        after = {each["name"]: each for each in troop.ask_all(troop.alive())}
+        assert after["ben"]["date"] - after["ada"]["date"] == pytest.approx(86_400, abs=60)
+        took = {name: after[name]["at"] - before[name]["at"] for name in NAMES}
+        assert took["dan"] > 1.1 * took["eve"], "their clocks run at other rates"
+        troop.kill(leader)
+        troop.agreed(but=leader.name)
+
+
 @pytest.mark.parametrize("state", [False, True], ids=["no state", "state"])
 def test_the_date_makes_no_difference(state: bool, tmp_path: Path) -> None:
     """Members a day ahead and a day behind; one comes back with its date set back by an hour."""

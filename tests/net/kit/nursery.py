@@ -123,6 +123,7 @@ class Child:
                     self.tell(
                         "report",
                         number=order["number"],
+                        date=time.time(),
                         members=[peer.name for peer in member.members()],
                         drops=member.metrics().drops,
                         health=member.metrics().health,

@@ -21,8 +21,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
+from tests.net.kit.clocks import environment
 from tests.net.kit.tunnels import Switch, address
 
 T = TypeVar("T")
@@ -77,25 +78,26 @@ class Soldier:
 
 
 class Nursery:
-    """The process that forks members; one for all troops of a test run."""
+    """The process that forks members; one of each clock for all troops of a test run."""
 
-    _one: Nursery | None = None
+    _all: ClassVar[dict[str, Nursery]] = {}
 
-    def __init__(self) -> None:
+    def __init__(self, clock: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.net.kit.nursery"],
             stdin=subprocess.PIPE,
             cwd=ROOT,
+            env=environment(clock),
             start_new_session=True,
         )
         atexit.register(self.close)
 
     @classmethod
-    def get(cls) -> Nursery:
+    def get(cls, clock: str) -> Nursery:
         """The one that is there, or a new one."""
-        if cls._one is None:
-            cls._one = cls()
-        return cls._one
+        if clock not in cls._all:
+            cls._all[clock] = cls(clock)
+        return cls._all[clock]
 
     def fork(self, order: dict[str, Any]) -> None:
         """Ask for one more process."""
@@ -150,8 +152,10 @@ class Troop:
 
     # Members
 
-    def start(self, name: str, *, faults: dict[str, Any] | None = None, **order: Any) -> Soldier:
-        """Fork a member; it need not be up when this returns.
+    def start(
+        self, name: str, *, faults: dict[str, Any] | None = None, clock: str = "", **order: Any
+    ) -> Soldier:
+        """Fork a member, on another `clock` (see kit.clocks); it need not be up when this returns.
 
         Words of the nursery's (`rate`, `offset`, `wall`, `campaign`) go there, the rest to `join`.
         """
@@ -170,7 +174,7 @@ class Troop:
             nursery["tunnel"] = soldier.tunnel
         self.soldiers[name] = soldier
         order = {"name": name, "join": given, "faults": faults or {}, **nursery}
-        Nursery.get().fork({"path": self._path, **order})
+        Nursery.get(clock).fork({"path": self._path, **order})
         return soldier
 
     def up(self, name: str, within: float = 20.0, **order: Any) -> Soldier:
