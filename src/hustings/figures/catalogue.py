@@ -6,10 +6,18 @@ from collections.abc import Sequence
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.figures import classic
-from hustings.figures.announce import against_al, against_sup, by_loss, claims_table, first_waker
+from hustings.figures.announce import (
+    against_al,
+    against_sup,
+    by_loss,
+    claims_table,
+    first_waker,
+)
+from hustings.figures.announce import scale as announce_scale
 from hustings.figures.committee import bits, informed, success, thresholds
 from hustings.figures.exhibit import Exhibit
-from hustings.figures.probabilistic import analysis, simulated
+from hustings.figures.probabilistic import analysis, safety, simulated
+from hustings.figures.probabilistic import scale as probabilistic_scale
 
 ALL = "all"
 EXHIBITS: tuple[Exhibit, ...] = (
@@ -18,9 +26,12 @@ EXHIBITS: tuple[Exhibit, ...] = (
     *against_al.EXHIBITS,
     *first_waker.EXHIBITS,
     *claims_table.EXHIBITS,
+    *announce_scale.EXHIBITS,
     *classic.EXHIBITS,
     *analysis.EXHIBITS,
     *simulated.EXHIBITS,
+    *probabilistic_scale.EXHIBITS,
+    *safety.EXHIBITS,
     *success.EXHIBITS,
     *bits.EXHIBITS,
     *informed.EXHIBITS,

@@ -24,6 +24,7 @@ from hustings.fast.ballot import Ballot
 from hustings.fast.setting import Setting
 from hustings.figures.kernels import setting_of
 from hustings.protocols.catalogue import BY_ROUNDS, find
+from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Fixed, Loss, LossModel, Network
@@ -33,7 +34,7 @@ MAX_EVENTS = 50_000_000
 LARGEST_BLOCK = 500
 EVENTS, FAST = "events", "fast"
 FAST_BLOCK = 4_000_000  # members in all runs of a block
-FAST_LARGEST, FAST_LEAST = 20_000, 100
+FAST_LARGEST = 20_000  # runs of a block
 ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
 
 # What a run's numbers depend on, here and in sweeps: packages whole, and of two the modules named.
@@ -72,8 +73,10 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """How many runs are played and stored together: a second's work or so."""
         if self.engine == FAST and self.in_rounds:
             return max(1, min(ROUNDS_LARGEST, ROUNDS_BLOCK // self.members))
+        if self.engine == FAST and self.protocol == Probabilistic.about.name:
+            return FAST_LARGEST  # whose cost does not depend on the members
         if self.engine == FAST:
-            return max(FAST_LEAST, min(FAST_LARGEST, FAST_BLOCK // self.members))
+            return max(1, min(FAST_LARGEST, FAST_BLOCK // self.members))
         return max(2, min(LARGEST_BLOCK, int(2000 / max(self.work, 1.0))))
 
     @property
@@ -107,7 +110,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             seed=self.seed(seed),
             until=END_OF_TIME if self.until is None else self.until,
             max_events=MAX_EVENTS,
-            counted=self.in_rounds and self.engine == FAST,  # to make a million members takes long
+            counted=self.engine == FAST,  # to make a million members takes long
         )
         return by_rounds(described, limited=True) if self.in_rounds else described
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from hustings.figures.exhibit import Axis, Drawn, DrawnPanel, Made
+from hustings.figures.exhibit import Drawn, DrawnPanel, Made, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def _settings(salt: str) -> dict[RcKeyType, Any]:
 def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
     axis = panel.panel.axis
     for drawn in panel.curves:
-        _draw_curve(axes, drawn, axis)
+        _draw_curve(axes, drawn, panel.panel)
     if axis.logarithmic:
         axes.set_xscale("log")
     if axis.ticks:
@@ -69,17 +69,19 @@ def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
     if panel.panel.title:
         axes.set_title(panel.panel.title, fontsize=9)
     for printed in sorted({line.printed for drawn in panel.curves for line in drawn.lines}):
-        label = "formula as printed" if printed else "closed form"
+        label = "formula as printed" if printed else panel.panel.forms
         axes.plot([], [], _style(printed), color="0.4", linewidth=1.0, label=label)
     axes.legend(framealpha=0.85)
 
 
-def _draw_curve(axes: Axes, drawn: Drawn, axis: Axis) -> None:
+def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel) -> None:
     curve = drawn.curve
+    # What has never happened has no place on a logarithmic axis.
+    points = [point for point in drawn.points if point.mean > 0 or not panel.logarithmic]
     axes.errorbar(
-        [axis.place(point.cell) for point in drawn.points],
-        [point.mean for point in drawn.points],
-        yerr=[2 * point.stderr for point in drawn.points],
+        [panel.axis.place(point.cell) for point in points],
+        [point.mean for point in points],
+        yerr=[2 * point.stderr for point in points],
         fmt=curve.mark,
         color=curve.look,
         markersize=4.5,

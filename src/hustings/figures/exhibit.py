@@ -6,7 +6,7 @@ files. A verdict is always worked out from the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -115,14 +115,15 @@ class Panel:
     curves: tuple[Curve, ...]
     logarithmic: bool = False
     axis: Axis = SIZES
+    forms: str = "closed form"  # what the lines are
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A closed form to be drawn."""
 
-    places: list[int]
-    values: list[float]
+    places: Sequence[float]
+    values: Sequence[float]
     printed: bool
 
 

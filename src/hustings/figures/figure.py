@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from hustings.figures.block import Block
-from hustings.figures.cell import Cell
+from hustings.figures.cell import FAST, Cell
 from hustings.figures.exhibit import (
     Curve,
     Drawn,
@@ -73,7 +73,7 @@ class Figure:
             rows=[row for curve in drawn for row in _rows(curve, seed)],
             findings=self.judge(points),
             panels=panels,
-            notes=[*self.notes, *_about_runs(used)],
+            notes=[*self.notes, *_about_engines(self.cells()), *_about_runs(used)],
         )
 
 
@@ -130,7 +130,7 @@ def _line(curve: Curve, form: Form, printed: bool) -> Line:
 def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
     """The points, and where a line passes between them."""
     curve = drawn.curve
-    by_place = {each.members: each for each in drawn.points}
+    by_place: dict[float, Point] = {each.members: each for each in drawn.points}
     exact, printed = (
         dict(zip(line.places, line.values, strict=True)) if line is not None else {}
         for line in (
@@ -149,6 +149,16 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
             row += [printed.get(members), found.cell.command(seed, found.runs)]
         rows.append(row)
     return rows
+
+
+def _about_engines(cells: Sequence[Cell]) -> list[str]:
+    """Which points are not the event simulator's."""
+    engines = {cell.engine for cell in cells}
+    if FAST not in engines:
+        return []
+    if len(engines) == 1:
+        return ["Played by the compiled kernels."]
+    return ["Played by the compiled kernels, and message by message what these do not know."]
 
 
 def _about_runs(results: Sequence[Block]) -> list[str]:

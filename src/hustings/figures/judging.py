@@ -16,6 +16,7 @@ from hustings.figures.exhibit import Finding, Point, Verdict
 ALPHA = 0.001  # the chance of a wrong verdict per claim
 COARSE = 0.05  # standard errors beyond this part of the mean prove no equality
 NOTHING = "Nothing to compare."
+LONG = 1e7  # numbers from here on are told by their powers of ten
 ENOUGH = 100  # fewer runs do not know their own error well enough to decide anything
 
 
@@ -196,9 +197,13 @@ def shown(point: Point) -> str:
     >>> cell = Cell(protocol="ring", members=8, aims=("messages",))
     >>> shown(Point(cell, 100, 12.3456, 0.0789))
     '12.346 ± 0.079'
+    >>> shown(Point(cell, 100, 1.23456e12, 7.89e10))
+    '1.23e+12 ± 7.9e+10'
     """
     if not math.isfinite(point.stderr):
         return f"{point.mean:.4g}"
+    if abs(point.mean) >= LONG:
+        return f"{point.mean:.3g} ± {point.stderr:.2g}"
     digits = 3 if not point.stderr else max(0, 1 - math.floor(math.log10(point.stderr)))
     return f"{point.mean:.{digits}f} ± {point.stderr:.{digits}f}"
 

@@ -14,10 +14,11 @@ from hustings.figures.block import Block
 from hustings.figures.cell import FAST, Cell
 
 TARGET = 0.01  # of the mean, the standard error
-FAST_TARGET = 0.003  # where the compiled kernels play
+FAST_TARGET = 0.001  # where the compiled kernels play
 PILOT = 200  # runs before the first look
 CAP = 30_000  # runs of one cell
-FAST_CAP = 1_000_000
+FAST_CAP = 4_000_000
+FAST_USUAL = 300_000  # what most cells come to
 GROWTH = 8  # a first look may be far off, so it is not followed further than this at once,
 SHY = 0.92  # nor quite as far as it points: a second look costs nothing, needless runs do
 
@@ -72,7 +73,8 @@ class Adaptive:
     def guess(self, cell: Cell) -> int:
         if cell.runs is not None:
             return cell.runs
-        return self._whole_blocks(cell, min(GROWTH * self.pilot, self._cap(cell)))
+        usual = FAST_USUAL if cell.engine == FAST else GROWTH * self.pilot
+        return self._whole_blocks(cell, min(usual, self._cap(cell)))
 
     def next(self, cell: Cell, so_far: Block) -> int:
         if cell.runs is not None:

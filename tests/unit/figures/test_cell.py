@@ -18,6 +18,8 @@ from hustings.figures.announce.cells import CORRELATED, UNCORRELATED
 from hustings.figures.block import play_block, total
 from hustings.figures.cell import Cell, _sources, code_digest
 from hustings.figures.committee.cells import election
+from hustings.figures.probabilistic.cells import CHOSEN, READINGS
+from hustings.figures.probabilistic.cells import election as ballot
 from tests.unit.figures.samples import bully
 
 FIELDS: dict[str, object] = {
@@ -73,6 +75,7 @@ ANNOUNCING = [
 ]
 
 
+BILLION = ballot(CHOSEN, 10**9, 0.1)
 LYING = election(100, 10, "greedy")
 LYING_BY_MESSAGE = Cell(
     protocol="lightest-bin", members=6, delay=1.0, settings=(("bad", "1"),), aims=("rounds",)
@@ -83,6 +86,9 @@ LYING_BY_MESSAGE = Cell(
     "cell",
     [
         *ANNOUNCING,
+        *(ballot(reading, 2000, 0.3) for reading in READINGS),
+        ballot(CHOSEN, 2000, 0.5, 0.2, runs=500, more=(("K_max", "112"),)),
+        BILLION,
         LYING,
         election(100, 30, "mixed", "robust"),
         LYING_BY_MESSAGE,
@@ -124,7 +130,8 @@ def test_the_command_line_gives_the_same_numbers(
 
 def test_blocks_of_kernels_go_by_members() -> None:
     sizes = {n: cells.start("le-s", n).block for n in (2, 500, 10**6)}
-    assert sizes == {2: 20_000, 500: 8_000, 10**6: 100}
+    assert sizes == {2: 20_000, 500: 8_000, 10**6: 4}
+    assert {ballot(CHOSEN, n, 0.1).block for n in (1000, 10**9)} == {20_000}
 
 
 def test_blocks_of_elections_in_rounds_go_by_members_too() -> None:
@@ -144,7 +151,8 @@ def test_a_block_of_an_election_in_rounds_has_its_metrics_and_runs_of_their_own(
 
 def test_members_are_made_only_where_messages_are_played() -> None:
     """Otherwise a group of a million takes longer to describe than to play."""
-    assert election(10**6, 10, "random").experiment(1).counted
+    for cell in (election(10**6, 10, "random"), cells.start("le-s", 10**6), BILLION):
+        assert cell.experiment(1).counted
     assert not msgspec.structs.replace(LYING, engine="events").experiment(1).counted
     assert not LYING_BY_MESSAGE.experiment(1).counted
 

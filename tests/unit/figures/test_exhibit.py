@@ -14,7 +14,7 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.figures.drawing import draw
 from hustings.figures.exhibit import Finding, Made, Verdict
-from hustings.figures.figure import COLUMNS
+from hustings.figures.figure import COLUMNS, _about_engines
 from hustings.figures.measuring import Results, measure
 from hustings.figures.precision import Fixed
 from hustings.figures.store import Store
@@ -69,7 +69,7 @@ def test_every_number_that_is_drawn_stands_in_the_csv(made: Made) -> None:
         for line in drawn.lines:
             column = "printed_formula" if line.printed else "closed_form"
             for place, value in zip(line.places, line.values, strict=True):
-                assert float(points[drawn.curve.label, place][column]) == value
+                assert float(points[drawn.curve.label, int(place)][column]) == value
 
 
 def test_the_page_tells_what_was_found(made: Made) -> None:
@@ -124,6 +124,38 @@ def test_runs_that_did_not_end_well_are_mentioned(results: Results) -> None:
     assert f"{bad} runs violated a property that their protocol promises." in notes
     calm = {cell: msgspec.structs.replace(block, violated=0) for cell, block in results.items()}
     assert FIGURE.make(calm, 1).notes == []
+
+
+def test_the_engine_is_told_where_it_is_not_the_simulator() -> None:
+    slow = bully(3)
+    fast = msgspec.structs.replace(slow, engine="fast")
+    assert _about_engines([slow]) == []
+    assert _about_engines([fast, fast]) == ["Played by the compiled kernels."]
+    assert "message by message what these do not know" in _about_engines([fast, slow])[0]
+
+
+def test_what_never_happened_is_left_out_of_a_logarithmic_axis(made: Made) -> None:
+    (panel,) = made.panels
+    lossy = panel.curves[1]
+    never = replace(lossy, points=[replace(each, mean=0.0, stderr=0.0) for each in lossy.points])
+    gone = replace(lossy, points=[])
+    for logarithmic in (True, False):
+        pictures = [
+            draw(
+                replace(
+                    made,
+                    panels=[
+                        replace(
+                            panel,
+                            panel=replace(panel.panel, logarithmic=logarithmic),
+                            curves=[panel.curves[0], drawn],
+                        )
+                    ],
+                )
+            )["png"]
+            for drawn in (never, gone)
+        ]
+        assert (pictures[0] == pictures[1]) is logarithmic
 
 
 def test_files_are_the_same_bytes_each_time(made: Made, tmp_path: Path) -> None:

@@ -189,9 +189,11 @@ def test_kernels_are_asked_for_more() -> None:
     fast = msgspec.structs.replace(bully(8), engine="fast", members=20_000)  # blocks of 200
     policy = Adaptive()
     assert policy.first(fast) == 200
-    assert policy.next(fast, so_far(200, 0.0029)) == 200
-    assert policy.next(fast, so_far(200, 0.006)) == 800
-    assert policy.next(fast, so_far(1_000_000, 0.5)) == 1_000_000
+    assert policy.guess(fast) > 100 * policy.guess(bully(8))
+    assert policy.next(fast, so_far(200, 0.00099)) == 200
+    assert policy.next(fast, so_far(200, 0.002)) == 800
+    assert policy.next(fast, so_far(1_000_000, 0.5)) == 4_000_000
+    assert policy.next(fast, so_far(4_000_000, 0.5)) == 4_000_000
 
 
 def test_a_metric_that_never_shows_is_given_up_at_the_cap() -> None:

@@ -7,6 +7,7 @@ from hustings.figures.announce.claims import COMPARISONS, Look
 from hustings.figures.announce.upsets import UPSETS
 from hustings.figures.judging import agrees
 from hustings.figures.measuring import Results
+from hustings.figures.precision import FAST_TARGET, TARGET
 from hustings.figures.table import Filled, Table
 
 CLAIMS = (*COMPARISONS, *UPSETS)
@@ -34,6 +35,12 @@ TABLE = Table(
     shows="What the chapter claims in words.",
     needs=tuple(dict.fromkeys(cell for claim in CLAIMS for cell in claim.needs)),
     fill=_fill,
+    notes=(
+        "Starts are played by the compiled kernels, to a standard error of "
+        f"{100 * FAST_TARGET:g} % of the mean. What happens to an established group (departures, "
+        "joins, vigils) these do not know: it is played message by message, to "
+        f"{100 * TARGET:g} %.",
+    ),
 )
 
 EXHIBITS = (TABLE,)

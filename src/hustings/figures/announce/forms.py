@@ -90,6 +90,12 @@ def le_messages(cell: Cell) -> float | None:
     return messages.total(cell.members, cell.loss, law(cell), D=cell.delay)
 
 
+def al_messages(cell: Cell) -> float | None:
+    """AL: everybody speaks once in every period until all have heard the leader."""
+    tmax = al_tmax(cell)
+    return None if tmax is None else cell.members * (1 + tmax / float(dict(cell.settings)["T_A"]))
+
+
 def printed_le_messages(cell: Cell) -> float | None:
     """LE-S as printed: first announcements only, and misprinted if correlated."""
     if cell.loss_model == "uncorrelated":

@@ -103,6 +103,8 @@ def _messages(cell: Cell) -> float:
             return forms.le_a_messages(cell) or 1.5 * cell.members
         case "sup":
             return forms.sup_messages(cell) or 1.2 * guess
+    if ("law", "exponential") in cell.settings:
+        guess = 3.0 * math.log(cell.members)
     return forms.le_messages(cell) or 2.0 * guess
 
 

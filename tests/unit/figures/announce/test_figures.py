@@ -15,6 +15,7 @@ from tests.unit.figures.announce.supposed import Change, Means, block, means, su
 
 FIGURES = {exhibit.name: exhibit for exhibit in of_family("announce")}
 PICTURES = [name for name in FIGURES if name != "announce-claims"]
+SCALE = "announce-scale"
 HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
 
 
@@ -43,13 +44,13 @@ def test_every_cell_can_be_played(exhibit: Exhibit) -> None:
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_every_curve_reaches_from_two_to_five_hundred(name: str) -> None:
+def test_every_curve_reaches_as_far_as_it_should(name: str) -> None:
     figure = FIGURES[name]
     assert isinstance(figure, Figure)
     for panel in figure.panels:
         for curve in panel.curves:
             sizes = [cell.members for cell in curve.cells]
-            assert (sizes[0], sizes[-1]) == (2, 500)
+            assert (sizes[0], sizes[-1]) == ((10, 10**6) if name == SCALE else (2, 500))
             assert sizes == sorted(sizes)
 
 
@@ -71,6 +72,7 @@ EXPECTED = {
     "announce-5.11": ["LE-S is ahead of AL beyond N = 200"],
     "announce-5.12": [],
     "announce-5.13": [],
+    SCALE: ["under uncorrelated loss the delay of LE-S levels off"],
 }
 
 
@@ -124,6 +126,20 @@ def late(cell: Cell, supposed: Means) -> Means:
     return supposed
 
 
+def level(cell: Cell, supposed: Means) -> Means:
+    """LE-S comes to an end of its growth."""
+    if cell.protocol == "le-s":
+        supposed["tmax"] = 8.0 - 10.0 / cell.members
+    return supposed
+
+
+def chatty(cell: Cell, supposed: Means) -> Means:
+    """Exponential timers let everybody speak."""
+    if ("law", "exponential") in cell.settings:
+        supposed["num_msgs"] = float(cell.members)
+    return supposed
+
+
 TURNED = [
     ("announce-5.6", slower("le-s", NONE, 2.0), "does not depend on N", FAILS),
     ("announce-5.6", slower("le-s", NONE, 2.0), "E[t_s] = 0.5", FAILS),
@@ -146,6 +162,12 @@ TURNED = [
     ("announce-5.12", slower("le-s", UNCORRELATED, 0.01, "first_round_time"), "longer", FAILS),
     ("announce-5.13", slower("le-m", UNCORRELATED, 2.0), "sooner than LE-S", FAILS),
     ("announce-5.13", slower("sup", UNCORRELATED, 99.0), "a lower bound", FAILS),
+    (SCALE, level, "levels off", HOLDS),
+    (SCALE, slower("le-m", UNCORRELATED, 2.0), "sooner than LE-S", FAILS),
+    (SCALE, slower("sup", UNCORRELATED, 9.0, "num_msgs"), "more messages than SUP", FAILS),
+    (SCALE, slower("le-s", UNCORRELATED, 2.0), "closed forms agree", FAILS),
+    (SCALE, slower("al", UNCORRELATED, 0.001, "num_msgs"), "nobody is suppressed", FAILS),
+    (SCALE, chatty, "exponential timers give fewer", FAILS),
 ]
 
 

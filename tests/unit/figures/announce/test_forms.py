@@ -31,6 +31,7 @@ KNOWN: list[tuple[Form, Cell, float]] = [
     (forms.al_tmax, start(AL, 70, UNCORRELATED, collision=COLLISION), 4.90),
     (forms.al_tmax, start(AL, 200, UNCORRELATED, collision=COLLISION), 6.41),
     (forms.al_tmax, start(AL, 500, UNCORRELATED, collision=COLLISION), 8.40),
+    (forms.al_messages, start(AL, 500, UNCORRELATED), 3955.6),
     (forms.sup_tmax, start(SUP, 100, NONE), 0.1001),
     (forms.sup_halt, start(SUP, 100, NONE), 0.0099),
     (forms.le_messages, start(LE, 500, NONE), 56.7),

@@ -170,7 +170,7 @@ def test_informed() -> None:
     shown = made("committee-informed")
     assert finding(shown, "up to b = 5 per cent, whoever is bad (lean)").verdict is FAILS
     assert finding(shown, "up to b = 10 per cent, whoever is bad (robust)").verdict is HOLDS
-    assert finding(shown, "four leaves inform more").verdict is HOLDS
+    assert finding(shown, "eight leaves inform more").verdict is HOLDS
 
     def deaf(cell: Cell, means: dict[str, float]) -> dict[str, float]:
         return means | {"informed": 0.9}
@@ -181,7 +181,7 @@ def test_informed() -> None:
 def test_bits() -> None:
     shown = made("committee-bits")
     assert finding(shown, "polylogarithmically").verdict is FAILS
-    assert finding(shown, "four leaves").verdict is HOLDS
+    assert finding(shown, "many leaves").verdict is HOLDS
     assert finding(shown, "runs and closed form").verdict is HOLDS
     marked = [
         drawn.lines[0] for drawn in shown.panels[0].curves if "fewer bits from" in drawn.curve.label
