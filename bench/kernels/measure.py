@@ -24,6 +24,7 @@ OURS, TWIN, NUMPY, EVENTS = "hustings", "C twin", "NumPy", "event simulator"
 ONE, TWO = "one thread", "two threads"
 FIRST_CALLS = ("le-s", "probabilistic", "nothing")
 SIZES = (10_000, 100_000, 1_000_000)
+LARGE = (10**6, 10**9)
 SHARED = (col.TMAX, col.COMPLETE, col.NUM_MSGS, col.MESSAGES, col.ROUNDS, col.HEARD)
 
 
@@ -63,7 +64,8 @@ class Results:
     elections: dict[tuple[int, float], list[Sample]] = field(default_factory=dict)
     threads: dict[str, list[Sample]] = field(default_factory=dict)
     first: dict[str, list[dict[str, list[float]]]] = field(default_factory=dict)
-    bytes_per_member: dict[int, float] = field(default_factory=dict)
+    bytes_per_member: dict[tuple[str, int], float] = field(default_factory=dict)
+    bytes_in_all: dict[tuple[str, int], int] = field(default_factory=dict)
     compiler: str = ""
 
 
@@ -124,14 +126,23 @@ def turned(items: list[T], by: int) -> list[T]:
 
 def memory(results: Results) -> None:
     """What one run of so many members has allocated at its most."""
-    for members in SIZES:
-        group = replace(GROUP, members=members)
+    games: dict[tuple[str, int], Callable[[], object]] = {
+        ("le-s", members): partial(announce.play, replace(GROUP, members=members), SEED, 0, 1)
+        for members in SIZES
+    }
+    games |= {
+        ("probabilistic", members): partial(elect, BALLOTS[members, 0.3], 1) for members in LARGE
+    }
+    for place, game in games.items():
+        game()  # what is loaded or compiled at first is not counted
         tracemalloc.start()
         try:
-            announce.play(group, SEED, 0, 1)
-            results.bytes_per_member[members] = tracemalloc.get_traced_memory()[1] / members
+            game()
+            taken = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
+        results.bytes_in_all[place] = taken
+        results.bytes_per_member[place] = taken / place[1]
 
 
 def first_calls(results: Results) -> None:

@@ -37,9 +37,9 @@ SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
     "--runs",
     type=click.IntRange(1, MAX_RUNS),
     default=None,
-    help="Runs of every point, few for a quick look. [default: what the figure says, else until the "
-    "standard error is below 0.1 % of the mean, or 1 % where the event simulator plays; 4,000,000 "
-    "or 30,000 at most]",
+    help="Runs of every point, few for a quick look. [default: what the figure says, else until "
+    "the standard error is below 0.1 % of the mean, or 1 % where the event simulator plays; "
+    "4,000,000 or 30,000 at most]",
 )
 @click.option(
     "--out",

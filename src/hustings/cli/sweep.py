@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import sys
 import time
@@ -212,7 +213,7 @@ def _point(
     except click.UsageError as error:
         raise _refusal(grid, typed, error) from None
     except BadInput as error:
-        raise BadInput(f"{shown(grid.path)} point {number} ({_names(typed)}): {error}") from None
+        raise _wrong(grid, typed, number, str(error)) from None
     words = ["hustings", "sim", protocol, *world, f"--engine={ready.chosen.engine.name}"]
     words += [f"--seed={given['seed']}", *(each for each in rest if not each.startswith("--eng"))]
     point = Point(
@@ -247,6 +248,15 @@ def _parameters(typed: Typed, varied: Mapping[str, bool]) -> dict[str, Value]:
 
 def _names(typed: Typed) -> str:
     return ", ".join(f"{key}={value}" for key, value in typed.labels.items())
+
+
+def _wrong(grid: GridFile, typed: Typed, number: int, sentence: str) -> BadInput:
+    """What is wrong with a point, with the line of the setting that the sentence names."""
+    said = f"point {number} ({_names(typed)}): {sentence}"
+    for name, where in typed.entries.items():
+        if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", sentence):
+            return grid.complaint(where, said)
+    return BadInput(f"{shown(grid.path)} {said}")
 
 
 def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:

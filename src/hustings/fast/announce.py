@@ -17,7 +17,7 @@ from hustings.fast.common import CORRELATED, NEVER, NONE, UNCORRELATED, Floats, 
 from hustings.fast.counter import limit, root
 from hustings.fast.lonely import lonely
 from hustings.fast.results import Played, played
-from hustings.fast.setting import TICKS, Setting, ticks
+from hustings.fast.setting import MOST_PAIRS, TICKS, Setting, ticks
 from hustings.fast.suppression import suppression
 
 LAST_RUN = 1 << 48
@@ -98,6 +98,7 @@ def play_machine(setting: Setting, seed: int, first: int, rows: Floats) -> None:
         loss=_loss(setting),
         max_rounds=setting.max_rounds,
     )
+    blocks = -(-n // machines.BLOCK)
     state = machines.State(
         c=np.zeros(machines.COUNTERS, np.int64),
         m=np.zeros((machines.MEMBER_ROWS, n), np.int64),
@@ -107,9 +108,20 @@ def play_machine(setting: Setting, seed: int, first: int, rows: Floats) -> None:
         repeats=np.zeros((2, setting.repeating), np.int64),
         wakers=np.zeros((2, setting.plans), np.int64),
         listeners=np.zeros((2, n + 2), np.int64),
-        heard=np.zeros((n if kind == machines.KEYS else 1, n), np.uint8),
+        heard=np.zeros(n, np.uint8),
+        pairs=np.zeros(setting.pairs, np.uint64),
+        weakest=np.zeros(blocks),
+        weakest_of_all=np.zeros(-(-blocks // machines.BLOCK)),
     )
-    machines.machine(root(seed), first, rules, state, rows)
+    done = 0
+    while (done := machines.machine(root(seed), first, rules, state, rows, done)) < len(rows):
+        room = 2 * state.pairs.size
+        if room > MOST_PAIRS:
+            raise BadInput(
+                f"{n:,} members have held more than {MOST_PAIRS // 4:,} leaders in all, which is "
+                f"more than engine 'fast' tells apart: take a longer T_L"
+            )
+        state = state._replace(pairs=np.zeros(room, np.uint64))
 
 
 def _sleep(setting: Setting) -> Sleep:

@@ -18,7 +18,7 @@ THINNINGS = ("delay", "hash", "all")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ballot:
-    """One group and how it elects; times are in units of the delay."""
+    """One group and how it elects; times are in units of the delay, which may be told."""
 
     members: int
     sizes: tuple[float, ...] = (7.0, 14.0, 28.0, 56.0, inf)  # K by round, infinite for all
@@ -33,6 +33,7 @@ class Ballot:
     pace: float = 1.5
     T_3: float = 1.0
     W: float = 20.0
+    delay: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot be played."""
@@ -58,7 +59,12 @@ class Ballot:
                 f"about {largest:g} relay members in a round are more than engine 'fast' tracks "
                 f"({LARGEST_K:g}): cap K, or take --engine events"
             )
-        for name in ("T_2", "pace", "T_3", "W"):
+        for name in ("T_2", "pace", "T_3", "W", "delay"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and isfinite(value)):
                 raise BadInput(f"{name} must be a finite time > 0, not {value:g}")
+        if abs(self.T_3 - 1.0) > 1e-9:
+            raise BadInput(
+                f"engine 'fast' takes T_3 for the delay of a multicast, and not for {self.T_3:g} "
+                "of them: take --engine events"
+            )

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hustings.fast.compiling import compiled
-from hustings.fast.counter import S11, branch, word
+from hustings.fast.counter import S11, branch, limit, word
 from hustings.fast.draws import below, binomial
-from hustings.fast.terms import METRICS
+from hustings.fast.terms import METRICS, WHOLE_GROUP
 
 TRACKED = 2048  # members tracked in one run
 WORD = 64  # of a set of them, place by place
@@ -28,6 +28,7 @@ PARTS = TRACKED // WORD
 LEADERS = 61  # named in one run: a set of them is a word
 CLASSES = 512
 QUEUE = 1 << 21  # messages of one relay phase
+PLACE = 16  # bits for a place in one
 
 NOBODY = -1
 ALIVE_FOR_GOOD = np.inf
@@ -49,6 +50,7 @@ MEMBER = np.dtype(
         ("ever", np.uint64),  # all leaders that it ever held, as a set
         ("number", np.int64),  # its own number as a leader, or NOBODY
         ("best", np.int64),  # the rank that it prefers
+        ("late", np.int64),  # by how many delays it has begun the round after the others
         ("alive", np.int64),  # at the beginning of the round; this and the rest are 0 or 1
         ("forced", np.int64),  # has opened the coming round, or heard that it will come
         ("aware", np.int64),  # has heard of the round
@@ -75,7 +77,8 @@ for _place in range(64):
 
 MEMBERS, NOW, THEN, DEAD, NAMED, TROUBLE = 0, 1, 2, 3, 4, 5  # the dead are those not tracked
 NEAR, SENT = 6, 7  # unicasts of this round
-SIZES = 8
+DECIDED, FALLEN = 8, 9  # in this round: who came to its end knowing of it; who died untracked
+SIZES = 10
 RING = 256
 
 # All of a run: one record, whose parts are views without owners.
@@ -83,6 +86,7 @@ RUN = np.dtype(
     [
         ("stream", np.uint64, (2,)),
         ("views", np.uint64),  # the key of who knows whom
+        ("last", np.float64),  # when a unicast was last there, after the first Init of the round
         ("row", np.float64, (len(METRICS),)),
         ("sizes", np.int64, (SIZES,)),  # how many of each, in the order of the names above
         ("leaders", np.int64, (LEADERS,)),  # places of the tracked members that were named
@@ -97,7 +101,7 @@ RUN = np.dtype(
         ("members", MEMBER, (TRACKED,)),
         ("met", np.uint64, (TRACKED, PARTS)),  # who ever contacted each, as a set of places
         ("links", np.uint64, (TRACKED, PARTS)),  # whom each that relays tells, likewise
-        ("queue", np.int64, (QUEUE, 4)),  # sender, receiver, preference, step
+        ("queue", np.int64, (QUEUE, 2)),  # preference; step, sender and receiver in one
     ]
 )
 Run = Any  # a record of this kind
@@ -163,6 +167,17 @@ def untracked(run: Run) -> int:
 
 
 @compiled
+def view_of(run: Run, row: np.uint64, rank: int, group: int, view_prob: float) -> int:
+    """How many others a member knows: counted in a small group, and drawn in a large one."""
+    if group > WHOLE_GROUP:
+        return binomial(run.stream, group - 1, view_prob)
+    bar, found = limit(view_prob), 0
+    for other in range(group):
+        found += other != rank and knows(row, other, bar)
+    return found
+
+
+@compiled
 def track(run: Run, rank: int, group: int, view_prob: float) -> int:
     """Begin to track a member; what class it was in is drawn. NOBODY if there is no room."""
     place = run.sizes[MEMBERS]
@@ -177,8 +192,8 @@ def track(run: Run, rank: int, group: int, view_prob: float) -> int:
     member.number = NOBODY
     member.size = 1.0
     if view_prob > 0.0:
-        member.size = 1.0 + binomial(run.stream, group - 1, view_prob)
-    member.aware = member.passes = member.relays = 0
+        member.size += view_of(run, member.row, rank, group, view_prob)
+    member.aware = member.passes = member.relays = member.late = 0
     kinds = run.sizes[NOW]
     draw = 0
     if kinds > 1 or run.sizes[DEAD] > 0:

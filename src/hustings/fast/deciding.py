@@ -8,6 +8,7 @@ import numpy as np
 
 from hustings.fast.collapsed import (
     ALIVE_FOR_GOOD,
+    DECIDED,
     LEADERS,
     MEMBERS,
     NAMED,
@@ -23,6 +24,7 @@ from hustings.fast.draws import binomial, coin, uniform
 from hustings.fast.terms import (
     ALL,
     DELAY,
+    LEADER,
     LEADERLESS,
     STRONG,
     TWO,
@@ -30,6 +32,7 @@ from hustings.fast.terms import (
     VIEW,
     WEAK,
     WEAK_LIVE,
+    WHOLE_GROUP,
     Beginning,
     Terms,
 )
@@ -70,9 +73,11 @@ def decide(run: Run) -> int:
             if own or not coin(run.stream, run.missed[number]):
                 seen, kinds = number, kinds + 1
         if kinds == 1:
+            run.sizes[DECIDED] += 1
             member.holds = seen
             member.ever |= np.uint64(1) << np.uint64(seen)
         elif kinds > 1 or member.aware:
+            run.sizes[DECIDED] += 1
             member.holds = NOBODY
             member.forced = 1  # until it is known who asks again
             detectors += 1
@@ -90,6 +95,7 @@ def decide_untracked(heard: float, none: float, run: Run) -> int:
         for group in range(2):
             left = aware if group == 0 else count - aware
             silent = binomial(run.stream, left, none)
+            run.sizes[DECIDED] += left if group == 0 else left - silent
             left -= silent
             if group == 0:
                 put(run, silent, NOBODY, now[each].ever, 1)
@@ -126,16 +132,34 @@ def ask_again(terms: Terms, round_: Beginning, detectors: int, run: Run) -> tupl
             own = members[place].size if terms.estimate == VIEW else round_.size
             members[place].forced = coin(run.stream, round_.K / own)
             copies += members[place].forced
-    usual = terms.members * terms.view_prob if terms.estimate == VIEW else round_.size
+    chance = thinned(terms, round_)
     for each in range(run.sizes[NOW]):
         asks = 0
         if now[each].forced:
-            asks = binomial(run.stream, now[each].count, min(1.0, round_.K / usual))
+            asks = binomial(run.stream, now[each].count, chance)
         put(run, asks, now[each].holds, now[each].ever, 1)
         put(run, now[each].count - asks, now[each].holds, now[each].ever, 0)
         copies += asks
     turn_over(run)
     return copies, terms.T_3
+
+
+@compiled
+def thinned(terms: Terms, round_: Beginning) -> float:
+    """The chance that hash thinning lets one of whom nothing is known ask: the mean of K / N_i."""
+    K, n, v = round_.K, terms.members, terms.view_prob
+    if terms.estimate != VIEW:
+        return min(1.0, K / round_.size)
+    if n > WHOLE_GROUP or K <= 1.0:
+        return min(1.0, K * (1.0 - (1.0 - v) ** n) / (n * v))
+    if v == 1.0:
+        return min(1.0, K / n)
+    mean, all_ways = 0.0, math.lgamma(float(n))
+    for others in range(n):  # known, of n - 1
+        ways = all_ways - math.lgamma(others + 1.0) - math.lgamma(float(n - others))
+        part = math.exp(ways + others * math.log(v) + (n - 1 - others) * math.log1p(-v))
+        mean += part * min(1.0, K / (1.0 + others))
+    return mean
 
 
 @compiled
@@ -195,7 +219,7 @@ def _leading(run: Run) -> int:
 
 
 @compiled
-def judge(run: Run) -> None:
+def judge(group: int, run: Run) -> None:
     """What the group holds in the end."""
     members, now = run.members, run.now
     held = run.held
@@ -209,12 +233,15 @@ def judge(run: Run) -> None:
     live = held[LEADERS]
     for number in range(run.sizes[NAMED]):
         live += held[number]
+    run.row[LEADER] = np.nan
     if live == 0:
         run.row[WEAK] = run.row[WEAK_LIVE] = run.row[LEADERLESS] = np.nan
         return
     for number in range(run.sizes[NAMED]):
         part = held[number] / live
         run.row[WEAK] = max(run.row[WEAK], part)
+        if part == 1.0:
+            run.row[LEADER] = group - members[run.leaders[number]].rank
         if members[run.leaders[number]].alive:
             run.row[WEAK_LIVE] = max(run.row[WEAK_LIVE], part)
     run.row[LEADERLESS] = held[LEADERS] / live

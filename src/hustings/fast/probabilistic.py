@@ -53,6 +53,7 @@ def play(ballot: Ballot, seed: int, first: int, last: int) -> Played:
             f"engine 'fast' gave up: too many {_TROUBLES[trouble]}; take --engine events"
         )
     columns = {name: rows[:, place] for place, name in enumerate(METRICS)}
+    columns["time"] = columns["time"] * ballot.delay
     return Played(columns, rows[:, 0] < 0)  # none is given up: trouble ends them all
 
 

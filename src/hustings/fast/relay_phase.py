@@ -14,6 +14,7 @@ from hustings.fast.collapsed import (
     NEAR,
     NOBODY,
     ONE,
+    PLACE,
     QUEUE,
     SENT,
     TOO_MANY_LEADERS,
@@ -23,7 +24,6 @@ from hustings.fast.collapsed import (
     Run,
     bit,
     knows,
-    lowest,
     new_rank,
     parts,
     place_of,
@@ -44,6 +44,8 @@ from hustings.fast.terms import (
     view_size,
 )
 
+LAST_PLACE = (1 << PLACE) - 1
+
 
 @compiled
 def filter_members(terms: Terms, round_: Beginning, run: Run) -> None:
@@ -57,7 +59,7 @@ def filter_members(terms: Terms, round_: Beginning, run: Run) -> None:
     top = min(1.0, top)
     near = 0
     for place in range(run.sizes[MEMBERS]):
-        members[place].passes = members[place].relays = 0
+        members[place].passes = members[place].relays = members[place].late = 0
         if coin(run.stream, top):
             run.near[near] = place
             near += 1
@@ -69,6 +71,7 @@ def filter_members(terms: Terms, round_: Beginning, run: Run) -> None:
         run.near[near] = place
         near += 1
     run.sizes[NEAR] = near
+    _put_in_order(round_.number == 1, run)
     for each in range(near):
         member = members[run.near[each]]
         if terms.estimate == VIEW:
@@ -76,6 +79,22 @@ def filter_members(terms: Terms, round_: Beginning, run: Run) -> None:
             member.passes = member.hash * member.size < round_.K
         else:
             member.passes = 1
+
+
+@compiled
+def _put_in_order(first: bool, run: Run) -> None:
+    """By id, the worst first: so members act at one instant. Who has called begins last."""
+    near, members = run.near, run.members
+    for last in range(1, run.sizes[NEAR]):
+        one, place = near[last], last
+        while place > 0 and members[near[place - 1]].rank < members[one].rank:
+            near[place] = near[place - 1]
+            place -= 1
+        near[place] = one
+    if first and run.sizes[NEAR] > 0 and near[0] == 0:  # the caller, which is the worst of all
+        for place in range(1, run.sizes[NEAR]):
+            near[place - 1] = near[place]
+        near[run.sizes[NEAR] - 1] = 0
 
 
 @compiled
@@ -119,29 +138,22 @@ def _join(terms: Terms, round_: Beginning, one: int, run: Run) -> None:
 @compiled
 def _tell(p_ucastl: float, one: int, only: int, step: int, filled: int, run: Run) -> int:
     """Send one's preference to one member, or to all; where the queue ends then."""
-    queue = run.queue
+    queue, near = run.queue, run.near
     best = run.members[one].best
     if filled + run.sizes[MEMBERS] > QUEUE:
         run.sizes[TROUBLE] = TOO_MANY_MESSAGES
         return filled
-    low, high = (
-        (0, parts(run.sizes[MEMBERS])) if only == NOBODY else (only // WORD, only // WORD + 1)
-    )
     sent = 0
-    for part in range(low, high):
-        left = run.links[one, part] if only == NOBODY else bit(only)
-        while left:
-            other = part * WORD + lowest(left)
-            left &= left - ONE
-            sent += 1
-            if coin(run.stream, p_ucastl):
-                continue
-            message = queue[filled]
-            message[0] = one
-            message[1] = other
-            message[2] = best
-            message[3] = step
-            filled += 1
+    for each in range(run.sizes[NEAR] if only == NOBODY else 1):
+        other = near[each] if only == NOBODY else only
+        if only == NOBODY and not run.links[one, other // WORD] & bit(other):
+            continue
+        sent += 1
+        if coin(run.stream, p_ucastl):
+            continue
+        queue[filled, 0] = best
+        queue[filled, 1] = (step << (2 * PLACE)) | (one << PLACE) | other
+        filled += 1
     run.sizes[SENT] += sent
     return filled
 
@@ -153,27 +165,34 @@ def relay(terms: Terms, round_: Beginning, run: Run) -> None:
     p = terms.p_ucastl
     filled = done = 0
     run.sizes[SENT] = 0
-    for place in range(run.sizes[MEMBERS]):
+    run.last = 0.0
+    for each in range(run.sizes[NEAR]):
+        place = run.near[each]
         there = members[place].alive and members[place].crash > round_.start
         if there and members[place].passes and members[place].aware:
             _join(terms, round_, place, run)
-    for place in range(run.sizes[MEMBERS]):
-        if members[place].relays:
-            filled = _tell(p, place, NOBODY, 1, filled, run)
+    for each in range(run.sizes[NEAR]):
+        if members[run.near[each]].relays:
+            filled = _tell(p, run.near[each], NOBODY, 1, filled, run)
     end = relaying(terms, round_.K)
     while done < filled and not run.sizes[TROUBLE]:
-        sender, place = run.queue[done, 0], run.queue[done, 1]
-        theirs, step = run.queue[done, 2], run.queue[done, 3]
+        theirs, rest = run.queue[done, 0], run.queue[done, 1]
+        step, sender = rest >> (2 * PLACE), (rest >> PLACE) & LAST_PLACE
+        place = rest & LAST_PLACE
         done += 1
         if step > end:
             break
         member = members[place]
         if not member.alive or member.crash <= round_.start + step:
             continue
+        run.last = round_.start + step
         if not member.relays:
-            if not terms.joins or member.aware or not member.passes:
+            if not terms.joins or member.aware:
                 continue
             member.aware = 1
+            member.late = members[sender].late + 1  # it is told how long the sender still relays
+            if not member.passes:  # by its own reckoning; the sender's was another
+                continue
             _join(terms, round_, place, run)
             filled = _tell(p, place, NOBODY, step + 1, filled, run)
         run.met[place, sender // WORD] |= bit(sender)

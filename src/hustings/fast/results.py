@@ -11,6 +11,14 @@ from hustings.fast import columns as col
 from hustings.fast.common import Floats
 from hustings.fast.setting import TICKS, Setting
 
+ORDER = (  # of the event simulator
+    *("tmax", "t_halt", "sent_by_tmax", "rounds", "avg_rounds", "leadership_delay", "num_msgs"),
+    *("first_round", "first_round_time", "simultaneous_leaders", "simultaneous_leaders_max"),
+    *("election_messages", "answer_messages", "coordinator_messages", "other_messages"),
+    *("messages", "time", "leader"),
+)
+OF_SPEECH = ("tmax", "t_halt", "num_msgs", *ORDER[2:6], *ORDER[7:])
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
@@ -43,7 +51,9 @@ def played(setting: Setting, rows: Floats) -> Played:
         "first_round_time": rows[:, col.FIRST_ROUND_TIME] / TICKS,
     }
     nothing = np.full(len(rows), np.nan)
-    return Played({name: np.where(cut, nothing, each) for name, each in found.items()}, cut)
+    order = OF_SPEECH if setting.protocol == "sup" else ORDER
+    names = (name for name in order if name in found)
+    return Played({name: np.where(cut, nothing, found[name]) for name in names}, cut)
 
 
 def _of_speech(rows: Floats, alone: bool) -> dict[str, Floats]:

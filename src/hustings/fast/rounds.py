@@ -4,9 +4,13 @@ The same questions as of the event simulator, under the same timings: unit delay
 for multicasts, a simultaneous beginning of each round, crashes at a uniform instant of the round.
 All times are in units of the delay.
 
-Exact but for this: where K is the whole group and that is large, all are taken to choose rank 0,
-and unicasts are counted by their mean. With N_i the size of the own view, what a member knows is
-independent of how many it knows. Neither is seen at N = 400.
+Exact but for this, and for groups of more than 600 alone: where K is the whole group all are taken
+to choose rank 0, and unicasts are counted by their mean; with N_i the size of the own view, what a
+member knows is independent of how many it knows, which makes a difference of O(1/N). In a group of
+any size, who crashes in a round that others had to ask for is dead at its end, although the window
+for it goes on for as long as the first of them waited; and with N_i the size of the own view all
+take the N of a round without a cap for T_2, and not each its own. Who joins on contact is late for
+the end of the round, but speaks with the others here.
 """
 
 from __future__ import annotations
@@ -16,7 +20,18 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hustings.fast.collapsed import DEAD, MEMBERS, NOW, TROUBLE, Records, Run, reset, track
+from hustings.fast.collapsed import (
+    DEAD,
+    DECIDED,
+    FALLEN,
+    MEMBERS,
+    NOW,
+    TROUBLE,
+    Records,
+    Run,
+    reset,
+    track,
+)
 from hustings.fast.compiling import compiled
 from hustings.fast.counter import branch
 from hustings.fast.deciding import ask_again, count_leaders, decide, decide_untracked, judge, weigh
@@ -24,12 +39,15 @@ from hustings.fast.draws import binomial, uniform
 from hustings.fast.relay_phase import filter_members, hear_and_crash, relay, speak
 from hustings.fast.terms import (
     AGAIN,
+    CALLS,
     DELAY,
+    FINALS,
     GOSSIP,
     MCASTS,
     MESSAGES,
     METRICS,
     ROUNDS,
+    TIME,
     UCASTS,
     VARIATES,
     WHOLE_GROUP,
@@ -38,6 +56,7 @@ from hustings.fast.terms import (
     relaying,
     view_size,
 )
+from hustings.fast.timing import end_of, over
 from hustings.fast.whole_group import everybody
 
 
@@ -81,6 +100,7 @@ def play(terms: Terms, sizes: NDArray[np.float64], run: Run) -> None:
         size *= (VARIATES - 1) / total
     row[MCASTS] = 1.0
     copies, start = 1, terms.T_3
+    opened = 0.0
     for number in range(1, len(sizes) + 1):
         K = sizes[number - 1]
         if np.isinf(K):
@@ -92,36 +112,47 @@ def play(terms: Terms, sizes: NDArray[np.float64], run: Run) -> None:
         round_ = Beginning(number, K, size, copies, start, length)
         if terms.members > WHOLE_GROUP and terms.members <= K:
             everybody(terms, round_, run)
+            row[TIME] = opened + end_of(terms, round_)
             break
-        detectors = _round(terms, round_, run)
+        detectors, lasted = _round(terms, round_, run)
         if run.sizes[TROUBLE]:
             return
+        if lasted > 0.0:
+            row[TIME] = opened + lasted
         count_leaders(run)
         if not detectors or number == len(sizes):
             break
         copies, start = ask_again(terms, round_, detectors, run)
+        opened += end_of(terms, round_)
+        if terms.thinning == DELAY:
+            opened += terms.W + terms.T_3 - start
         row[MCASTS] += copies
         row[AGAIN] += copies
         if not copies:
             break
     row[MESSAGES] = row[UCASTS] + row[MCASTS]
-    judge(run)
+    row[CALLS] = row[MESSAGES] - row[FINALS]
+    judge(terms.members, run)
 
 
 @compiled
-def _round(terms: Terms, round_: Beginning, run: Run) -> int:
-    """One round; how many have noticed that it failed."""
+def _round(terms: Terms, round_: Beginning, run: Run) -> tuple[int, float]:
+    """One round; how many have noticed that it failed, and how long it lasted."""
     heard = 1.0 - terms.p_mcastl**round_.copies
     filter_members(terms, round_, run)
     for place in range(run.sizes[MEMBERS]):
         hear_and_crash(terms, round_, heard, place, run)
+    run.sizes[DECIDED] = run.sizes[FALLEN] = 0
     for each in range(run.sizes[NOW]):
         dead = binomial(run.stream, run.now[each].count, terms.p_fail)
         run.now[each].count -= dead
         run.sizes[DEAD] += dead
+        run.sizes[FALLEN] += dead
     relay(terms, round_, run)
-    run.row[MCASTS] += speak(terms, round_, heard, run)
+    finals = speak(terms, round_, heard, run)
+    run.row[MCASTS] += finals
+    run.row[FINALS] += finals
     none = weigh(terms, run)
     detectors = decide(run)
     detectors += decide_untracked(heard, none, run)
-    return detectors
+    return detectors, over(terms, round_, heard, none, run)

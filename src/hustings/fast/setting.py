@@ -18,7 +18,7 @@ KEYS = ("absolute", "relative")
 TICKS = 1e8  # per unit of time: instants are whole numbers of these, so that ties are ties
 LONGEST = 1e6  # of any finite time, in units
 MAX_MEMBERS = 1_000_000
-MOST_PAIRS = 1 << 24  # of members, where each one's view of each other is kept
+MOST_PAIRS = 1 << 27  # places in the table of members and leaders that they have held
 MOST_UNDER_WAY = 1 << 24  # messages
 MAX_ROUNDS = 1_000_000
 
@@ -96,11 +96,6 @@ class Setting:
                 f"T_L = {self.T_L:g} is too short beside T_S = {self.T_S:g}: up to "
                 f"{self.plans:,} wake-ups would be planned at once, more than {MOST_UNDER_WAY:,}"
             )
-        if self.protocol == "le-m" and self.finite and self.members**2 > MOST_PAIRS:
-            raise BadInput(
-                f"le-m with a finite T_L is played for at most {int(MOST_PAIRS**0.5):,} members, "
-                f"not {self.members:,}: who has held whom takes members squared bytes"
-            )
 
     @property
     def finite(self) -> bool:
@@ -123,6 +118,11 @@ class Setting:
     def repeating(self) -> int:
         """More than twice the members: a power of two."""
         return 1 << (2 * self.members).bit_length()
+
+    @property
+    def pairs(self) -> int:
+        """Places for members and leaders that they have held, to begin with: a power of two."""
+        return 1 << (8 * self.members).bit_length() if self.protocol == "le-m" else 1
 
     @property
     def plans(self) -> int:

@@ -8,40 +8,52 @@ import numpy as np
 
 from hustings.fast.compiling import compiled
 
-METRICS = (
+METRICS = (  # in the order of the event simulator
     "strong",
     "weak",
     "weak_live",
+    "leaderless",
     "rounds",
-    "ucasts",
-    "mcasts",
-    "messages",
-    "relay_members",
-    "relayed",
-    "reinitiations",
     "two_leaders",
     "two_leaders_ever",
-    "leaderless",
+    "ucasts",
+    "mcasts",
+    "reinitiations",
+    "relay_members",
+    "relayed",
+    "election_messages",
+    "answer_messages",
+    "coordinator_messages",
+    "other_messages",
+    "messages",
+    "time",
+    "leader",
 )
 (
     STRONG,
     WEAK,
     WEAK_LIVE,
+    LEADERLESS,
     ROUNDS,
-    UCASTS,
-    MCASTS,
-    MESSAGES,
-    RELAY_MEMBERS,
-    RELAYED,
-    AGAIN,
     TWO,
     TWO_EVER,
-    LEADERLESS,
+    UCASTS,
+    MCASTS,
+    AGAIN,
+    RELAY_MEMBERS,
+    RELAYED,
+    CALLS,  # and preferences
+    ANSWERS,  # of which there are none
+    FINALS,
+    OTHERS,  # likewise
+    MESSAGES,
+    TIME,
+    LEADER,
 ) = range(len(METRICS))
 
 EXACT, GOSSIP, VIEW = 0, 1, 2  # where N_i comes from
 DELAY, HASH, ALL = 0, 1, 2  # who asks again
-WHOLE_GROUP = 600  # up to this size also K = N is played member by member
+WHOLE_GROUP = 600  # up to this size also K = N is played, and views counted, member by member
 VARIATES = 64  # behind a gossiped estimate of the size: as the substrate has it
 
 

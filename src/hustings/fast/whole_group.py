@@ -20,7 +20,7 @@ from hustings.fast.collapsed import (
 from hustings.fast.compiling import compiled
 from hustings.fast.deciding import count_leaders
 from hustings.fast.draws import binomial, coin
-from hustings.fast.terms import MCASTS, RELAYED, UCASTS, Beginning, Terms, view_size
+from hustings.fast.terms import FINALS, MCASTS, RELAYED, UCASTS, Beginning, Terms, view_size
 
 
 @compiled
@@ -60,6 +60,7 @@ def everybody(terms: Terms, round_: Beginning, run: Run) -> None:
             members[place].holds = members[best].number
     run.row[UCASTS] += _mean_unicasts(terms, speakers)
     run.row[MCASTS] += speakers
+    run.row[FINALS] += speakers
     run.row[RELAYED] += speakers
     count_leaders(run)
 

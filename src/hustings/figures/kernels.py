@@ -87,6 +87,7 @@ def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> Ballot:
         pace=1.5 * config.delta / delay,
         T_3=config.delivery / delay,
         W=config.window / delay,
+        delay=delay,
     )
 
 

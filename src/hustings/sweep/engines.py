@@ -27,6 +27,7 @@ from hustings.fast.setting import Setting
 from hustings.figures.kernels import CUT, at_once, ending_of, known, play_kernel, setting_of
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, play
+from hustings.sim.runs import MAX_RUNS
 from hustings.sim.world import Ended
 from hustings.sweep.block import Played
 
@@ -199,6 +200,8 @@ def choose(
     experiment = describe(True)  # what is wrong with it for any engine is told here
     if isinstance(experiment, ByRounds):
         fast, reason = (False, held) if held is not None else preferred(experiment, runs)
+        if runs >= MAX_RUNS:  # that is what is allowed, and not what was asked for
+            reason = reason.replace(f"{runs:,} runs", _so_many(runs))
         engine = engine_of(experiment, FAST if fast else EVENTS)
         engine.admit(experiment)
         return Chosen(experiment, engine, reason.removesuffix(_ADVICE))
@@ -219,8 +222,13 @@ def choose(
 
 
 def _much(experiment: Experiment, runs: int) -> str:
-    upto = f"up to {runs:,} runs" if runs > 1 else "a run"
     return (
-        f"its kernels know this election, and {upto} of {experiment.members:,} members would take "
-        "long message by message"
+        f"its kernels know this election, and {_so_many(runs)} of {experiment.members:,} members "
+        "would take long message by message"
     )
+
+
+def _so_many(runs: int) -> str:
+    if runs >= MAX_RUNS:
+        return "as many runs as a standard error may take"
+    return f"up to {runs:,} runs" if runs > 1 else "a run"

@@ -42,6 +42,7 @@ class Typed:
     words: tuple[tuple[str, str | None], ...]  # None for a flag
     labels: Mapping[str, Value]
     keys: Mapping[str, Where]  # where each option stands
+    entries: Mapping[str, Where]  # where each entry of a table of options stands
 
     def of(self, option: str) -> str | None:
         """The last word of an option, if there is one."""
@@ -198,6 +199,9 @@ def _size(axes: _Axes) -> int:
 
 def _points(axes: _Axes) -> Iterator[Typed]:
     where = {axis.option: axis.where for axis in axes.values()}
+    entries = {
+        str(axis.where[-1]): axis.where for axis in axes.values() if axis.where[-1] != axis.option
+    }
     for combination in product(*(axis.values for axis in axes.values())):
         words: list[tuple[str, str | None]] = []
         labels: dict[str, Value] = {}
@@ -205,7 +209,7 @@ def _points(axes: _Axes) -> Iterator[Typed]:
             words += [(axis.option, word) for word in given]
             if axis.label is not None:
                 labels[axis.label] = told
-        yield Typed(tuple(words), labels, where)
+        yield Typed(tuple(words), labels, where, entries)
 
 
 def line_of(text: str, where: Where) -> int | None:

@@ -6,11 +6,13 @@ import os
 from collections.abc import Sequence
 
 from hustings.core.errors import BadInput
+from hustings.fast.setting import MAX_MEMBERS as MOST_PLAYED
 from hustings.sweep.engines import EVENTS
 from hustings.sweep.point import Point
 
 # Bytes, measured and rounded down.
 OF_A_MEMBER = 1_000  # while a run is played message by message
+OF_A_MEMBER_COMPILED = 30  # while a kernel plays it, on each thread
 OF_A_CANDIDATE = 90  # in a description
 OF_A_RUN = {EVENTS: 1_300, "fast": 160}  # of its results, where they are kept one by one
 GIB = 1 << 30
@@ -39,7 +41,10 @@ def check_runs(engine: str, members: int, runs: int, jobs: int) -> None:
     needed = runs * OF_A_RUN.get(engine, 0)
     if engine == EVENTS:
         needed += members * OF_A_MEMBER * min(jobs, runs)
-    jobs_told = f" on {jobs} processes" if jobs > 1 and engine == EVENTS else ""
+    elif members <= MOST_PLAYED:  # larger groups are only counted, in the same room
+        needed += members * OF_A_MEMBER_COMPILED * min(jobs, runs)
+    workers = "processes" if engine == EVENTS else "threads"
+    jobs_told = f" on {jobs} {workers}" if jobs > 1 else ""
     runs_told = f"{runs:,} run{'s' if runs > 1 else ''} of {members:,} members{jobs_told}"
     check_memory(needed, runs_told)
 

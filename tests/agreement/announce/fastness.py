@@ -16,7 +16,7 @@ from hustings.fast.announce import play
 from hustings.fast.setting import Setting
 from hustings.sim.experiment import play as play_events
 from tests.agreement.announce.cells import NOTHING, Cell, experiment
-from tests.agreement.announce.judging import sample, score
+from tests.agreement.announce.judging import normal, sample
 
 Columns = dict[str, list[float | None]]
 
@@ -86,9 +86,16 @@ def score_shares(ones: Sequence[bool], others: Sequence[bool]) -> float:
 
 
 def score_means(ones: Sequence[float], others: Sequence[float]) -> float:
-    """z of two means."""
+    """z of two means of one law; the smaller sample of something rare may show no spread."""
     one, other = sample(ones), sample(others)
-    return score(one, other.mean, stderr=other.stderr)
+    off = abs(one.mean - other.mean)
+    if off <= 1e-7 * max(1.0, abs(other.mean)):  # times are rounded to ticks of 1e-8
+        return 0.0
+    spread = max(one.stderr * sqrt(one.count), other.stderr * sqrt(other.count))
+    if not spread:
+        return inf
+    error = spread * sqrt(1 / one.count + 1 / other.count)
+    return normal(off / error, min(one.count, other.count) - 1)
 
 
 def compare(ours: Columns, theirs: Columns) -> dict[object, float]:

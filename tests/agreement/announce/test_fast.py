@@ -16,6 +16,8 @@ from types import ModuleType
 import pytest
 
 from hustings.fast import race
+from hustings.theory.announce import delay, messages, suppression
+from hustings.theory.announce.laws import Law
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import GRID, NOTHING, Cell, forms
 from tests.agreement.announce.fastness import by_events, by_kernel, compare
@@ -121,6 +123,61 @@ def test_first_announcements_without_delay(algorithm: str) -> None:
             for name, value in forms(cell).items():
                 column = [each for each in found[name] if each is not None]
                 scores[cell, name] = score(sample(column), value)
+    judge(scores)
+
+
+@pytest.mark.parametrize("lam", [3.0, 8.0])
+def test_closed_forms_of_exponential_sleeps(lam: float) -> None:
+    """And the uniform ones over another interval, with another period."""
+    scores: Scores = {}
+    for members in (2, 20, 200):
+        for model, loss in (("none", 0.0), ("correlated", 0.4), ("uncorrelated", 0.4)):
+            for law, given in (
+                (Law(lam=lam), {"law": "exponential", "lam": lam}),
+                (Law(T_S=0.8), {"T_S": 0.8}),
+            ):
+                for algorithm in ("sup", "le-s", "le-m"):
+                    cell = Cell(algorithm, members, model, loss)
+                    found = by_kernel(cell, 800, given)
+                    for name, value in sleeping_forms(cell, law).items():
+                        column = [each for each in found[name] if each is not None]
+                        scores[cell, law, name] = score(sample(column), value)
+    judge(scores)
+
+
+def sleeping_forms(cell: Cell, law: Law) -> dict[str, float]:
+    """What depends on when members wake."""
+    n, loss, model, D = cell.members, cell.loss, cell.model, cell.delta
+    found = {}
+    if cell.algorithm == "sup":
+        if cell.as_one:
+            found["num_msgs"] = suppression.messages(n, loss, law, D=D)
+            found["tmax"] = suppression.tmax(n, loss, law, D=D)
+            found["t_halt"] = suppression.halt(n, loss, law, D=D)
+    elif cell.algorithm == "le-s":
+        found["tmax"] = delay.tmax(n, loss, model, law)
+        if cell.as_one:
+            found["first_round"] = messages.first_round(n, loss, law, D=D)
+            found["num_msgs"] = messages.total(n, loss, law, D=D)
+            found["sent_by_tmax"] = messages.sent_by_tmax(n, loss, law, D=D)
+    else:
+        found["tmax"] = delay.tmax_first_waker(n, loss, model, law)
+        if cell.as_one:
+            found["first_round"] = messages.first_round_first_waker(n, loss, law, D=D)
+            found["num_msgs"] = messages.total_first_waker(n, loss, law, D=D)
+    return found
+
+
+@pytest.mark.parametrize("members", [10, 100])
+def test_how_many_speak_once(members: int) -> None:
+    """sup without delay under uncorrelated loss: the whole law is known."""
+    scores: Scores = {}
+    for loss in (0.1, 0.4, 0.7):
+        found = by_kernel(Cell("sup", members, "uncorrelated", loss, 0.0), RUNS)["num_msgs"]
+        for count, chance in enumerate(suppression.message_law(members, loss)):
+            if RUNS * min(chance, 1 - chance) > 5:
+                spread = sqrt(RUNS * chance * (1 - chance))
+                scores[loss, count] = abs(found.count(float(count)) - RUNS * chance) / spread
     judge(scores)
 
 

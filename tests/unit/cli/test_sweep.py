@@ -184,7 +184,14 @@ BAD = [
     ("protocol = 'bully'\ncourse = 1", "line 2: unknown key 'course'"),
     ("protocol = 'bully'\nmetric = 'time'", "--metric goes with --stderr"),
     ("protocol = 'bully'\nmembers = [3, 4]\nstderr = 0.1\nmetric = 'tim'", "unknown metric 'tim'"),
-    ("protocol = 'bully'\n[set]\nT9 = 1", "unknown setting 'T9'"),
+    (
+        "protocol = 'bully'\n[set]\nT9 = 1",
+        "grid.toml line 3: point 1 (protocol=bully, set.T9=1): unknown setting 'T9'",
+    ),
+    (
+        "protocol = 'le-s'\n[[grid]]\nmembers = 3\nset.law = ['uniform', 'odd']",
+        "grid.toml line 4: point 2 (protocol=le-s, members=3, set.law=odd): law must be one of",
+    ),
     ("protocol = 'bully'\nmembers = [3, 3]", "points 1 and 2 are the same"),
     ("protocol = 'bully'\n[plot]\ny = 1", "line 2: plot: unknown key 'y'"),
     ("protocol = 'bully'\nmembers = 100000000", "members must lie between 1 and 1,000,000"),

@@ -78,7 +78,8 @@ def test_how_the_work_is_cut_up_does_not_matter(estimate: str, thinning: str) ->
     whole = play(ballot, 5, 0, 40).metrics
     pieces = [play(ballot, 5, *ends).metrics for ends in ((0, 1), (1, 17), (17, 40))]
     for name, column in whole.items():
-        assert np.array_equal(column, np.concatenate([piece[name] for piece in pieces])), name
+        joined = np.concatenate([piece[name] for piece in pieces])
+        np.testing.assert_array_equal(column, joined, name)
 
 
 def test_a_billion_members() -> None:
@@ -87,6 +88,22 @@ def test_a_billion_members() -> None:
     assert near(found["relay_members"], 7 * 0.999 * 1.0)
     assert found["strong"].mean() > 0.99
     assert found["messages"].mean() < 100
+
+
+def test_time_is_told_in_the_unit_of_the_delay() -> None:
+    """Nothing lost: the Init, T_2 = 3/2 K, and twice T_3; K = 7, all pass in a group of seven."""
+    for delay in (1.0, 0.25):
+        found = play(Ballot(members=7, delay=delay), 1, 0, 5).metrics
+        assert found["time"].tolist() == pytest.approx([13.5 * delay] * 5)
+        assert found["leader"].tolist() == [7.0] * 5
+
+
+def test_when_all_crash_time_is_the_last_arrival() -> None:
+    found = play(Ballot(members=2, p_fail=1.0, sizes=(2.0,)), 1, 0, 4000).metrics
+    assert np.isnan(found["leader"]).all()
+    assert set(found["time"].tolist()) <= {0.0, *range(1, 5), 5.0}  # a round takes six
+    # The one that did not call hears the Init unless it has crashed in the first of six delays.
+    assert near((found["time"] > 0).astype(float), 5 / 6)
 
 
 def test_no_more_members_than_there_are() -> None:
@@ -109,6 +126,8 @@ def test_no_more_members_than_there_are() -> None:
         ({"sizes": (200.0,), "view_prob": 0.1, "estimate": "view"}, "about 2000 relay members"),
         ({"W": 0.0}, "W must be a finite time > 0"),
         ({"T_3": inf}, "T_3 must be a finite time > 0"),
+        ({"T_3": 2.0}, "takes T_3 for the delay of a multicast, and not for 2 of them"),
+        ({"delay": 0.0}, "delay must be a finite time > 0"),
     ],
 )
 def test_what_is_refused(wrong: dict[str, object], words: str) -> None:
