@@ -6,9 +6,9 @@ is judged; all comparisons of a test together reject two engines that agree with
 
 Agreement by its outcome is exact while the bad are fewer than a third of every committee: there the
 chance of a good leader must be the same. Elsewhere it is pessimistic: the engine may show fewer
-good leaders and fewer informed members, and more bad ones at the root, never the reverse. Ties
-among those who pass word down count as lies in the engine, so that in a tree with liars `informed`
-is compared in that one direction.
+good leaders and fewer informed members, more bad ones at the root and more false leaders, never the
+reverse. Ties among those who pass word down count as lies in the engine, so that in a tree with
+liars `informed` is compared in that one direction.
 
 The most that one member sends is a rough number: the engine shares the costs of kings evenly among
 participants. Its mean may be off by ROUGHLY.
@@ -21,6 +21,7 @@ from functools import cache
 from math import sqrt
 from statistics import NormalDist
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -28,7 +29,12 @@ from numpy.typing import NDArray
 from hustings.byzantine.experiment import by_rounds
 from hustings.byzantine.large import play_large
 from hustings.byzantine.messages import play
+from hustings.core.streams import Stream
+from hustings.fast.committee import Assembly, corrupted, seating
+from hustings.protocols.committee.corruption import CORRUPTIONS
 from hustings.protocols.committee.election import Committee
+from hustings.protocols.committee.network import throws_of
+from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import Experiment
 
@@ -130,13 +136,14 @@ def roughly_the_same(of: Cell) -> None:
 
 
 def never_too_good(of: Cell) -> None:
-    """Good leaders, informed members and bad ones at the root: the engine errs on one side only."""
+    """Leaders, informed members and bad ones at the root: the engine errs on one side only."""
     messages, outcomes = by_messages(of), by_outcomes(of)
     assert set(messages["rounds"]) == set(outcomes["rounds"])
-    limit = bound(4, sides=1)
+    limit = bound(5, sides=1)
     for name in ("good_leader", "informed", "confirmed"):
         assert z_of(messages[name], outcomes[name]) >= -limit, name
-    assert z_of(messages["root_bad"], outcomes["root_bad"]) <= limit
+    for name in ("root_bad", "false_leaders"):
+        assert z_of(messages[name], outcomes[name]) <= limit, name
 
 
 def test_all_good() -> None:
@@ -173,6 +180,15 @@ def test_bad_members_that_behave() -> None:
     never_too_good(TWO_HONEST)
 
 
+@pytest.mark.parametrize("endgame", ["feige", "small"])
+def test_one_that_behaves_is_one_of_many_in_every_endgame(endgame: str) -> None:
+    """Whoever packs wins more often than its share, in both; whoever behaves does not."""
+    behaves = ONE_BAD.but(60, endgame=endgame, adversary="random+honest")
+    assert same(behaves, (*COUNTS, "good_leader")) == {}
+    packed = by_outcomes(behaves.but(adversary="random"))["p_good"]
+    assert z_of(by_outcomes(behaves)["p_good"], packed) > 10
+
+
 def test_one_public_committee() -> None:
     """Two of 30 are bad, fewer than a third of the eight even if both sit there: exact."""
     messages, outcomes = by_messages(PUBLIC), by_outcomes(PUBLIC)
@@ -204,6 +220,61 @@ def test_where_committees_fall_the_engine_is_never_too_good(of: Cell) -> None:
     never_too_good(of)
 
 
+def test_false_leaders_where_the_root_falls() -> None:
+    """Four of ten and all told lies: good members come to believe that they lead, in both."""
+    of = cell(10, 60, profile="single", size=10, path=4, endgame="full", b=0.4, experiment=True)
+    assert by_messages(of)["good_leader"].mean() < 0.5
+    never_too_good(of)
+    assert by_outcomes(of)["false_leaders"].mean() > by_messages(of)["false_leaders"].mean()
+
+
+# Whom each engine's adversary corrupts, given the same seats.
+
+SEATS = {
+    "small": Assembly(members=24, c0=4, layers=((2, 2, 1),), b=0.2),
+    "twice": Assembly(members=60, c0=4, d0=2, layers=((3, 3, 1),), b=0.25),
+    "many": Assembly(members=1200, c0=8, layers=((8, 8, 3),), b=0.05),
+    "shot": Assembly(members=1200, c0=8, layers=((8, 8, 2),), b=0.05, bins="oneshot"),
+    "high": Assembly(members=600, c0=4, layers=((4, 4, 1), (4, 4, 1)), b=0.1),
+}
+
+
+@pytest.mark.parametrize("kind", ["greedy", "mixed", "second"])
+@pytest.mark.parametrize("name", SEATS)
+def test_both_adversaries_own_as_many_of_the_same_electorates(name: str, kind: str) -> None:
+    """And leave as many seats to the bad in those that they do not own."""
+    assembly = msgspec.structs.replace(SEATS[name], corruption=kind)
+    counts = np.array([both_corrupt(assembly, run) for run in range(20)], np.float64)
+    nodes = assembly.nodes[0]
+    slack = 0.05 * nodes if kind == "mixed" else 0.0  # which tries packing out, by chance
+    owned = counts[:, :, 0].mean(axis=0)
+    assert abs(owned[0] - owned[1]) <= slack + 0.02 * nodes, owned
+    upper = counts[:, :, 1].mean(axis=0)
+    assert abs(upper[0] - upper[1]) <= slack + 0.02 * nodes, upper
+
+
+def both_corrupt(assembly: Assembly, run: int) -> list[tuple[int, int]]:
+    """For messages and for outcomes: electorates owned, and nodes of the last layer below which
+    a third of the neighbours are."""
+    leaves, *layers = seating(assembly, 3, run)
+    groups = [tuple(tuple(group.tolist()) for group in layer) for layer in layers]
+    throws = tuple(throws_of(h, assembly.bins) for _, _, h in assembly.layers)
+    everybody = tuple(range(assembly.members))
+    seats = tuple(tuple(leaf.tolist()) for leaf in leaves)
+    roster = Roster(everybody, seats, groups[0], tuple(groups[1:]), throws)
+    state = np.zeros(assembly.members, np.bool_)
+    chosen, _ = CORRUPTIONS[assembly.corruption]
+    state[list(chosen(roster, assembly.budget, Stream(run)))] = True
+    return [fallen(roster, state), fallen(roster, corrupted(assembly, 3, run))]
+
+
+def fallen(roster: Roster, bad: NDArray[np.bool_]) -> tuple[int, int]:
+    owned = [3 * int(bad[list(row)].sum()) >= len(row) for row in roster.electorates]
+    last = roster.above[-1] if roster.above else ()
+    upper = [3 * sum(owned[node] for node in group) >= len(group) for group in last]
+    return sum(owned), sum(upper)
+
+
 @pytest.mark.parametrize(
     "other, telling",
     [
@@ -230,7 +301,7 @@ def test_an_engine_that_is_too_good_is_told_apart() -> None:
     """The one-sided judgement can fail, too."""
     messages, outcomes = by_messages(MANY_BAD), by_outcomes(MANY_BAD.but(b=0.0))
     for name in ("good_leader", "informed"):
-        assert z_of(messages[name], outcomes[name]) < -bound(4, sides=1), name
+        assert z_of(messages[name], outcomes[name]) < -bound(5, sides=1), name
 
 
 # Larger samples and groups, the other endgames and bins.
@@ -247,10 +318,12 @@ LONG = 400
         PUBLIC.but(LONG),
         ONE_BAD.but(LONG, adversary="random+pack"),
         ONE_BAD.but(LONG, endgame="baton", r_end=32),
+        ONE_BAD.but(LONG, endgame="baton", adversary="random+honest"),
+        ONE_BAD.but(LONG, endgame="full", adversary="random+honest"),
         cell(48, 100, c0=4, layers="4:4:1", path=8, endgame="full", b=0.05),
         cell(48, 100, c0=8, layers="2:2:1", path=8, endgame="full", b=0.05),
     ],
-    ids=["good", "one", "public", "pack", "baton", "48", "pairs"],
+    ids=["good", "one", "public", "pack", "baton", "honest", "honest path", "48", "pairs"],
 )
 def test_exact_cells_with_many_runs(of: Cell) -> None:
     assert same(of, (*COUNTS, "root_bad", "good_leader")) == {}

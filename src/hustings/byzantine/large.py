@@ -11,6 +11,7 @@ from hustings.fast.committee_assembly import CORRUPTIONS
 from hustings.fast.results import Played
 from hustings.protocols.committee.adversary import Adversary, budget, parse_adversary
 from hustings.protocols.committee.corruption import CORRUPTIONS as KNOWN
+from hustings.protocols.committee.network import throws_of
 from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 
@@ -46,6 +47,7 @@ def assembly_of(config: CommitteeConfig, members: int) -> Assembly:
         final=knobs.final,
         corruption=word if word in CORRUPTIONS and word != GIVEN else GIVEN,
         packs=adversary.packs,
+        steers=adversary.packs,
         lies=adversary.lies,
         floods=adversary.floods,
         claims=adversary.claims,
@@ -101,11 +103,14 @@ def _by_hand(
         Stream(derive(seed, "committee", run)).shuffle(order)
         roster = Roster(tuple(sorted(order)), (tuple(sorted(order[: assembly.single])),))
     else:
-        leaves, groups = seating(assembly, seed, run)
+        leaves, *layers = seating(assembly, seed, run)
+        groups = [tuple(tuple(group.tolist()) for group in layer) for layer in layers]
         roster = Roster(
             tuple(order),
             tuple(tuple(leaf.tolist()) for leaf in leaves),
-            tuple(tuple(group.tolist()) for group in groups),
+            groups[0],
+            tuple(groups[1:]),
+            tuple(throws_of(h, assembly.bins) for _, _, h in assembly.layers),
         )
     rng = Stream(derive(seed, "adversary", run))
     chosen = adversary.corrupt(roster, budget(config.b, assembly.members), rng)

@@ -20,7 +20,7 @@ from hustings.protocols.committee.profiles import Knobs
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 from hustings.sim.metrics import Summary, summarise
 
-AWARE = ("random", "greedy", "cluster", "leaf", "mixed")
+AWARE = ("random", "greedy", "cluster", "leaf", "mixed", "second", "tree")
 EFFORTS = {"quick": (1, 4), "usual": (2, 12), "thorough": (4, 60)}  # runs: first look, then
 NEARLY = 0.02  # of success: as good as the best
 
@@ -80,15 +80,23 @@ def attacks_of(adversary: str) -> tuple[str, ...]:
     return tuple("+".join((corruption, *others)) for corruption in AWARE)
 
 
-def candidates(n: int) -> Iterator[Settings]:
-    """Settings worth a look in a group of this size: profiles, and networks around them.
+def concerning(knobs: Knobs, attacks: Sequence[str]) -> tuple[str, ...]:
+    """The attacks without those that are only others by another name in this network."""
+    idle = []
+    if len(knobs.layers) < 2:
+        idle.append("second")
+    if knobs.single < knobs.members or knobs.endgame != "full":
+        idle.append("tree")
+    kept = [attack for attack in attacks if not any(word in idle for word in attack.split("+"))]
+    return tuple(kept or attacks)
 
-    Not a path among all members (profile single of size n): its tree is known before anybody is
-    corrupted, and no attack here searches it, so that it would look better than it is.
-    """
+
+def candidates(n: int) -> Iterator[Settings]:
+    """Settings worth a look in a group of this size: profiles, and networks around them."""
     for name in ("lean", "robust", "tuned", "high-b", "single"):
         yield (("profile", name),)
     yield (("profile", "single"), ("endgame", "baton"))
+    yield (("profile", "single"), ("size", n))
     for c0 in (16, 32):
         for size in (128, 256, 512, 1024, 2048):
             q = size // c0
@@ -177,7 +185,8 @@ class _Search:
         """Meet every attack so many times."""
         success: dict[str, Summary] = {}
         costs: dict[str, dict[str, float]] = {}
-        for attack in self.attacks:
+        knobs = knobs_of(self.config(settings, "random"), self.members)
+        for attack in concerning(knobs, self.attacks):
             config = self.config(settings, attack)
             played = play_large(config, self.members, self.seed, 0, runs).metrics
             success[attack] = summarise(played["p_good"].tolist())

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from hustings.core.errors import BadInput
 from hustings.fast.committee_assembly import Assembly, memory
+from hustings.fast.committee_bins import BAD
+from hustings.fast.committee_corruption import corrupt
 from hustings.fast.committee_network import Ids, build, grown
-from hustings.fast.committee_run import METRICS, NETWORK, play_run
+from hustings.fast.committee_run import CORRUPTION, METRICS, NETWORK, play_run
 from hustings.fast.counter import root
 from hustings.fast.results import Played
 
-__all__ = ["METRICS", "Assembly", "memory", "play", "seating"]
+__all__ = ["METRICS", "Assembly", "corrupted", "memory", "play", "seating"]
 
 LAST_RUN = 1 << 48
 MOST_AT_ONCE = 1_000_000
@@ -52,22 +54,33 @@ def play(
     return Played(columns, np.zeros(last - first, np.bool_))
 
 
-def seating(assembly: Assembly, seed: int, run: int) -> tuple[list[Ids], list[Ids]]:
+def seating(assembly: Assembly, seed: int, run: int) -> list[list[Ids]]:
     """What an adversary of one's own may look at before a run: public, and the same as played.
 
-    The members of each leaf, and the leaves that elect each committee of the first layer. A single
-    public committee is the one leaf.
+    The members of each leaf, the leaves that elect each committee of the first layer, and so on for
+    all layers. A single public committee is the one leaf.
 
     >>> leaves, groups = seating(Assembly(members=200, c0=8, layers=((5, 5, 1),)), 1, 0)
     >>> len(leaves), len(groups), sum(map(len, leaves))
     (25, 5, 200)
     """
     if assembly.single:
-        return [np.arange(assembly.single, dtype=np.int32)], []
+        return [[np.arange(assembly.single, dtype=np.int32)]]
     network = build(assembly, _public(assembly, grown(root(seed), run)))
-    layer = network.layers[0]
-    leaves = np.split(network.seats, network.cuts[1:-1])
-    return list(leaves), list(np.split(layer.below, layer.start[1:-1]))
+    found = [list(np.split(network.seats, network.cuts[1:-1]))]
+    found += [list(np.split(layer.below, layer.start[1:-1])) for layer in network.layers]
+    return found
+
+
+def corrupted(assembly: Assembly, seed: int, run: int) -> NDArray[np.bool_]:
+    """By member: whether the adversary of a run corrupts it.
+
+    >>> corrupted(Assembly(members=200, b=0.1, c0=8, layers=((5, 5, 1),)), 1, 0).sum()
+    20
+    """
+    key = grown(root(seed), run)
+    network = None if assembly.single else build(assembly, _public(assembly, key))
+    return np.asarray(corrupt(assembly, network, grown(key, CORRUPTION)) == BAD)
 
 
 def _public(assembly: Assembly, key: np.uint64) -> np.uint64:

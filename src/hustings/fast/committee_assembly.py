@@ -13,7 +13,7 @@ from hustings.core.errors import BadInput, UnknownName
 
 MAX_MEMBERS = 10_000_000
 MAX_HALVINGS = 16
-CORRUPTIONS = ("none", "random", "greedy", "cluster", "leaf", "mixed", "given")
+CORRUPTIONS = ("none", "random", "greedy", "cluster", "leaf", "mixed", "second", "tree", "given")
 ENDGAMES = ("full", "small", "baton", "feige")
 BINS = ("halving", "oneshot")
 FINALS = ("conjunction", "printed")
@@ -42,7 +42,8 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     bins: str = "halving"
     final: str = "conjunction"
     corruption: str = "random"
-    packs: bool = True
+    packs: bool = True  # fills the lightest bin
+    steers: bool = True  # moves against the good in the last games
     lies: bool = True
     floods: bool = True
     claims: bool = True
@@ -95,6 +96,11 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
         return 0 if self.corruption == "none" else int(self.b * self.members + 1e-9)
 
     @property
+    def public_tree(self) -> bool:
+        """Whether the tree of the path is known before anybody is corrupted."""
+        return self.single == self.members and self.endgame == "full" and self.steers
+
+    @property
     def leaves(self) -> int:
         """How many leaves, over all permutations."""
         return self.d0 * max(1, self.members // self.c0)
@@ -132,7 +138,7 @@ def memory(assembly: Assembly) -> int:
         below = ceil(below * s / q)
         nodes = ceil(nodes / q)
         need += 16 * below + 16 * nodes * s  # participants and neighbours
-        if assembly.corruption in ("greedy", "mixed"):
+        if assembly.corruption in ("greedy", "mixed", "second", "tree"):
             need += 24 * below
         below >>= h
     widest = min(n, max(below, 1))

@@ -5,6 +5,10 @@
 - greedy: as many layer-1 nodes as can be owned; a member that sits in several of them counts in all
 - mixed: some of that, and the rest spread thinly over the nodes that are not owned, where packing
   turns a few into many; how much of either follows from the numbers of the network
+- second: nodes of the last layer, by owning a third of those that elect each; with one elected
+  layer as greedy
+- tree: those who sit well in the tree of a path among all members (`committee_tree`); where that is
+  not known before, as greedy
 
 A known attack is only a lower bound of what an adversary can do.
 """
@@ -43,13 +47,13 @@ def corrupt(assembly: Assembly, network: Network | None, key: np.uint64) -> Flag
     n, budget = assembly.members, assembly.budget
     order = shuffled(grown(key, 0), n)
     kind = assembly.corruption
-    if network is None and kind in ("cluster", "leaf", "greedy", "mixed"):
+    if network is None and kind in ("cluster", "leaf", "greedy", "mixed", "second", "tree"):
         order = np.arange(n, dtype=np.int32)  # the public committee sits at the front
     elif network is not None and kind == "cluster":
         order = _first_seen(_clustered(network), n)
     elif network is not None and kind == "leaf":
         order = _first_seen(np.concatenate([_half_leaves(network), order]), n)
-    elif network is not None and kind in ("greedy", "mixed"):
+    elif network is not None and kind in ("greedy", "mixed", "second", "tree"):
         return _aware(assembly, network, order, grown(key, 1))
     state = np.zeros(n, np.uint8)
     state[order[:budget]] = BAD
@@ -118,7 +122,11 @@ def _aware(assembly: Assembly, network: Network, order: Ids, key: np.uint64) -> 
     """Own nodes; what is left over is spread over the others, where it may pack."""
     seats = sitting(network, assembly.members)
     need = -(-np.diff(seats.start) // assembly.parts)
-    targets, owned = _best_targets(seats, need, order, assembly.budget)
+    if assembly.corruption == "second" and len(network.layers) > 1:
+        targets = _below(network, need, assembly.parts)
+        owned = _reach(seats, targets, need, order, assembly.budget)[1]
+    else:
+        targets, owned = _best_targets(seats, need, order, assembly.budget)
     if assembly.corruption == "mixed":
         owned = _best_number(assembly, network, seats, need, targets[:owned], order, key)
     room = np.empty(len(order), np.int32)
@@ -147,6 +155,8 @@ def _best_number(
     best, found = -1.0, 0
     for owned in np.unique(np.linspace(0, len(targets), CHOICES).round().astype(np.int64)):
         used = _cost(seats, targets[:owned], need, order, assembly.budget, room)
+        if used < 0:  # fewer targets may cost more: those who are taken first sit elsewhere
+            continue
         each = (assembly.budget - used) * held / max(1, nodes - owned)
         inside = float(np.interp(each, packed[0], packed[1]))
         share = _root_share(nodes, int(owned), k, k >> halvings, each, inside, held)
@@ -208,6 +218,22 @@ def _best_targets(seats: Sitting, need: Ints, order: Ids, budget: int) -> tuple[
             held = np.add.reduceat(bad[seats.members], seats.start[:-1])
             current = np.argsort(need - held, kind="stable").astype(np.int32)
     return best, most
+
+
+def _below(network: Network, need: Ints, parts: int) -> Ids:
+    """Nodes of the first layer in such an order that nodes of the last fall one after another."""
+    price = need
+    falls: list[Ids] = [np.array([node], np.int32) for node in range(len(need))]  # below each
+    for layer in network.layers[1:]:
+        upper, costs = [], []
+        for first, end in pairwise(layer.start.tolist()):
+            group = layer.below[first:end]
+            cheap = group[np.argsort(price[group], kind="stable")][: -(-len(group) // parts)]
+            upper.append(np.concatenate([falls[node] for node in cheap]))
+            costs.append(int(price[cheap].sum()))
+        falls, price = upper, np.array(costs, np.int64)
+    order = np.concatenate([falls[node] for node in np.argsort(price, kind="stable")])
+    return order[np.sort(np.unique(order, return_index=True)[1])]
 
 
 def _reach(

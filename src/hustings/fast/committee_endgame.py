@@ -10,11 +10,15 @@ Baton passing: the lowest id begins and is taken to be good, which is worse for 
 passes to somebody not yet visited, and the last one leads. Feige to one: two bins until one is
 left.
 Before baton, and before the path among few, two bins are repeated until few are left.
+
+Where the bad move like the good, all candidates are alike: each leads with the same chance, and who
+is left after two bins is any sample of those that there were.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from math import exp, lgamma
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +45,18 @@ def path_table(depth: int) -> Floats:
         for row in range(SHARES + 1):
             _zoom(law[row], row, low, cell)
     return np.asarray(low + cell * (law @ np.arange(GRID + 1)))
+
+
+@lru_cache(maxsize=8)
+def path_law(share: float, depth: int) -> tuple[Floats, Floats]:
+    """What a place of the tree is worth with so many levels below it: values and their chances."""
+    shares, low, cell = np.array([[share]]), np.zeros(1), np.full(1, 1.0 / GRID)
+    law = np.zeros((1, GRID + 1))
+    law[0, 0], law[0, GRID] = share, 1.0 - share
+    for _ in range(depth):
+        law = _level(law, shares)
+        _zoom(law[0], 0, low, cell)
+    return low[0] + cell[0] * np.arange(GRID + 1), law[0]
 
 
 def _zoom(law: Floats, row: int, low: Floats, cell: Floats) -> None:
@@ -178,13 +194,15 @@ def after_halving(
     How often follows from how many there are, which is public, and not from luck; whoever is still
     too many is cut, in the adversary's favour. Also how many candidates each round has, on average.
     """
+    if not packs and bad:
+        return _sampled(good, bad, until)
     goods, bads = np.array([good], np.int64), np.array([bad], np.int64)
     chances: Floats = np.ones(1)
     sizes = []
     for _ in range(halvings_to(good + bad, until)):
         sizes.append(float((goods + bads) @ chances))
         parts = [
-            _one_halving(int(g), int(x), float(p), packs)
+            _one_halving(int(g), int(x), float(p))
             for g, x, p in zip(goods, bads, chances, strict=True)
         ]
         codes = np.concatenate([code for code, _ in parts])
@@ -211,9 +229,32 @@ def halvings_to(candidates: int, most: int) -> int:
     return times
 
 
-def _one_halving(
-    good: int, bad: int, chance: float, packs: bool
-) -> tuple[NDArray[np.int64], Floats]:
+def _sampled(
+    good: int, bad: int, until: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, list[float]]:
+    """The same where the bad throw like the good: how many are left, and who of them is any."""
+    left, _, chances, sizes = after_halving(good + bad, 0, until, packs=True)
+    rows = [
+        (size - x, x, float(chance) * _drawn(size, x, good, bad))
+        for size, chance in zip(left.tolist(), chances.tolist(), strict=True)
+        for x in range(max(0, size - good), min(size, bad) + 1)
+    ]
+    goods, bads, found = zip(*(row for row in rows if row[2] > FAINT), strict=True)
+    law: Floats = np.array(found)
+    return np.array(goods, np.int64), np.array(bads, np.int64), law / law.sum(), sizes
+
+
+def _drawn(size: int, x: int, good: int, bad: int) -> float:
+    """P(x of a sample of so many are bad)."""
+    return exp(_choose(bad, x) + _choose(good, size - x) - _choose(good + bad, size))
+
+
+def _choose(n: int, k: int) -> float:
+    """The logarithm of n over k."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+def _one_halving(good: int, bad: int, chance: float) -> tuple[NDArray[np.int64], Floats]:
     """Where one state goes, as codes and chances."""
     if good + bad <= 1 or good == 0:
         return np.array([(good << 32) | bad]), np.array([chance])
@@ -221,14 +262,12 @@ def _one_halving(
     low, high = max(0, good // 2 - spread), min(good, (good + 1) // 2 + spread)
     codes = np.empty(high - low + 1, np.int64)
     weights = np.empty(high - low + 1)
-    _fill_halving(good, bad, low, packs, codes, weights)
+    _fill_halving(good, bad, low, codes, weights)
     return codes, weights * (chance / weights.sum())
 
 
 @compiled
-def _fill_halving(
-    good: int, bad: int, low: int, packs: bool, codes: NDArray[np.int64], weights: Floats
-) -> None:
+def _fill_halving(good: int, bad: int, low: int, codes: NDArray[np.int64], weights: Floats) -> None:
     middle = good // 2
     weight = 1.0
     for zeros in range(middle, low + codes.size):
@@ -242,22 +281,27 @@ def _fill_halving(
     for place in range(codes.size):
         zeros = low + place
         ones = good - zeros
-        if packs:
-            bin_, filled = pack_two(zeros, ones, bad)
-        else:
-            bin_, filled = (0, bad // 2) if zeros <= ones else (1, bad // 2)
+        bin_, filled = pack_two(zeros, ones, bad)
         if bin_ < 0:
             codes[place] = (good << 32) | bad
         else:
             codes[place] = ((zeros if bin_ == 0 else ones) << 32) | filled
 
 
-def last_value(endgame: str, good: int, bad: int, depth: int, parts: int) -> float:
-    """P(good leader) among those left, who agree among themselves."""
+def last_value(
+    endgame: str, good: int, bad: int, depth: int, parts: int, steers: bool = True
+) -> float:
+    """P(good leader) among those left, who agree among themselves.
+
+    >>> last_value("feige", 3, 1, 128, 3, steers=False)
+    0.75
+    """
+    if endgame != "feige" and parts * bad >= good + bad:
+        return 0.0
+    if not steers:
+        return good / (good + bad)
     if endgame == "feige":
         return float(feige_table()[good, bad])
-    if parts * bad >= good + bad:
-        return 0.0
     if endgame == "baton":
         return float(baton_table(good + bad)[bad])
     return path_value(bad, good + bad, depth)

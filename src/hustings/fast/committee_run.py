@@ -48,6 +48,7 @@ from hustings.fast.committee_learning import (
     wrong_share,
 )
 from hustings.fast.committee_network import Network, build, grown, shuffled
+from hustings.fast.committee_tree import searched
 from hustings.fast.common import Flags, Floats, Ints
 from hustings.fast.counter import number_of
 from hustings.fast.draws import binomial
@@ -68,6 +69,7 @@ METRICS = (
     "root_size",
     "confirmed",
 )
+BACKERS = 300  # numbers of members who may back a false leader that are looked at
 NETWORK, CORRUPTION, ELECTION, LEARNING, LEADER, POLL = range(6)  # branches of a run's key
 
 
@@ -92,6 +94,7 @@ class Summit(NamedTuple):
     right: Flags  # by leaf
     broken: float
     rounds: int
+    known: float | None = None  # P(good leader), where the tree was written out
 
 
 def play_run(
@@ -99,6 +102,9 @@ def play_run(
 ) -> Floats:
     """The metrics of one run, in the order of their names."""
     network = None if assembly.single else build(assembly, public)
+    known: float | None = None
+    if bad is None and assembly.corruption == "tree" and assembly.public_tree:
+        bad, known = searched(assembly, grown(key, CORRUPTION))
     if bad is None:
         state = corrupt(assembly, network, grown(key, CORRUPTION))
     else:
@@ -106,7 +112,7 @@ def play_run(
         state[bad] = BAD
     ledger = new_ledger(assembly.members)
     if network is None:
-        summit = _public_committee(assembly, state)
+        summit = _public_committee(assembly, state)._replace(known=known)
     else:
         summit = _climb(assembly, network, state, ledger, grown(key, ELECTION))
     return _finish(assembly, network, state, ledger, summit, key)
@@ -311,7 +317,9 @@ def _finish(
         know = informed_members(network.cuts, network.seats, summit.right, state, votes)
     if owned:
         know = 0
-    confirmed, false = _final_poll(assembly, state, know, bool(leads), grown(key, POLL))
+    liars = good < assembly.members and (owned or assembly.lies)
+    misled = good - know if liars else 0
+    confirmed, false = _final_poll(assembly, state, know, misled, bool(leads), grown(key, POLL))
     paying = state != BAD
     poor = not paying.any()
     return np.array(
@@ -344,12 +352,23 @@ def _endgame(
     size = summit.good + summit.faulty
     if assembly.endgame == "full" or size == 0:
         whole, few = last_stage(assembly, size, [], size) if size else (NOTHING, NOTHING)
-        value = path_value(summit.faulty, size, assembly.depth)
+        if summit.known is not None:
+            value = summit.known
+        elif assembly.steers:
+            value = path_value(summit.faulty, size, assembly.depth)
+        else:
+            value = summit.good / max(1, size)
         return (0.0 if owned else value), whole, few, 0
     until = 128 if assembly.endgame == "feige" else assembly.r_end
     goods, bads, chances, rounds = after_halving(summit.good, summit.faulty, until, assembly.packs)
+    game, depth, parts, steers = (
+        assembly.endgame,
+        assembly.depth,
+        assembly.parts,
+        assembly.steers,
+    )
     value = sum(
-        chance * last_value(assembly.endgame, good, bad, assembly.depth, assembly.parts)
+        chance * last_value(game, good, bad, depth, parts, steers)
         for good, bad, chance in zip(goods.tolist(), bads.tolist(), chances.tolist(), strict=True)
     )
     drawn = min(int(np.searchsorted(np.cumsum(chances), number_of(key, 1))), len(chances) - 1)
@@ -387,24 +406,42 @@ def _charge_root(
 
 
 def _final_poll(
-    assembly: Assembly, state: Flags, know: int, leads: bool, key: np.uint64
+    assembly: Assembly, state: Flags, know: int, misled: int, leads: bool, key: np.uint64
 ) -> tuple[float, float]:
     """Whether a good leader's poll is answered, and how many others are misled about themselves.
 
     Good members answer only whom they take for the leader; the bad answer all but the leader. By
-    `conjunction` only those ask who were told that they lead: below nodes that lie, all may be.
+    `conjunction` only those ask who were told that they lead: those that are misled, all of them.
+    Misled members may also be told to take another one of them for the leader, and then answer it.
     """
     n = assembly.members
     good = int(np.count_nonzero(state != BAD))
-    bad = n - good
     most = assembly.poll // 2 + 1
     answered = upper_tail(assembly.poll, know / n, most)
     confirmed = float(leads and number_of(key, 0) < answered)
-    if not assembly.floods:
-        return confirmed, 0.0
-    asking = good - (1 if leads else 0)
-    if assembly.final == "conjunction":
-        asking = good - know if assembly.lies else 0
-    chance = upper_tail(assembly.poll, bad / n, most)
+    helped = (n - good) if assembly.floods else 0
+    asking = misled
+    if assembly.final == "printed":
+        asking = good - (1 if leads else 0)
+    alone = upper_tail(assembly.poll, helped / n, most)
     stream = np.array([grown(key, 1), 0], np.uint64)
-    return confirmed, float(binomial(stream, max(0, asking), chance))
+    false = float(binomial(stream, max(0, asking), alone))
+    backed = misled * _gain(assembly, helped, misled)
+    whole = int(backed)
+    return confirmed, min(asking, false + whole + (number_of(key, 2) < backed - whole))
+
+
+def _gain(assembly: Assembly, helped: int, misled: int) -> float:
+    """The most false leaders that one misled member adds by answering another one.
+
+    So many back each of some; the best number of backers bounds every way to share them out.
+    """
+    if misled == 0:
+        return 0.0
+    n, poll, most = assembly.members, assembly.poll, assembly.poll // 2 + 1
+    alone = upper_tail(poll, helped / n, most)
+    numbers = np.unique(np.geomspace(1, misled, BACKERS).astype(np.int64)).tolist()
+    chances = [upper_tail(poll, min(1.0, (helped + each) / n), most) for each in numbers]
+    fewer = [each + 1 for each in [0, *numbers[:-1]]]  # the fewest that a step stands for
+    found = ((chance - alone) / each for chance, each in zip(chances, fewer, strict=True))
+    return float(max(found))

@@ -175,3 +175,23 @@ def test_the_roster_that_it_looks_at_is_the_one_that_is_played() -> None:
     found = play_large(made, 256, 1, 0, 4).metrics
     assert (found["broken"] >= 1 / 8).all()
     assert np.allclose(found["broken"], 1 / 8)
+
+
+@pytest.mark.parametrize(
+    "n, random, aware, bits", [(1_000, 0.75, 0.50, 7.2e6), (10_000, 0.77, 0.36, 4.8e7)]
+)
+def test_robust_is_better_than_the_first_estimate(
+    n: int, random: float, aware: float, bits: float
+) -> None:
+    """At b = .1: more good leaders, whoever is corrupted, for no more bits."""
+    for adversary, line in (("random", random), ("greedy", aware), ("mixed", aware)):
+        made = config(profile="robust", b=0.1, adversary=adversary)
+        found = play_large(made, n, 3, 0, 2).metrics
+        assert found["p_good"].min() > line
+        assert found["bits_mean"].max() <= bits
+
+
+def test_robust_holds_a_fifth_of_bad_members_at_random() -> None:
+    """Who asks too few learns something wrong there, and the root is lost."""
+    found = play_large(config(profile="robust", b=0.2), 100_000, 3, 0, 1).metrics
+    assert found["p_good"].min() > 0.5

@@ -14,6 +14,7 @@ from hustings.byzantine.planning import (
     Trial,
     attacks_of,
     candidates,
+    concerning,
     make_plan,
 )
 from hustings.core.errors import BadInput
@@ -80,13 +81,27 @@ def test_what_is_proposed_is_the_cheapest_of_the_nearly_best() -> None:
 
 
 def test_every_trial_met_every_attack_and_is_judged_by_the_worst() -> None:
+    """But for those on a second layer and on a public tree, which are not there."""
     for trial in aware().front:
-        assert tuple(trial.success) == AWARE
+        assert tuple(trial.success) == AWARE[:-2]
         assert trial.runs == EFFORTS["quick"][1]
         means = {name: each.mean for name, each in trial.success.items()}
         assert trial.score == min(means.values())
         assert means[trial.worst] == trial.score
         assert trial.bits_mean <= trial.bits_max
+
+
+def test_attacks_that_do_not_concern_a_network_are_left_out() -> None:
+    assert AWARE[-2:] == ("second", "tree")
+    for settings, left in (
+        ({}, AWARE[:-2]),
+        ({"layers": "4:4:1,4:4:1", "c0": 8}, AWARE[:-1]),
+        ({"profile": "single"}, AWARE[:-2]),
+        ({"profile": "single", "size": N, "endgame": "full"}, (*AWARE[:-2], "tree")),
+    ):
+        knobs = knobs_of(CommitteeConfig.parse(settings), N)
+        assert concerning(knobs, AWARE) == left
+        assert concerning(knobs, ("second+pack",)) == ("second+pack",)
 
 
 def test_knobs_that_are_fixed_stay_so() -> None:

@@ -31,7 +31,8 @@ def test_what_scripts_rely_on(hustings: Hustings) -> None:
     assert shown["tried"] >= len(shown["front"]) > 0
     for trial in (shown["proposed"], *shown["front"]):
         assert set(trial) == TRIAL
-        assert set(trial["by_attack"]) == set(shown["attacks"])
+        assert set(trial["by_attack"]) <= set(shown["attacks"])  # those that concern it
+        assert {"random", "greedy"} <= set(trial["by_attack"])
         assert trial["by_attack"][trial["worst_attack"]]["mean"] == trial["success"]
     assert shown["proposed"] in shown["front"]
 

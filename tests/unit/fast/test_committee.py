@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.fast.committee import METRICS, Assembly, memory, play, seating
+from hustings.fast.committee import METRICS, Assembly, corrupted, memory, play, seating
 from hustings.fast.committee_agreement import load, most_rounds
 from hustings.fast.committee_bins import bad_share_after
 from hustings.fast.committee_corruption import corrupt, sitting
@@ -163,6 +163,51 @@ def test_false_leaders_of_the_printed_last_step() -> None:
     assert abs(printed.mean() - 700 * tail) < 4 * printed.std() / sqrt(400)
     mended = play(changed(one, final="conjunction"), 1, 0, 50).metrics["false_leaders"]
     assert (mended == 0.0).all()
+
+
+def test_where_the_root_falls_misled_members_back_false_leaders() -> None:
+    """Each of 60 good ones may find enough of the 40 bad; and some back others, in small camps."""
+    one = Assembly(members=100, single=100, b=0.4, poll=31)
+    found = play(one, 1, 0, 200).metrics["false_leaders"]
+    tail = sum(comb(31, k) * 0.4**k * 0.6 ** (31 - k) for k in range(16, 32))
+    assert 60 * tail + 1.0 < found.mean() < 60 * tail + 3.0
+    alone = play(changed(one, floods=False), 1, 0, 200).metrics["false_leaders"]
+    assert 0.5 < alone.mean() < 2.0
+    fine = play(changed(one, b=0.2), 1, 0, 40).metrics["false_leaders"]
+    assert (fine == 0.0).all()
+
+
+def test_seventy_five_in_a_hundred_of_the_root_fall_silent() -> None:
+    """Twelve seats each on average and silence above 8, in a network of small electorates."""
+    many = Assembly(members=1000, c0=16, d0=48, layers=((16, 16, 2),), corruption="none")
+    silent = play(changed(many, tau=8), 1, 0, 4).metrics
+    assert silent["root_bad"].mean() == pytest.approx(0.75, abs=0.02)
+    assert (silent["p_good"] == 0.0).all()
+    assert (silent["false_leaders"] == 0.0).all(), "nobody lies"
+    assert (play(changed(many, tau=64), 1, 0, 2).metrics["p_good"] > 1 - 1e-9).all()
+
+
+@pytest.mark.parametrize("depth, low, high", [(8, 0.0, 0.01), (128, 0.835, 0.845)])
+def test_who_searches_the_tree_of_a_path_among_all(depth: int, low: float, high: float) -> None:
+    """A short path is lost; below 16 levels in sight a long one is worth the same everywhere."""
+    one = Assembly(members=1000, single=1000, b=0.1, depth=depth, corruption="tree")
+    found = play(one, 1, 0, 2).metrics["p_good"]
+    assert (found >= low).all()
+    assert (found <= high).all()
+    assert corrupted(changed(one, single=0, layers=((8, 8, 1),)), 1, 0).sum() == 100
+
+
+def test_a_second_layer_falls_to_one_in_twenty() -> None:
+    """An adversary that aims at the second layer; one that aims at the first does much less."""
+    two = Assembly(
+        members=100_000, b=0.05, layers=((16, 16, 1), (16, 16, 3)), monitors=16, lists="marks"
+    )
+    found = {
+        kind: play(changed(two, corruption=kind), 1, 0, 1).metrics["p_good"][0]
+        for kind in ("random", "greedy", "second")
+    }
+    assert found["second"] == 0.0
+    assert found["greedy"] > 0.3
 
 
 def test_printed_silence_rule_leaves_nobody_to_elect() -> None:

@@ -149,3 +149,37 @@ def test_those_left_must_be_able_to_agree() -> None:
     assert last_value("small", 20, 10, 64, 3) == 0.0
     assert last_value("baton", 20, 10, 64, 3) == 0.0
     assert last_value("small", 20, 10, 64, 2) > 0.0
+
+
+@pytest.mark.parametrize("endgame", ["feige", "baton", "small"])
+def test_where_the_bad_move_like_the_good_each_is_one_of_many(endgame: str) -> None:
+    assert last_value(endgame, 9, 3, 16, 3, steers=False) == 0.75
+    assert last_value(endgame, 9, 3, 16, 3) < 0.75
+
+
+def test_who_is_left_where_nobody_packs_is_a_sample() -> None:
+    """As thrown by hand: the same law of how many are left, and of how many of these are bad."""
+    good, bad = 8, 4
+    counts: dict[tuple[int, int], float] = {}
+    for zeros in range(good + 1):
+        for theirs in range(bad + 1):
+            chance = comb(good, zeros) * comb(bad, theirs) / 2 ** (good + bad)
+            one, two = zeros + theirs, good + bad - zeros - theirs
+            if one == 0 or two == 0:
+                left = good, bad
+            elif one <= two:
+                left = zeros, theirs
+            else:
+                left = good - zeros, bad - theirs
+            counts[left] = counts.get(left, 0.0) + chance
+    goods, bads, chances, sizes = after_halving(good, bad, 6, packs=False)
+    assert sizes == [12.0]
+    found: dict[tuple[int, int], float] = {}
+    for g, x, chance in zip(goods.tolist(), bads.tolist(), chances.tolist(), strict=True):
+        found[g, x] = found.get((g, x), 0.0) + chance
+    cut = {left: chance for left, chance in counts.items() if sum(left) <= 6}
+    for left, chance in cut.items():
+        if sum(left) < 6:
+            assert found[left] == pytest.approx(chance, abs=1e-9), left
+    share = sum(chance * x / (g + x) for (g, x), chance in found.items())
+    assert share == pytest.approx(bad / (good + bad))

@@ -17,8 +17,8 @@ from hustings.protocols.committee.endgame import (
     Baton,
     Style,
     Walk,
-    most_rounds,
-    one_of,
+    leader_of,
+    leader_rounds,
     pass_baton,
     walk_down,
 )
@@ -207,19 +207,20 @@ def test_feige_to_one_loses_most(r: int, x: int, expected: float) -> None:
 def test_a_committee_agrees_on_one_of_it(style: Style) -> None:
     k, bad = 13, (1, 5, 9, 12)
 
-    def script(me: MemberId, seed: int) -> Script[MemberId]:
+    def script(me: MemberId, seed: int) -> Script[Members]:
         rng = Stream(derive(seed, me))
-        return one_of(Seat(me, ids(k)), style, rng, depth=6, r_end=5)
+        return leader_of(Seat(me, ids(k)), style, rng, depth=6, r_end=5)
 
     leaders = set()
     for seed in range(3):
         for liar in (Pack(), Split(), Honest()):
             sat = sit({each: script(each, seed) for each in ids(k)}, bad, liar)
             assert sat.agreed
-            assert sat.good[0] in ids(k)
-            leaders.add(sat.good[0])
+            (leader,) = sat.good[0]
+            assert leader in ids(k)
+            leaders.add(leader)
             assert len(set(sat.rounds.values())) == 1
-            most = most_rounds(Seat(1, ids(k)), style, depth=6, r_end=5)
+            most = leader_rounds(Seat(1, ids(k)), style, depth=6, r_end=5)
             assert sat.rounds[2] <= most
             if style in ("full", "small"):
                 assert sat.rounds[2] == most
@@ -229,7 +230,7 @@ def test_a_committee_agrees_on_one_of_it(style: Style) -> None:
 def test_rounds_of_the_specification() -> None:
     """One public committee of 128: about 24 000 rounds for a path of 128 steps."""
     seat = Seat(1, ids(128))
-    assert most_rounds(seat, "full") == most_rounds(seat, "small") == 128 * 187 == 23936
-    assert most_rounds(seat, "baton") == 126 * 187
-    assert most_rounds(seat, "baton", r_end=2) == 6 * 187
-    assert most_rounds(seat, "small", r_end=64, depth=10) == 11 * 187
+    assert leader_rounds(seat, "full") == leader_rounds(seat, "small") == 128 * 187 == 23936
+    assert leader_rounds(seat, "baton") == 126 * 187
+    assert leader_rounds(seat, "baton", r_end=2) == 6 * 187
+    assert leader_rounds(seat, "small", r_end=64, depth=10) == 11 * 187

@@ -29,9 +29,9 @@ def network(n: int, **given: object) -> Network:
     "n, name, nodes, voters, at_the_root",
     [
         (1_000, "lean", [62, 4, 1], 259, 498),
-        (1_000, "robust", [248, 16, 1], 259, 992),
+        (1_000, "robust", [496, 62, 1], 130, 1_000),
         (10_000, "lean", [312, 20, 1], 513, 2496),
-        (10_000, "robust", [1248, 78, 1], 513, 9980),
+        (10_000, "robust", [5000, 313, 1], 256, 10_000),
         (100_000, "lean", [3125, 98, 1], 1024, 12500),
     ],
 )
@@ -172,7 +172,7 @@ def test_every_member_lays_out_the_same_network() -> None:
 
 def test_a_random_set_is_hardly_ever_over_represented() -> None:
     """A leaf of c0 drawn at random exceeds by delta with probability exp(-2 c0 delta^2) at most."""
-    built = lay_out(tuple(range(4000)), profile("robust", 4000))  # 500 leaves of 32
+    built = network(4000, d0=4)  # 500 leaves of 32
     for seed in range(5):
         chosen = Stream(seed).sample(range(4000), 800)
         excesses = over_representation(built, chosen)
@@ -186,12 +186,13 @@ def test_a_random_set_is_hardly_ever_over_represented() -> None:
 def test_more_leaves_for_each_member_sample_better() -> None:
     """What a tenth, picked with the network in hand, can do to the first elections."""
     owned = {}
-    for name in ("lean", "robust"):
-        built = lay_out(tuple(range(10_000)), profile(name, 10_000))
+    for leaves in (1, 4, 8):
+        built = network(10_000, d0=leaves)
         bad = greedy(built.roster, 1000, Stream(7))
-        owned[name] = share_above(over_representation(built, bad, layer=1), 1 / 3 - 0.1 - 1e-9)
-    assert owned["lean"] == pytest.approx(0.3, abs=0.01)  # 3b: every electorate costs a third
-    assert 0.12 <= owned["robust"] <= 0.16
+        owned[leaves] = share_above(over_representation(built, bad, layer=1), 1 / 3 - 0.1 - 1e-9)
+    assert owned[1] == pytest.approx(0.3, abs=0.01)  # 3b: every electorate costs a third
+    assert 0.12 <= owned[4] <= 0.16
+    assert 0.05 <= owned[8] <= 0.1
 
 
 def test_any_set_of_a_small_network_is_bounded_by_counting() -> None:

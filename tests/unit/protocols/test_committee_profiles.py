@@ -20,13 +20,13 @@ from hustings.protocols.committee.profiles import (
     "n, name, c0, d0, shape",
     [
         (1_000, "lean", 16, 1, (16, 16, 1)),
-        (1_000, "robust", 16, 4, (16, 16, 2)),
+        (1_000, "robust", 16, 8, (8, 8, 1)),
         (10_000, "lean", 32, 1, (16, 16, 2)),
-        (10_000, "robust", 32, 4, (16, 16, 2)),
+        (10_000, "robust", 16, 8, (16, 16, 1)),
         (100_000, "lean", 32, 1, (32, 32, 3)),
-        (100_000, "robust", 32, 4, (32, 32, 3)),
+        (100_000, "robust", 16, 4, (16, 16, 1)),
         (1_000_000, "lean", 32, 1, (64, 64, 4)),
-        (1_000_000, "robust", 32, 4, (64, 64, 4)),
+        (1_000_000, "robust", 16, 5, (64, 64, 3)),
         (10_000, "high-b", 32, 1, (64, 64, 1)),
         (100_000, "high-b", 32, 1, (64, 64, 1)),
     ],
@@ -34,8 +34,12 @@ from hustings.protocols.committee.profiles import (
 def test_the_tabled_knobs(n: int, name: str, c0: int, d0: int, shape: tuple[int, int, int]) -> None:
     knobs = profile(name, n)
     assert (knobs.c0, knobs.d0, knobs.layers) == (c0, d0, (shape,))
-    fan = 9 if name == "high-b" else 3  # the table's 3 misleads too many monitors there
-    assert (knobs.monitors, knobs.fan, knobs.depth, knobs.r_end) == (8, fan, 128, 128)
+    fan = {"lean": 3 if n > 1_000 else 9, "robust": 9, "high-b": 9}[name]
+    assert (knobs.fan, knobs.depth, knobs.r_end) == (fan, 128, 128)
+    if name == "robust":
+        assert knobs.monitors == (4 if n < 3163 else 3)
+    else:
+        assert knobs.monitors == 8
     assert (knobs.endgame, knobs.bins, knobs.final, knobs.tau) == (
         "full",
         "halving",

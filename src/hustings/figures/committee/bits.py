@@ -221,7 +221,7 @@ def _robust(points: Points) -> Finding:
         for robust, lean in zip(points["robust", METRIC], points["lean", METRIC], strict=True)
     ]
     return Finding(
-        "four leaves for each member cost more than one",
+        "many leaves for each member cost more than one",
         Verdict.HOLDS if min(ratios) > 1 else Verdict.FAILS,
         f"{min(ratios):.1f} to {max(ratios):.1f} times as many bits.",
         theirs=False,

@@ -1,6 +1,6 @@
 """`committee-informed`: how many good members know whom the root elected.
 
-Two panels: one leaf for each member, and four; corruption knows the network.
+Two panels: one leaf for each member, and many; corruption knows the network.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from hustings.theory.committee import aware
 
 METRIC = "informed"
 ATTACK = "greedy"
-PANELS = {"lean": "one leaf each (lean)", "robust": "four leaves each (robust)"}
-GROUPS = {"lean": SIZES, "robust": SIZES[:2]}  # four leaves each take long to corrupt well
+PANELS = {"lean": "one leaf each (lean)", "robust": "eight leaves each (robust)"}
+GROUPS = {"lean": SIZES, "robust": SIZES[:2]}  # many leaves each take long to corrupt well
 PERCENTS = (0, 2, 5, 8, 10, 12, 15)  # beyond, roots fall
 NEARLY_ALL = 0.95  # what "all but o(1)" is taken to mean
 
@@ -165,7 +165,7 @@ def _judge(points: Points) -> list[Finding]:
     )
     found.append(
         above(
-            "four leaves inform more than one (b = 10 per cent)",
+            "eight leaves inform more than one (b = 10 per cent)",
             _some(points, "robust", (10,)),
             _some(points, "lean", (10,)),
             theirs=False,

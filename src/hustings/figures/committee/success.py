@@ -46,7 +46,7 @@ RANDOM = "random"
 ATTACKS = {
     RANDOM: "corrupted at random",
     "greedy": "corrupted greedily, knowing the network",
-    "mixed": "some nodes broken whole, the rest greedily",
+    "mixed": "some nodes owned, the rest spread to pack",
 }
 AWARE = tuple(percent for percent in PERCENTS if percent <= 20)  # no root holds beyond
 CONSTANT = 0.1  # what "a constant probability" is taken to mean

@@ -7,13 +7,13 @@ from below what can be done. An electorate is owned from a third on, a leaf's wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
+from hustings.protocols.committee.owning import PARTS, Market, Row, best_number
 from hustings.protocols.committee.roster import Roster
-
-REFINEMENTS = 6  # lists of targets that are tried, each made from the one before
+from hustings.protocols.committee.searching import well_seated
 
 Corruption = Callable[[Roster, int, Stream], tuple[MemberId, ...]]
 
@@ -34,13 +34,29 @@ def the_first(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def greedy(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Own as many electorates as possible, a third of each; what is left over goes anywhere."""
-    return _owning(roster.electorates or roster.leaves, 3, roster, budget, rng)
+    """Own as many electorates as possible, a third of each; who is left over sits in the others."""
+    market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
+    _, taken = market.best(market.targets(rng))
+    return market.spread(taken)
+
+
+def second(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
+    """Own nodes of the last layer: a third of those that elect each, and a third of their voters.
+
+    With one elected layer that is the same as to own electorates.
+    """
+    if not roster.above:
+        return greedy(roster, budget, rng)
+    market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
+    taken, _ = market.reach(_below(roster.above, market.need))
+    return market.spread(taken)
 
 
 def by_leaf(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
     """Own the word of as many leaves as possible: half of each, and the plurality is theirs."""
-    return _owning(roster.leaves, 2, roster, budget, rng)
+    market = Market.of(roster.leaves, 2, roster, budget, rng)
+    _, taken = market.best(market.targets(rng))
+    return _filled(taken, roster, budget, rng)
 
 
 def clustered(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
@@ -56,9 +72,20 @@ def clustered(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def mixed(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Half of the budget owns electorates; the other half sits in those that stay honest."""
-    chosen = dict.fromkeys(greedy(roster, budget // 2, rng))
-    return _filled(chosen, roster, budget, rng)
+    """Own some electorates and pack in the others, as many of either as do most harm."""
+    market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
+    owned, taken = market.best(market.targets(rng))
+    if roster.throws:
+        number = best_number(market, owned, roster.throws[0], rng)
+        taken = market.price(owned[:number]) or []
+    return market.spread(taken)
+
+
+def in_the_tree(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
+    """Those who sit well in the tree of the path, where that is known before; else as greedy."""
+    if not roster.path or len(roster.leaves[0]) < len(roster.members):
+        return greedy(roster, budget, rng)
+    return well_seated(roster.leaves[0], roster.path, budget, rng)
 
 
 CORRUPTIONS: dict[str, tuple[Corruption, str]] = {
@@ -68,84 +95,30 @@ CORRUPTIONS: dict[str, tuple[Corruption, str]] = {
     "greedy": (greedy, "owns as many electorates as the budget allows, a third of each"),
     "cluster": (clustered, "whole electorates, one after the other"),
     "leaf": (by_leaf, "owns the word of as many leaves as the budget allows, half of each"),
-    "mixed": (mixed, "half of the budget greedy, the other half at random"),
+    "mixed": (mixed, "owns some electorates and packs in the others, whatever does most harm"),
+    "tree": (in_the_tree, "those who sit well in the tree of a path among all members"),
+    "second": (second, "owns nodes of the last layer, a third of those that elect each"),
 }
 
 
-def _owning(
-    rows: Sequence[Sequence[MemberId]], parts: int, roster: Roster, budget: int, rng: Stream
-) -> tuple[MemberId, ...]:
-    """As many rows as possible, a 1/parts share of each.
-
-    For a list of targets those members are taken first who sit in most of them; the longest
-    beginning of the list that the budget pays for is found by bisection. Whoever was taken sits in
-    other rows, too: ordering targets by what they still lack then makes a better list.
-    """
-    order = list(roster.members)
-    rng.shuffle(order)  # which of two members that do the same is chance
-    sits: dict[MemberId, list[int]] = {member: [] for member in order}
-    for place, row in enumerate(rows):
-        for member in row:
-            sits[member].append(place)
-    need = [-(-len(row) // parts) for row in rows]
-    targets = list(range(len(rows)))
-    rng.shuffle(targets)
-    targets.sort(key=lambda place: need[place])
-    best: list[MemberId] = []
-    most = -1
-    for _ in range(REFINEMENTS):
-        low, high = 0, len(targets)
-        taken: list[MemberId] = []
-        while low < high:
-            middle = (low + high + 1) // 2
-            paid = _price(targets[:middle], need, order, sits, budget)
-            if paid is None:
-                high = middle - 1
-            else:
-                low, taken = middle, paid
-        if low <= most:
-            break
-        best, most = taken, low
-        lacking = list(need)
-        for member in best:
-            for place in sits[member]:
-                lacking[place] -= 1
-        targets.sort(key=lambda place: lacking[place])
-    return _filled(best, roster, budget, rng)
+def _electorates(roster: Roster) -> Sequence[Row]:
+    """Who elect first; without a network the one public committee."""
+    return roster.electorates or roster.leaves
 
 
-def _price(
-    targets: Sequence[int],
-    need: Sequence[int],
-    order: Sequence[MemberId],
-    sits: Mapping[MemberId, Sequence[int]],
-    budget: int,
-) -> list[MemberId] | None:
-    """Members that own all targets, those first who sit in most of them; None: too many."""
-    lacking = [0] * len(need)
-    for place in targets:
-        lacking[place] = need[place]
-    left = len(targets)
-    taken: list[MemberId] = []
-    waiting = list(order)
-    for level in range(max(len(places) for places in sits.values()), 0, -1):
-        later = []
-        for member in waiting:
-            if not left:
-                return taken
-            useful = sum(lacking[place] > 0 for place in sits[member])
-            if useful < level:
-                if useful:
-                    later.append(member)
-                continue
-            if len(taken) == budget:
-                return None
-            taken.append(member)
-            for place in sits[member]:
-                lacking[place] -= 1
-                left -= lacking[place] == 0
-        waiting = later
-    return None if left else taken
+def _below(layers: Sequence[Sequence[Sequence[int]]], need: Sequence[int]) -> list[int]:
+    """Nodes of the first layer in such an order that nodes of the last fall one after another."""
+    price = list(need)
+    falls: list[list[int]] = [[node] for node in range(len(price))]  # what to own below each
+    for groups in layers:
+        upper, costs = [], []
+        for group in groups:
+            cheap = sorted(group, key=lambda node: price[node])[: -(-len(group) // PARTS)]
+            upper.append([each for node in cheap for each in falls[node]])
+            costs.append(sum(price[node] for node in cheap))
+        falls, price = upper, costs
+    order = sorted(range(len(price)), key=lambda node: price[node])
+    return list(dict.fromkeys(each for node in order for each in falls[node]))
 
 
 def _filled(

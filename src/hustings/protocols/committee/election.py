@@ -47,16 +47,9 @@ from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
 from hustings.protocols.committee.adversary import budget, parse_adversary
 from hustings.protocols.committee.agreement import Seat, broadcast_rounds, tolerated
-from hustings.protocols.committee.bins import (
-    halving,
-    halvings_to,
-    heavyweight,
-    heavyweight_rounds,
-    one_shot,
-    padded,
-)
-from hustings.protocols.committee.bits import Bits, width_of
-from hustings.protocols.committee.endgame import pass_baton, walk_down
+from hustings.protocols.committee.bins import halving, one_shot, padded
+from hustings.protocols.committee.bits import Bits
+from hustings.protocols.committee.endgame import leader_of, leader_rounds
 from hustings.protocols.committee.lockstep import (
     Lockstep,
     Outbox,
@@ -64,7 +57,6 @@ from hustings.protocols.committee.lockstep import (
     Script,
     Spoken,
     Stage,
-    silent,
     to_all,
     together,
 )
@@ -139,54 +131,6 @@ def subcommittee(
     return tuple(sorted(chosen[:most]))
 
 
-def leader_of(seat: Seat, knobs: Knobs, rng: Stream) -> Script[Members]:
-    """The endgame of the root: its one winner, known to all participants."""
-    members = seat.members
-    if knobs.endgame == "feige":
-        return (yield from heavyweight(seat, rng, 1))
-    if knobs.endgame == "full":
-        return ((yield from walk_down(seat, members, knobs.depth, rng)),)
-    times = halvings_to(len(members), knobs.r_end)
-    left = (yield from halving(seat, times, rng))[: knobs.r_end]
-    if len(left) == len(members):
-        return ((yield from _play(seat, left, knobs, rng)),)
-    inner = Seat(seat.me, left, seat.place, seat.method)
-    winner: MemberId | None = None
-    if seat.me in left:
-        winner = yield from _play(inner, left, knobs, rng)
-    else:
-        yield from silent(_play_rounds(len(left), knobs))
-    return (yield from _announce(seat, left, winner))
-
-
-def _play(seat: Seat, left: Members, knobs: Knobs, rng: Stream) -> Script[MemberId]:
-    if knobs.endgame == "baton":
-        return (yield from pass_baton(seat, left, rng))
-    return (yield from walk_down(seat, left, knobs.depth, rng))
-
-
-def _play_rounds(left: int, knobs: Knobs) -> int:
-    steps = max(0, left - 2) if knobs.endgame == "baton" else knobs.depth
-    return steps * broadcast_rounds(left)
-
-
-def _announce(seat: Seat, left: Members, winner: MemberId | None) -> Script[Members]:
-    """Those who played tell the other participants who won; these believe most of them."""
-    members, width = seat.members, width_of(len(seat.members))
-    outbox: Outbox = {}
-    if winner is not None:
-        others = [each for each in members if each not in left]
-        outbox = to_all(others, seat.me, Bits(members.index(winner), width))
-    stage = Stage("announce", seat.place, 0, width, 1, len(members), left, members)
-    heard = yield Spoken(stage, outbox)
-    if winner is not None:
-        return (winner,)
-    words = (heard.get(each) for each in left)
-    places = (word.value for word in words if word is not None and word.length == width)
-    said = plurality((place,) for place in places if place < len(members))
-    return () if said is None else (members[said[0]],)
-
-
 def subcommittee_rounds(node: Node, shape: tuple[int, int, int], knobs: Knobs) -> int:
     """The most rounds that an election of this node takes."""
     times = shape[2] if knobs.bins == "halving" else 1
@@ -194,19 +138,18 @@ def subcommittee_rounds(node: Node, shape: tuple[int, int, int], knobs: Knobs) -
 
 
 @lru_cache(maxsize=64)
-def leader_rounds(voters: int, knobs: Knobs) -> int:
+def root_rounds(voters: int, knobs: Knobs) -> int:
     """The most rounds that the root takes."""
-    most = 0
-    for k in range(1, voters + 1):
-        if knobs.endgame == "feige":
-            rounds = heavyweight_rounds(Seat(0, tuple(range(k))), k)
-        elif knobs.endgame == "full":
-            rounds = knobs.depth * broadcast_rounds(k)
-        else:
-            rounds = halvings_to(k, knobs.r_end) * broadcast_rounds(k) + 1
-            rounds += max(_play_rounds(left, knobs) for left in range(1, min(k, knobs.r_end) + 1))
-        most = max(most, rounds)
-    return most
+    return max(
+        leader_rounds(
+            Seat(0, tuple(range(k))),
+            knobs.endgame,
+            depth=knobs.depth,
+            r_end=knobs.r_end,
+            apart=True,
+        )
+        for k in range(1, voters + 1)
+    )
 
 
 @lru_cache(maxsize=64)
@@ -350,11 +293,12 @@ class Committee(Lockstep):
 
     def at_root(self, seat: Seat, rng: Stream) -> Script[Value]:
         """What those do who have come so far."""
-        return leader_of(seat, self.network.knobs, rng)
+        knobs = self.network.knobs
+        return leader_of(seat, knobs.endgame, rng, depth=knobs.depth, r_end=knobs.r_end, apart=True)
 
     def root_rounds(self) -> int:
         """The most rounds that it takes."""
-        return leader_rounds(self.network.root.voters, self.network.knobs)
+        return root_rounds(self.network.root.voters, self.network.knobs)
 
     @property
     def hushed(self) -> bool:

@@ -38,7 +38,9 @@ from hustings.protocols.committee.bins import (
     heavyweight_rounds,
     throw_rounds,
 )
-from hustings.protocols.committee.lockstep import Script
+from hustings.protocols.committee.bits import Bits, width_of
+from hustings.protocols.committee.lockstep import Outbox, Script, Spoken, Stage, silent, to_all
+from hustings.protocols.committee.tree import plurality
 
 Style = Literal["full", "small", "baton", "feige"]
 
@@ -128,7 +130,7 @@ def walk_down(seat: Seat, candidates: Members, depth: int, rng: Stream) -> Scrip
     return game.holder
 
 
-def one_of(
+def leader_of(
     seat: Seat,
     style: Style,
     rng: Stream,
@@ -136,29 +138,70 @@ def one_of(
     depth: int = DEPTH,
     r_end: int = R_END,
     candidates: Members | None = None,
-) -> Script[MemberId]:
-    """The leader of a committee, by the game of this style."""
+    apart: bool = False,
+) -> Script[Members]:
+    """The one leader of a committee, by the game of this style; nobody if no word of it came.
+
+    The whole committee follows every move; or, `apart`, only those who are left after halving play
+    on, which is cheaper, and tell the others. These bear no more liars than a third of those left.
+    """
     among = seat.members if candidates is None else candidates
     if style == "feige":
-        (leader,) = yield from heavyweight(seat, rng, 1, among)
-        return leader
+        return (yield from heavyweight(seat, rng, 1, among))
     if style != "full":
         among = yield from halving(seat, halvings_to(len(among), r_end), rng, among)
         among = among[:r_end]  # more only if all threw into one bin
+    if not apart or len(among) == len(seat.members):
+        return ((yield from _play(seat, among, style, depth, rng)),)
+    winner: MemberId | None = None
+    if seat.me in among:
+        inner = Seat(seat.me, among, seat.place, seat.method)
+        winner = yield from _play(inner, among, style, depth, rng)
+    else:
+        once = broadcast_rounds(len(among), seat.method)
+        yield from silent(_moves(style, len(among), depth) * once)
+    return (yield from _announce(seat, among, winner))
+
+
+def _play(
+    seat: Seat, candidates: Members, style: Style, depth: int, rng: Stream
+) -> Script[MemberId]:
     if style == "baton":
-        return (yield from pass_baton(seat, among, rng))
-    return (yield from walk_down(seat, among, depth, rng))
+        return (yield from pass_baton(seat, candidates, rng))
+    return (yield from walk_down(seat, candidates, depth, rng))
 
 
-def most_rounds(
+def _moves(style: Style, candidates: int, depth: int) -> int:
+    return max(0, candidates - 2) if style == "baton" else depth
+
+
+def _announce(seat: Seat, left: Members, winner: MemberId | None) -> Script[Members]:
+    """Those who played tell the other participants who won; these believe most of them."""
+    members, width = seat.members, width_of(len(seat.members))
+    outbox: Outbox = {}
+    if winner is not None:
+        others = [each for each in members if each not in left]
+        outbox = to_all(others, seat.me, Bits(members.index(winner), width))
+    stage = Stage("announce", seat.place, 0, width, 1, len(members), left, members)
+    heard = yield Spoken(stage, outbox)
+    if winner is not None:
+        return (winner,)
+    words = (heard.get(each) for each in left)
+    places = (word.value for word in words if word is not None and word.length == width)
+    said = plurality((place,) for place in places if place < len(members))
+    return () if said is None else (members[said[0]],)
+
+
+def leader_rounds(
     seat: Seat,
     style: Style,
     *,
     depth: int = DEPTH,
     r_end: int = R_END,
     candidates: int | None = None,
+    apart: bool = False,
 ) -> int:
-    """The most rounds that `one_of` takes with these numbers."""
+    """The most rounds that `leader_of` takes with these numbers."""
     among = len(seat.members) if candidates is None else candidates
     once = broadcast_rounds(len(seat.members), seat.method, seat.t)
     if style == "feige":
@@ -166,4 +209,11 @@ def most_rounds(
     if style == "full":
         return depth * once
     before = throw_rounds(seat, halvings_to(among, r_end))
-    return before + (depth if style == "small" else max(0, min(among, r_end) - 2)) * once
+    most = min(among, r_end)
+    if not apart:
+        return before + _moves(style, most, depth) * once
+    inner = (
+        _moves(style, left, depth) * broadcast_rounds(left, seat.method)
+        for left in range(1, most + 1)
+    )
+    return before + 1 + max(inner)

@@ -40,7 +40,7 @@ from hustings.protocols.committee.agreement import (
 )
 from hustings.protocols.committee.bins import halving, halvings_to
 from hustings.protocols.committee.bits import Bits
-from hustings.protocols.committee.election import NO_WORD, Committee, leader_rounds
+from hustings.protocols.committee.election import NO_WORD, Committee, root_rounds
 from hustings.protocols.committee.lockstep import (
     Program,
     Script,
@@ -214,6 +214,6 @@ class CommonCoin(Committee):
 
     def root_rounds(self) -> int:
         root = self.network.root.voters
-        return leader_rounds(root, self.network.knobs) + max(
+        return root_rounds(root, self.network.knobs) + max(
             broadcast_rounds(k) for k in range(1, root + 1)
         )

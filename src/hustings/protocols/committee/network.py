@@ -204,12 +204,25 @@ def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> Network:
     ]
     for q, s, h in knobs.layers:
         layers.append(_next_layer(layers[-1], leaves, members, (q, s, h), knobs))
-    groups = tuple(node.below for node in layers[1]) if len(layers) > 1 else ()
+    groups = [tuple(node.below for node in layer) for layer in layers[1:]]
+    throws = tuple(throws_of(h, knobs.bins) for _, _, h in knobs.layers)
+    path = knobs.depth if knobs.single and knobs.endgame == "full" else 0
+    first = groups[0] if groups else ()
+    roster = Roster(members, leaves, first, tuple(groups[1:]), throws, path)
     layers.append((_root(layers[-1], leaves, members),))
     above = tuple(
         _turned(len(lower), (node.below for node in upper)) for lower, upper in pairwise(layers)
     )
-    return Network(knobs, Roster(members, leaves, groups), tuple(layers), above)
+    return Network(knobs, roster, tuple(layers), above)
+
+
+def throws_of(halvings: int, bins: str) -> tuple[int, ...]:
+    """Into how many bins an electorate throws, one time after the other.
+
+    >>> throws_of(2, "halving"), throws_of(2, "oneshot")
+    ((2, 2), (4,))
+    """
+    return (2,) * halvings if bins == "halving" else (1 << halvings,)
 
 
 def _next_layer(

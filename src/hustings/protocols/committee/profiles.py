@@ -1,7 +1,7 @@
 """Named sets of knobs, and what each of them means in a group of a given size.
 
 `lean`     one leaf for each member and one elected layer: the cheapest network.
-`robust`   four leaves for each member: whoever corrupts with the network in mind gains less.
+`robust`   four to eight leaves for each member: who corrupts with the network in mind gains less.
 `tuned`    lean with what was found to be better, at twice the rounds: see docs/decisions/0015.
 `high-b`   large electorates that are halved only once: for nearly a third of bad members.
 `single`   no network: one committee, drawn by a public seed, elects and tells the others.
@@ -31,6 +31,14 @@ Shape = tuple[int, int, int]  # children in the tree, neighbours below, halvings
 
 BY_MESSAGE = 230  # members: up to here the profiles are made for the event simulator
 LARGEST_COMMITTEE = 64  # members that agree message by message
+
+ROBUST = (  # below so many members: leaf size, leaves of a member, children, halvings, monitors
+    (3_163, 16, 8, 8, 1, 4),
+    (25_000, 16, 8, 16, 1, 3),
+    (125_000, 16, 4, 16, 1, 3),
+    (316_228, 16, 5, 32, 2, 3),
+    (1 << 62, 16, 5, 64, 3, 3),
+)
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,15 +128,26 @@ def _common(n: int) -> Knobs:
 def lean(n: int) -> Knobs:
     """One leaf each, one elected layer."""
     c0, shape = _shape(n)
-    return msgspec.structs.replace(_common(n), c0=c0, layers=(shape,))
+    fan = 9 if BY_MESSAGE < n < 3163 else 3  # where few are asked, three tellers mislead too many
+    return msgspec.structs.replace(_common(n), c0=c0, layers=(shape,), fan=fan)
 
 
 def robust(n: int) -> Knobs:
-    """Four leaves each; in small groups committees half as large, because there are four times as
-    many."""
-    c0, (q, s, h) = _shape(n)
-    more = h + 1 if 32 <= n < 3163 else h
-    return msgspec.structs.replace(_common(n), c0=c0, d0=4, layers=((q, s, more),))
+    """Several small leaves each, and electorates that are halved only once.
+
+    Nearly every good member is then elected somewhere: a node that the adversary owns has few names
+    left to add. From 125,000 members on a root of nearly all is too dear, and electorates are
+    halved twice and then three times.
+    """
+    common = _common(n)
+    if n <= BY_MESSAGE:
+        c0, (q, s, h) = _shape(n)
+        more = h + 1 if n >= 32 else h
+        return msgspec.structs.replace(common, c0=c0, d0=4, layers=((q, s, more),))
+    c0, d0, q, h, monitors = next(numbers for bound, *numbers in ROBUST if n < bound)
+    return msgspec.structs.replace(
+        common, c0=c0, d0=d0, layers=((q, q, h),), monitors=monitors, fan=9
+    )
 
 
 def high_b(n: int) -> Knobs:
@@ -192,7 +211,7 @@ def printed(n: int) -> Knobs:
 # Name: how to make it, the smallest group it is for, and its idea.
 PROFILES: dict[str, tuple[Callable[[int], Knobs], int, str]] = {
     "lean": (lean, 16, "one leaf for each member, one elected layer: the cheapest network"),
-    "robust": (robust, 16, "four leaves for each member: for corruption that knows the network"),
+    "robust": (robust, 16, "many leaves for each member: for corruption that knows the network"),
     "tuned": (tuned, 16, "as lean, with smaller electorates: better and cheaper, more rounds"),
     "high-b": (high_b, 16, "large electorates, halved once: for nearly a third of bad members"),
     "single": (single, 2, "no network: one public committee elects and tells the others"),

@@ -22,14 +22,18 @@ from hustings.core.streams import Stream, derive
 
 @dataclass(frozen=True)
 class Roster:
-    """The members, the leaves, and which leaves elect one committee of the first elected layer.
+    """The members, the leaves, and which of them elect one committee of the first elected layer.
 
-    That is all that somebody who picks whom to corrupt can go by: what is above is elected.
+    That, and the public numbers of the layers above, is all that somebody who picks whom to corrupt
+    can go by: who sits above is elected.
     """
 
     members: tuple[MemberId, ...]  # by id
     leaves: tuple[tuple[MemberId, ...], ...]  # each by id
     groups: tuple[tuple[int, ...], ...] = ()  # leaves that elect together
+    above: tuple[tuple[tuple[int, ...], ...], ...] = ()  # and so on: nodes that elect together
+    throws: tuple[tuple[int, ...], ...] = ()  # by layer: the bins of each throw of its elections
+    path: int = 0  # steps of a path among all of the one leaf, whose tree is then public, too
 
     @cached_property
     def position(self) -> dict[MemberId, int]:

@@ -30,7 +30,7 @@ from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream
 from hustings.protocols.committee.agreement import Method, Seat, agree_on, tolerated
 from hustings.protocols.committee.bins import Members, halving, one_shot, padded
-from hustings.protocols.committee.endgame import DEPTH, R_END, one_of
+from hustings.protocols.committee.endgame import DEPTH, R_END, leader_of
 from hustings.protocols.committee.lockstep import Lockstep, Program, Script, together
 
 PAPER = "Scalable Leader Election (2006), section 2"
@@ -179,7 +179,7 @@ class LightestBin(Lockstep):
         chosen = padded(chosen, seat.members, config.pad)
         if config.style == "none":
             return chosen, min(chosen)
-        leader = yield from one_of(
+        (leader,) = yield from leader_of(
             seat, config.style, rng, depth=config.depth, r_end=config.r_end, candidates=chosen
         )
         return chosen, leader

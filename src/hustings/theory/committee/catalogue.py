@@ -131,12 +131,18 @@ def _polls(asked: Question, sheet: Sheet) -> None:
     sheet.add("silenced", lambda: polling.silenced(mean), polling.silenced, lead)
     sheet.add("silenced", lambda: polling.printed_silenced(mean), polling.printed_silenced, lead)
     n, b, poll, informed = asked.n, asked.b, asked.poll, asked.informed
-    for name, form in (
-        ("false_leaders", polling.false_leaders),
-        ("false_leaders", polling.printed_false_leaders),
+    for form, polled in (
+        (polling.false_leaders, poll),
+        (polling.printed_false_leaders, asked.printed_poll),
     ):
-        _known(sheet, name, form(n, b, poll, informed), form)
-    sheet.add("unanswered", lambda: polling.unanswered(b, poll, informed), polling.unanswered)
+        value = form(n, b, polled, informed)
+        _known(sheet, "false_leaders", value, form, f"poll = {polled}: ")
+    sheet.add(
+        "unanswered",
+        lambda: polling.unanswered(b, poll, informed),
+        polling.unanswered,
+        f"poll = {poll}: ",
+    )
 
 
 def _endgames(asked: Question, sheet: Sheet) -> None:

@@ -24,11 +24,15 @@ PARAMETERS = (
     reading.Parameter("c0", "by profile", "members of a leaf"),
     reading.Parameter("d0", "by profile", "leaves of a member"),
     reading.Parameter("layers", "by profile", "q:s:h of each elected layer, as 32:32:2,16:16:4"),
-    reading.Parameter("monitors", "8", "leaves that a member asks who sits in other nodes"),
-    reading.Parameter("fan", "3", "members from whom a monitor has each list"),
+    reading.Parameter(
+        "monitors", "by profile", "leaves that a member asks who sits in other nodes"
+    ),
+    reading.Parameter("fan", "by profile", "members from whom a monitor has each list"),
     reading.Parameter("depth", "by profile", "steps of the random path (D)"),
     reading.Parameter("r_end", "by profile", "candidates at which halving ends (r)"),
-    reading.Parameter("poll", "ceil(L^2)", "members that the last step asks"),
+    reading.Parameter(
+        "poll", "by n; printed L^2", "members that the last step asks: 64 to 160, as the profiles"
+    ),
     reading.Parameter("informed", "0.98", "share of good members that know the leader, for step 9"),
     reading.Parameter("c1", "1", "the constant of Lemma 2.2: committees have c1 L^3 members"),
     reading.Parameter("bad", "b r_end", "bad candidates among r_end, for the endgames (x)"),
@@ -48,6 +52,7 @@ class Question:
     r: int
     x: int
     poll: int
+    printed_poll: int  # as the paper has it, unless it was given
     informed: float
     c1: float
 
@@ -57,7 +62,7 @@ def read(texts: Mapping[str, str]) -> tuple[Question, dict[str, object]]:
 
     >>> question, used = read({"n": "1000", "layers": "16:16:2"})
     >>> question.poll, used["c0"], used["layers"]
-    (48, 16, '16:16:2')
+    (64, 16, '16:16:2')
     """
     reading.refuse_unknown(texts, KEYS)
     n = _members(texts.get("n", "10000").strip())
@@ -71,8 +76,9 @@ def read(texts: Mapping[str, str]) -> tuple[Question, dict[str, object]]:
     require(r <= 512, f"r_end must be at most 512 here, not {r}")
     x = _whole("bad", texts, round(b * r), least=0)
     require(x <= r, f"bad must be at most r_end = {r}, not {x}")
-    poll = _whole("poll", texts, ceil(log(n) ** 2))
-    question = Question(float(n), log(n), b, knobs, why, r, x, poll, informed, c1)
+    poll = _whole("poll", texts, network.polled(n))
+    printed = _whole("poll", texts, ceil(log(n) ** 2))
+    question = Question(float(n), log(n), b, knobs, why, r, x, poll, printed, informed, c1)
     used: dict[str, object] = {"n": n if n <= network.LARGEST_GROUP else f"{n:.6g}", "b": b}
     if knobs:
         used |= {
