@@ -22,7 +22,13 @@ from hustings.substrate import heartbeat
 from hustings.substrate.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
 from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
 from hustings.substrate.detector import Detector
-from hustings.substrate.gossip_messages import GossipMsg, JoinMsg, LeaveMsg, WelcomeMsg
+from hustings.substrate.gossip_messages import (
+    GossipMsg,
+    JoinMsg,
+    LeaveMsg,
+    PullMsg,
+    WelcomeMsg,
+)
 from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
 from hustings.substrate.monitored import Monitored
 from hustings.substrate.stack import StackConfig, stacked
@@ -39,6 +45,7 @@ SUBSTRATE: tuple[type[Message], ...] = (
     GossipMsg,
     WelcomeMsg,
     JoinMsg,
+    PullMsg,
     LeaveMsg,
     HeartbeatMsg,
     WatchMsg,

@@ -23,7 +23,14 @@ from hustings.net.wire import Direction, Frame, Received, group_tag
 from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg, PreferMsg
 from hustings.substrate.bimodal_messages import CopyMsg, DigestMsg, ElectionCast
 from hustings.substrate.confirmed import ConfirmedMsg
-from hustings.substrate.gossip_messages import Entry, GossipMsg, JoinMsg, LeaveMsg
+from hustings.substrate.gossip_messages import (
+    Entry,
+    GossipMsg,
+    JoinMsg,
+    LeaveMsg,
+    PullMsg,
+    WelcomeMsg,
+)
 from hustings.substrate.heartbeat import HeartbeatMsg
 from tests.net.parts import DIALECTS, GROUP, KEY, gate
 
@@ -35,6 +42,8 @@ SAMPLES: list[Message] = [
     GossipMsg((Entry(WHO, 1, 7), Entry(Candidate(2), 3, 9)), 4, (256, 300), 17.5),
     JoinMsg(Entry(WHO, 1, 0), to_all=True, asks=False),
     LeaveMsg(3),
+    PullMsg(Entry(WHO, 1, 7, "192.0.2.1:7400 web-1")),
+    WelcomeMsg((Entry(WHO, 1, 7),) * 50, 4, (256, 300), None, 900),
     InitMsg(CALL, 1, 2.5),
     PreferMsg(CALL, 2, WHO, Candidate(3), 0.5),
     FinalMsg(CALL, 1, WHO),

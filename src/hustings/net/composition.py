@@ -140,6 +140,7 @@ def configure(design: Design) -> Configured:
             "welcome": min(65_536, design.limits.view),
             "welcomes": 256,
             "introductions": 64,
+            "pull": True,
             "minima": 3,
             "whole": True,
             "p_mistake": 1e-4,

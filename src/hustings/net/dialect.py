@@ -53,7 +53,7 @@ class Dialect:
         self.version = version
         self.kinds = tuple(kinds)
         self._tags = frozenset(tags)
-        self._decoder = msgspec.msgpack.Decoder(_union(self.kinds))
+        self._decoder = _decoder(self.kinds)
 
     @classmethod
     def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> Dialect:
@@ -109,6 +109,11 @@ def check_label(what: str, label: str) -> None:
 def _strict_decoder(kinds: tuple[type[Message], ...], most: int) -> msgspec.msgpack.Decoder[Any]:
     """Shared by the members of one process: making the doubles takes a while."""
     return msgspec.msgpack.Decoder(strict(_union(kinds), most))
+
+
+@lru_cache(maxsize=64)
+def _decoder(kinds: tuple[type[Message], ...]) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(_union(kinds))
 
 
 def _union(kinds: tuple[type[Message], ...]) -> Any:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 _REFUSALS = 2  # and a member counts as gone, if they come within ...
 _FRESH = 3.0  # ... so many seconds
 _WATCHED = 8  # leaders at most to whom a stream is kept
-_TELLERS = 3  # of those who notice an end by themselves tell the others, on average
+_WATCHERS = 64  # members at most, on average, that keep a stream to one leader
+_TELLERS = 5  # of those who notice an end by themselves tell the others, on average
 _TOLD = 256  # ends that are remembered, so as not to be told of twice
+_KNOCK = 1.0  # seconds until the same door is knocked at again
 
 
 class Endings:
@@ -34,6 +36,8 @@ class Endings:
         self._watches: dict[MemberId, tuple[Endpoint, Watch]] = {}
         self._refusals: dict[Endpoint, tuple[int, float]] = {}
         self._told: dict[tuple[MemberId, int], None] = {}
+        self._knocked: dict[MemberId, float] = {}
+        self._lot = host.runner.rng.random()  # who watches in a large group
 
     def stop(self) -> None:
         """Watch nobody any more."""
@@ -52,7 +56,11 @@ class Endings:
         if now - first > _FRESH:
             times, first = 0, now
         if times + 1 >= _REFUSALS:
-            self._ask(member, tell=1.0)
+            # A machine that is gone takes many members along: in a large group only the leader's
+            # end is told to all, and the others find out for themselves.
+            leads = member in host.stack.leaders
+            large = host.stack.membership.size > _WATCHERS
+            self._ask(member, tell=1.0 if leads or not large else 0.0)
             return
         self._refusals[to] = (times + 1, first)
         if len(self._refusals) > host.gate.wire.limits.members:
@@ -68,11 +76,12 @@ class Endings:
             self._ask(message.member, tell=0.0)
 
     def follow(self) -> None:
-        """Keep a stream to each leader but oneself."""
+        """Keep a stream to each leader but oneself; in a large group some do so for all."""
         host = self._host
         mine = host.runner.me.id
         wanted: dict[MemberId, Endpoint] = {}
-        for leader in host.stack.leaders[:_WATCHED]:
+        watches_any = self._lot * host.stack.membership.size < _WATCHERS
+        for leader in host.stack.leaders[:_WATCHED] if watches_any else ():
             endpoint = host.book.endpoint(leader) if leader != mine else None
             if endpoint is not None:
                 wanted[leader] = endpoint
@@ -116,7 +125,7 @@ class Endings:
                 self._watches.pop(leader)[1].cancel()
                 # Who looks first may be the only one to look: the others have their next leader.
                 first = self._host.deference and not self._leisure()
-                few = _TELLERS / len(self._host.stack.membership.view)
+                few = _TELLERS / min(_WATCHERS, len(self._host.stack.membership.view))
                 self._ended(leader, tell=1.0 if first else few)
             else:
                 # If that is refused, it is an answer too.
@@ -127,6 +136,13 @@ class Endings:
     def _ask(self, member: MemberId, tell: float) -> None:
         """A refusal can be forged, and others can err: knock, before it is believed."""
         place = self._host.book.place(member)
+        now = asyncio.get_running_loop().time()
+        if now - self._knocked.get(member, -_KNOCK) < _KNOCK:
+            return  # others have noticed, too, and all have said so
+        self._knocked.pop(member, None)
+        self._knocked[member] = now
+        if len(self._knocked) > _TOLD:
+            del self._knocked[next(iter(self._knocked))]
         if place is not None:
             self._host.port.knock(place.endpoint, lambda: self._ended(member, tell))
 

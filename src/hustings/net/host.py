@@ -37,6 +37,7 @@ from hustings.net.gate import Gate
 from hustings.net.limits import Reason
 from hustings.net.namesakes import Namesakes
 from hustings.net.port import Endpoint, Port
+from hustings.net.pulse import Pulse
 from hustings.net.runner import Memory, Runner
 from hustings.net.seeds import Seeds
 from hustings.net.unreadable import Unreadable
@@ -51,11 +52,14 @@ from hustings.substrate.stack import Stacked, StackedContext
 if TYPE_CHECKING:
     from hustings.substrate.confirmed import Confirmed
 
-_ALONE = (0.1, 2.0)  # seconds between two looks for others while there are none: first, last
+# Seconds between two looks for others until somebody has answered, first and last: at least what a
+# round trip takes.
+_ALONE = (0.1, 2.0)
 _COMPANY = 2.0  # the same in company, as long as somebody is missing
 _GLANCE = 0.1  # seconds that a look-up of names is waited for before others are approached
 _NONCES = 1 << 53
 _STRANGERS = 8  # approached at a time while alone; one in company
+_HASTE = 1.5  # between two looks: so much longer, and so many more are asked
 
 
 class Household(Protocol):
@@ -127,8 +131,18 @@ class Host:
         self.traffic = Traffic()
         self.book = Book(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
+        pulse: Pulse | None = getattr(port, "pulse", None)  # of a process that others share
         self.runner = Runner(
-            stack, me, view, rng, gate.wire.incarnation, memory, self, pause, lax=(TICK,)
+            stack,
+            me,
+            view,
+            rng,
+            gate.wire.incarnation,
+            memory,
+            self,
+            pause,
+            lax=(TICK,),
+            pulse=pulse,
         )
         self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
         self._detector = detector
@@ -276,7 +290,8 @@ class Host:
         self.household.told(outcome)
 
     def overslept(self) -> None:
-        self.port.discard()
+        if self.settled.is_set():  # who is in no group yet takes nothing old for news
+            self.port.discard()
 
     def note(self, sentence: str) -> None:
         self.household.note(sentence)
@@ -373,42 +388,55 @@ class Host:
     # Looking for others
 
     async def _seek(self) -> None:
-        """Approach those who are missing, as long as there are any."""
-        wait, looking = _ALONE[0], None
+        """Approach those who are missing, as long as there are any.
+
+        One of them is asked to be let in, and the others are only told: what it takes to tell a
+        newcomer of a large group is spent once. Who gets no answer asks more of them.
+        """
+        membership = self.stack.membership
+        first = max(_ALONE[0], 2 * membership.config.delta)
+        wait, asked, looking = first, 1.0, None
         try:
             while True:
-                company = len(self.stack.membership.view) > 1
+                company = membership.joined and len(membership.view) > 1
                 if self.seeds.names and (looking is None or looking.done()):
                     if not company or self._strangers():
                         looking = self._loop.create_task(self.seeds.look_up())
                         await asyncio.wait([looking], timeout=_GLANCE)
                 strangers = self._strangers()
                 count = min(len(strangers), 1 if company else _STRANGERS)
-                for endpoint in self.runner.rng.sample(strangers, count):
-                    self.approach(endpoint)
+                chosen = self.runner.rng.sample(strangers, count)
+                for place, endpoint in enumerate(chosen):
+                    self.approach(endpoint, asks=place < asked)
                 await asyncio.sleep(_COMPANY if company else wait)
-                wait = _ALONE[0] if company else min(_ALONE[1], 1.5 * wait)
+                asked = 1.0 if company else _HASTE * asked
+                wait = first if company else max(first, min(_ALONE[1], _HASTE * wait))
         finally:
             if looking is not None:
                 looking.cancel()
 
     def _strangers(self) -> list[Endpoint]:
-        known = dict.fromkeys(self.book.everybody())
+        """Whom to approach: who is missing, and before anybody has answered, seeds in view too."""
+        if self.stack.membership.partial:
+            return []  # nobody is missing who might only not be known yet
+        unanswered = not self.stack.membership.joined
         found = dict.fromkeys([*self.seeds.endpoints, *self.book.lost(self._loop.time())])
         own = self.stack.membership.circle.own.place
         view = self.stack.membership.view
         return [
             each
             for each in found
-            if each not in known
-            and each != self.port.endpoint
+            if each != self.port.endpoint
             and not _is_at(own, each)
-            and self._aliases.get(each) not in view
+            and (
+                unanswered
+                or (self.book.owner(each) is None and self._aliases.get(each) not in view)
+            )
         ]
 
-    def approach(self, endpoint: Endpoint) -> None:
-        """Introduce oneself to whoever is there."""
-        self._introduce(endpoint, self.stack.membership.card())
+    def approach(self, endpoint: Endpoint, *, asks: bool = True) -> None:
+        """Introduce oneself to whoever is there, and ask to be let in."""
+        self._introduce(endpoint, self.stack.membership.card(asks=asks))
         if len(self.stack.membership.view) > 1:
             # Perhaps it is one of those known. Who has nobody yet may be refused its name, and
             # must not be heard before that is decided.

@@ -24,6 +24,7 @@ from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.net.context import NetContext
 from hustings.net.durable import NotPersisted
+from hustings.net.pulse import Pulse
 
 UNWRITABLE = "its state cannot be written"
 _SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
@@ -103,11 +104,13 @@ class Runner:
         owner: Owner,
         pause: float = inf,
         lax: Sequence[TimerKey] = (),
+        pulse: Pulse | None = None,
     ) -> None:
         """`pause`: whoever did not run for longer is told so before anything else happens.
 
         `lax` timers need not be punctual: when their time has come they go with whatever happens
         next, since to be woken is most of what a timer costs at rest.
+        `pulse` is that of the process, if there are other members in it.
         """
         self.election = election
         self.me = me
@@ -124,6 +127,7 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self._timers: dict[TimerKey, Armed] = {}
         self._ran = self._loop.time()
+        self._pulse = Pulse(self._ran) if pulse is None else pulse
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
         self._said: Outcome | None = None  # what the owner was told last, stalls apart
@@ -195,9 +199,12 @@ class Runner:
     def _wake(self) -> bool:
         """Whether nothing ran for too long though a timer was due: then that comes first."""
         now = self._loop.time()
+        ran, self._ran = self._ran, now
+        self._pulse.beat(now)
+        if self._pulse.lapse(ran) <= self._pause:  # as a rule: what was due need not be known
+            return False
         due = min((armed.due for armed in self._timers.values()), default=inf)
-        gap = now - max(self._ran, due)
-        self._ran = now
+        gap = self._pulse.away(ran, due)
         if gap <= self._pause:
             return False
         self._owner.overslept()

@@ -24,6 +24,7 @@ from hustings.net.lifelines import Receivers
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.multicast import joined
 from hustings.net.port import Endpoint, Receiver, Watch
+from hustings.net.pulse import pulse_of
 
 _AT_ONCE = 64  # datagrams read before anybody else has a turn
 _LARGEST = 65_536
@@ -56,6 +57,7 @@ class UdpPort:
         self._outbox: deque[tuple[Endpoint, bytes]] = deque()
         self._closed = False
         self.faults = Faults()
+        self.pulse = pulse_of(self._loop)
         self.endpoint = _endpoint(datagrams.getsockname())
         self.connections = Connections(self, limits, counters)
         self._loop.add_reader(datagrams.fileno(), self._readable, datagrams)
@@ -137,17 +139,22 @@ class UdpPort:
     # In
 
     def _readable(self, source: socket.socket) -> None:
-        for _ in range(_AT_ONCE):
+        told = True  # perhaps there is nothing but an error to be read
+        for turn in range(_AT_ONCE):
             try:
                 data, address = source.recvfrom(_LARGEST)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:
-                continue  # about something that was sent: see below
+                told = True  # about something that was sent: see below
+                continue
+            if not turn:
+                told = False
             self._arrived(data, _endpoint(address))
             if self._closed:
                 return
-        self._refusals(source)
+        if told:
+            self._refusals(source)
 
     def discard(self) -> None:
         for source in self._sockets():

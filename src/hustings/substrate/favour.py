@@ -56,7 +56,8 @@ def favour_of(candidate: Candidate) -> float:
 
 def is_observer(candidate: Candidate) -> bool:
     """Whether a member only looks on."""
-    return any(name == OBSERVER and value for name, value in candidate.attributes)
+    attributes = candidate.attributes
+    return bool(attributes) and any(name == OBSERVER and value for name, value in attributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ Join       A new member asks some seeds, or by multicast the whole group, and ge
            from those who answer: all seeds, and some three of the group. Who was not answered asks
            again, by multicast, at most `joins` times. Once in an epoch some one member tells all
            that it is there: sides of a partition that has healed find each other so.
+Pull       With `pull`, a view that lags behind catches up by state transfers: see `gossip_pull`.
 Leave      By a multicast; who misses it finds out by T_fail.
 Size       Estimated by `sizing`, with codes in every message.
 Bounds     A message: `entries`. State: `view_size` members, as many who were forgotten (they must
@@ -31,7 +32,8 @@ Decisions beside the paper:
 - Suspects are not gossiped about.
 - Who has not been heard of for T_fail / 2 is asked directly, and again a few times before it is
   suspected; one such question in a period. Rumours of bounded size reach nearly all in time, but
-  with partial views some pairs of members have hardly anybody in common to carry them.
+  with partial views some pairs of members have hardly anybody in common to carry them. With `pull`
+  it is asked later, and a question or an answer stands for a message of gossip, which it is too.
 - New incarnations supersede whatever counter an old one had. Who hears a newer counter of its own
   than it has (its storage was lost) goes on above it.
 - Anything that a suspect sends itself takes the suspicion back.
@@ -56,10 +58,12 @@ from hustings.substrate.gossip_messages import (
     JoinMsg,
     LeaveMsg,
     News,
+    PullMsg,
     WelcomeMsg,
     presentable,
     sound,
 )
+from hustings.substrate.gossip_pull import Pulling
 from hustings.substrate.sizing import Sizing
 from hustings.substrate.stack_config import StackConfig
 
@@ -67,11 +71,17 @@ GOSSIP = "gossip"
 
 _TICK: TimerKey = (GOSSIP, 0)
 _JOIN: TimerKey = (GOSSIP, 1)
+_PULL: TimerKey = (GOSSIP, 2)
 
 _ANSWERS = 3  # expected answers to a join that went to all
 
-_LARGE = 64  # contacts that are drawn from without being listed
+_LARGE = 64  # contacts that are drawn from without being listed; members of a large group
 _DRAWS = 32  # for each seed: enough where a member knows a tenth of the group
+
+_CROWD = 16  # who join a large group in one period; more of them are told of a few members only
+_FEW = 16  # times as many may be welcomed so as with all
+_LONG = 0.7  # of T_fail: who is silent for so long is asked, where views are whole
+_INTRODUCED = 3  # whom a new member of a large group introduces itself to
 
 _NOTHING: Sequence[Report] = ()
 
@@ -98,15 +108,18 @@ class Membership:
     """One member's part in the gossip; `view` is what it knows: the live members, itself too."""
 
     __slots__ = (
+        "_answered",
         "_greeted",
         "_joins",
         "_place",
         "_times",
         "_times_of",
+        "_welcomed",
         "_welcomes",
         "circle",
         "config",
         "joined",
+        "pulling",
         "sizing",
     )
 
@@ -123,10 +136,14 @@ class Membership:
         self.config = config
         self.circle = Circle(config, accepts)
         self.sizing = Sizing(config.minima, config.epoch_time)
+        self.pulling = Pulling(config, self, _PULL)
         self.joined = False  # whether somebody has answered
         self._place = place
         self._joins = 0
-        self._welcomes = 0
+        self._answered = 0  # questions in this period,
+        self._welcomes = 0  # welcomes in this period ...
+        # ... and to whom, in which life, where nobody gets two.
+        self._welcomed: dict[tuple[MemberId, int], None] = {}
         self._greeted = 1  # the epoch in which it last thought of telling all that it is there
         self._times = (0.0, 0.0)  # T_fail and T_cleanup ...
         self._times_of = 0.0  # ... in a group of this size
@@ -144,8 +161,13 @@ class Membership:
     @property
     def size(self) -> float:
         """The group's size, for time-outs: rather too large than too small."""
-        known = float(self.circle.known)
+        known = float(max(self.circle.known, self.pulling.told))
         return known if self._counts else max(self.sizing.estimate, known)
+
+    @property
+    def partial(self) -> bool:
+        """Whether this member has been told of a part of the group only, and knows it."""
+        return self.pulling.told > 0
 
     @property
     def _counts(self) -> bool:
@@ -153,7 +175,8 @@ class Membership:
 
     @property
     def _estimate(self) -> float:
-        return float(len(self.view)) if self._counts else self.sizing.estimate
+        known = max(len(self.view), self.pulling.told)
+        return float(known) if self._counts else self.sizing.estimate
 
     def targets(self, rng: Stream, count: int) -> list[MemberId]:
         """So many random members of the view, or all if there are not so many."""
@@ -190,28 +213,55 @@ class Membership:
             return self._tick(ctx)
         if key == _JOIN:
             self._ask_again(ctx)
+        elif key == _PULL:
+            self.pulling.pull_rest(ctx)
         return _NOTHING
 
     def on_news(self, ctx: Context, sender: MemberId, message: News) -> Sequence[Report]:
         """Rumours, or a part of a state transfer."""
-        most, first = self.config.entries, False
-        if isinstance(message, WelcomeMsg):
-            most, first = self.config.welcoming, not self.joined
+        most, welcome = self.config.entries, isinstance(message, WelcomeMsg)
+        first = welcome and not self.joined
+        if welcome:
+            most = self.config.welcoming
             self.joined = True
             ctx.cancel_timer(_JOIN)
-        elif message.asks and sender != ctx.me.id:
-            ctx.send(sender, GossipMsg(self.circle.some(), *self._sizes()))
+        elif isinstance(message, GossipMsg) and message.asks and sender != ctx.me.id:
+            ctx.send(sender, self.gossip())
+            self._answered += 1
         now = ctx.now()
         self.sizing.hear(now, ctx.rng, message.epoch, message.minima, message.size)
         reports = self.circle.hear(message.entries[:most], now)
+        if self.config.pull and sender != ctx.me.id:
+            if isinstance(message, WelcomeMsg):
+                self.pulling.on_welcome(ctx, sender, message, first=first)
+                self.view.estimate = self._estimate
+            else:
+                self.pulling.level(ctx, sender, message)
         if first:
-            self._introduce(ctx, sender)
+            self._introduce(ctx, sender, to_all=False)
         return reports
 
-    def _introduce(self, ctx: Context, host: MemberId) -> None:
-        """Rumours take their time: some are told at once that this member is there."""
-        here = JoinMsg(self.circle.own, to_all=True, asks=False)
-        for member in self.circle.targets(ctx.rng, self.config.introductions):
+    def on_pull(self, ctx: Context, sender: MemberId, message: PullMsg) -> Sequence[Report]:
+        """A member of the group wants to know of all others."""
+        entry = message.entry
+        if entry.who.id != sender or sender == ctx.me.id or not sound(entry):
+            return _NOTHING
+        reports = self.circle.hear((entry,), ctx.now())
+        self.pulling.give(ctx, sender)
+        return reports
+
+    def _introduce(self, ctx: Context, host: MemberId, *, to_all: bool) -> None:
+        """Rumours take their time: some are told at once that this member is there.
+
+        As one tells all, some of those who did not know it answer.
+        """
+        here = JoinMsg(self.circle.own, to_all=to_all, asks=False)
+        most = self.config.introductions
+        if self.partial:  # a whole crowd would do so: rumours will do
+            return
+        if len(self.view) > _LARGE:
+            most = min(most, _INTRODUCED)
+        for member in self.circle.targets(ctx.rng, most):
             if member != host:
                 ctx.send(member, here)
 
@@ -222,16 +272,29 @@ class Membership:
             return _NOTHING
         new = not self.circle.lives(sender)
         reports = self.circle.hear((entry,), ctx.now())
-        if not (message.asks or new) or self._welcomes >= self.config.welcomes:
+        life = (sender, entry.incarnation)
+        if not (message.asks or (new and message.to_all)) or life in self._welcomed:
+            return reports
+        few = self.config.pull and len(self.view) > _LARGE and self._welcomes >= _CROWD
+        if self._welcomes >= self.config.welcomes * (_FEW if few else 1):
             return reports
         if message.to_all and ctx.rng.random() * self.size >= _ANSWERS:
             return reports  # others will
         self._welcomes += 1
+        if self.config.pull:
+            self._welcomed[life] = None
+        if few:
+            ctx.send(sender, WelcomeMsg(self.circle.some(), *self._sizes(), self._known))
+        else:
+            self.transfer(ctx, sender)
+        return reports
+
+    def transfer(self, ctx: Context, to: MemberId) -> None:
+        """Tell one member of all, in so many messages as are allowed."""
         most = self.config.welcoming
         parts = -(-len(self.view) // (most - 1))
         for _ in range(min(self.config.transfer, parts)):
-            ctx.send(sender, WelcomeMsg(self.circle.some(most), *self._sizes()))
-        return reports
+            ctx.send(to, WelcomeMsg(self.circle.some(most), *self._sizes(), self._known))
 
     def on_leave(self, sender: MemberId, message: LeaveMsg) -> Sequence[Report]:
         """A member departs; to its election that is as good as a crash."""
@@ -254,11 +317,11 @@ class Membership:
         """
         self.circle.excuse(ctx.now())
         self.circle.renew_own(ctx.me if presentable(ctx.me) else self.circle.own.who)
-        self._introduce(ctx, ctx.me.id)
+        self._introduce(ctx, ctx.me.id, to_all=True)
 
-    def card(self) -> JoinMsg:
-        """What to give somebody of whom only the place is known."""
-        return JoinMsg(self.circle.own, to_all=False, asks=True)
+    def card(self, *, asks: bool = True) -> JoinMsg:
+        """What to give somebody of whom only the place is known: to be let in, or to be known."""
+        return JoinMsg(self.circle.own, to_all=False, asks=asks)
 
     def leave(self, ctx: Context) -> None:
         """Depart: say so, and fall silent."""
@@ -270,7 +333,8 @@ class Membership:
 
     def _tick(self, ctx: Context) -> Sequence[Report]:
         now, config, circle = ctx.now(), self.config, self.circle
-        self._welcomes = 0
+        self._welcomes, self._welcomed = 0, {}
+        self.pulling.tick()
         self.sizing.tick(now, ctx.rng)
         self.view.estimate = self._estimate
         size = self.size
@@ -280,14 +344,26 @@ class Membership:
         fail, cleanup = self._times
         reports = circle.look_round(now, fail, cleanup)
         circle.renew_own(ctx.me if presentable(ctx.me) else circle.own.who)
-        for target in circle.targets(ctx.rng, config.fanout):
-            ctx.send(target, GossipMsg(circle.some(), *self._sizes()))
-        silent = circle.longest_silent(now, fail)
+        silent = circle.longest_silent(now, fail, _LONG if config.pull else 0.5)
+        count = config.fanout
+        if config.pull:  # to ask somebody, or to answer, is gossip too
+            count = max(0, count - (silent is not None) - self._answered)
+            self._answered = 0
+        for target in circle.targets(ctx.rng, count):
+            ctx.send(target, self.gossip())
         if silent is not None:
-            ctx.send(silent, GossipMsg(circle.some(), *self._sizes(), asks=True))
+            ctx.send(silent, self.gossip(asks=True))
         self._greet(ctx)
         ctx.set_timer(_TICK, config.period)
         return reports
+
+    def gossip(self, *, asks: bool = False) -> GossipMsg:
+        """What this member has to say now."""
+        return GossipMsg(self.circle.some(), *self._sizes(), asks, self._known)
+
+    @property
+    def _known(self) -> int:
+        return len(self.view) if self.config.pull else 0
 
     def _sizes(self) -> tuple[int, tuple[int, ...], float | None]:
         sizing = self.sizing

@@ -20,6 +20,7 @@ from hustings.substrate.gossip_messages import MAX_NUMBER, Entry, sound, weight
 from hustings.substrate.stack_config import StackConfig
 
 _ASKED = 4  # times that a silent member is asked in the second half of T_fail
+_WHOLE = 32  # entries in a message from which on they are taken in together
 _REFUSED = 1 << 14  # ids that are remembered as not ranking high enough: saves time only
 
 _NOTHING: Sequence[Report] = ()
@@ -185,6 +186,9 @@ class Circle:
     def hear(self, entries: Sequence[Entry], now: float) -> Sequence[Report]:
         """Take in what is newer than what is known."""
         known, heard, refused = self._entries, self._heard, self._refused
+        # A state transfer is taken in as a whole: one by one, each would move all that follow it.
+        whole = len(entries) >= _WHOLE and len(known) + len(entries) <= self._config.view_size
+        met: dict[MemberId, None] = {}
         reports: list[Report] | None = None
         for entry in entries:
             who = entry.who.id
@@ -192,24 +196,35 @@ class Circle:
             if old is None:
                 if who in refused:
                     continue
-                report = self._meet(entry, now)
-                refused = self._refused
+                if whole:
+                    report = self._note(entry, now, met)
+                else:
+                    report = self._meet(entry, now)
+                    refused = self._refused
             elif entry is old or entry.incarnation < old.incarnation:
                 continue
             elif entry.incarnation == old.incarnation and entry.counter <= old.counter:
                 continue
             elif entry.counter > MAX_NUMBER or entry.incarnation > MAX_NUMBER:
                 continue
-            elif entry.who is old.who and entry.place is old.place and who in heard:  # most
-                known[who] = entry
+            elif who in heard and entry.who == old.who and entry.place == old.place:  # most
+                same = entry.who is old.who
+                # Read from a wire: whom others have seen already stays the same object.
+                known[who] = (
+                    entry if same else Entry(old.who, entry.incarnation, entry.counter, old.place)
+                )
                 del heard[who]  # so that it goes to the end: the longest silent stay in front
                 heard[who] = now
                 continue
+            elif who in met:
+                continue  # twice in one message, and not the same
             else:
                 report = self._renew(entry, old, now)
             if report is not None:
                 reports = [] if reports is None else reports
                 reports.append(report)
+        if met:
+            self._take_in(list(met))
         return _NOTHING if reports is None else reports
 
     def _meet(self, entry: Entry, now: float) -> Report | None:
@@ -221,21 +236,48 @@ class Circle:
             if len(self._refused) < _REFUSED:
                 self._refused.add(who)
             return None
-        if not sound(entry) or not self._accepts(entry.who):
-            return None
-        gone = self._forgotten.get(who)
-        if gone is not None and (entry.incarnation, entry.counter) <= gone:
+        if not self._is_news(entry):
             return None
         if full:
             ranked = self._by_rank()
             self._drop(ranked.pop()[1])  # whoever was refused still ranks behind the others
             insort(ranked, rank)
-        self._forgotten.pop(who, None)
+        gone = self._forgotten.pop(who, None)
         self._entries[who] = entry
         self._heard[who] = now
         self._order.insert(self._cursor % (len(self._order) + 1), who)  # to be spoken of next
         self.view.add(who)
         return None if gone is None else Report(who, False)
+
+    def _is_news(self, entry: Entry) -> bool:
+        """Whether what is said of somebody unknown is sound, acceptable and not long past."""
+        if not sound(entry) or not self._accepts(entry.who):
+            return False
+        gone = self._forgotten.get(entry.who.id)
+        return gone is None or (entry.incarnation, entry.counter) > gone
+
+    def _note(self, entry: Entry, now: float, met: dict[MemberId, None]) -> Report | None:
+        """As `_meet`, where there is room for all; `_take_in` does the rest for all of them."""
+        if not self._is_news(entry):
+            return None
+        who = entry.who.id
+        gone = self._forgotten.pop(who, None)
+        self._entries[who] = entry
+        self._heard[who] = now
+        met[who] = None
+        return None if gone is None else Report(who, False)
+
+    def _take_in(self, met: list[MemberId]) -> None:
+        """Put those who were noted where `_meet` would have put them."""
+        order, place = self._order, self._cursor
+        if place <= len(order):
+            order[place:place] = met[::-1]
+        else:
+            for who in met:
+                order.insert(place % (len(order) + 1), who)
+        self.view.ids.extend(met[1:])
+        self.view.ids.sort()
+        self.view.add(met[0])
 
     def _renew(self, entry: Entry, old: Entry, now: float) -> Report | None:
         """News of somebody known who is suspected, may have new attributes, or is the member."""
@@ -283,13 +325,13 @@ class Circle:
             self.forget(member, (entry.incarnation, entry.counter))
         return [Report(member, True) for member in silent]
 
-    def longest_silent(self, now: float, fail: float) -> MemberId | None:
-        """Whom to ask whether it is still there."""
-        recent = now - fail / 2 / _ASKED
+    def longest_silent(self, now: float, fail: float, after: float = 0.5) -> MemberId | None:
+        """Whom to ask whether it is still there: somebody silent for this part of T_fail."""
+        recent = now - (1.0 - after) * fail / _ASKED
         if self._asked:
             self._asked = {who: at for who, at in self._asked.items() if at > recent}
         for member, at in self._heard.items():
-            if now - at <= fail / 2:
+            if now - at <= after * fail:
                 return None
             if member not in self._asked:
                 self._asked[member] = now

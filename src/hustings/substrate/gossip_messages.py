@@ -1,7 +1,7 @@
 """What gossiping members send each other, and how long it can get.
 
-Every message is bounded whatever the size of the group: so many entries and so many codes, never a
-whole view.
+Every message is bounded whatever the size of the group: so many entries and so many codes. Only a
+state transfer may hold a whole view, and its bound is a setting of its own.
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ class GossipMsg(Message, frozen=True, tag="GOSSIP"):
     minima: Codes
     size: float | None  # what the last epoch found
     asks: bool = False  # for the receiver's news in return: it has not been heard of for long
+    known: int = 0  # how many the sender takes for alive; 0: it does not say
 
 
 class WelcomeMsg(Message, frozen=True, tag="WELCOME"):
-    """A part of the state transfer to a member that asked to join."""
+    """A part of the state transfer to a member that asked to join, or all of it."""
 
     role: ClassVar[Role] = Role.DETECTOR
     entries: tuple[Entry, ...]
     epoch: int
     minima: Codes
     size: float | None
+    known: int = 0  # how many the sender takes for alive; 0: it does not say
 
 
 class JoinMsg(Message, frozen=True, tag="JOIN"):
@@ -64,6 +66,13 @@ class JoinMsg(Message, frozen=True, tag="JOIN"):
     entry: Entry
     to_all: bool
     asks: bool
+
+
+class PullMsg(Message, frozen=True, tag="PULL"):
+    """I know far fewer than you: tell me of all. I am in the group already."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    entry: Entry
 
 
 class LeaveMsg(Message, frozen=True, tag="LEAVE"):
@@ -90,8 +99,11 @@ def sound(entry: Entry) -> bool:
 
 def presentable(who: Candidate) -> bool:
     """Whether a member's attributes fit into an entry: few, with short names, and numbers."""
-    return len(who.attributes) <= MAX_ATTRIBUTES and all(
-        len(name) <= MAX_NAME and value == value for name, value in who.attributes
+    attributes = who.attributes
+    if not attributes:
+        return True
+    return len(attributes) <= MAX_ATTRIBUTES and all(
+        len(name) <= MAX_NAME and value == value for name, value in attributes
     )
 
 
@@ -116,9 +128,9 @@ def longest_gossip(config: StackConfig, attributes: int = 0, place: int = 0) -> 
     """The most bytes of a gossip message, if attributes and place of nobody take more than so many.
 
     >>> longest_gossip(StackConfig(entries=2, minima=3))
-    153
+    162
     """
     entry = 4 * _HEAD + 3 * _NUMBER + attributes + place
     minima = _HEAD + config.minima * _CODE
-    news = _HEAD + config.entries * entry + _NUMBER + minima + _NUMBER + 1
+    news = _HEAD + config.entries * entry + _NUMBER + minima + 2 * _NUMBER + 1
     return _TAG + news

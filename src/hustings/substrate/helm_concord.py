@@ -131,7 +131,8 @@ class Concord(Steering):
         self.inquiring = True
         self._inquiries += 1
         question = AskMsg(self.highest)
-        for member in ctx.rng.sample(others, min(_ASKED, len(others))):
+        asked = 1 if self.partial and self.announces else _ASKED  # in a crowd, nobody may know
+        for member in ctx.rng.sample(others, min(asked, len(others))):
             ctx.send(member, question)
         wait = self.settings.answers
         ctx.set_timer(ANSWERS, wait + ctx.rng.uniform(0.0, wait))  # not all call at once
@@ -290,9 +291,7 @@ class Concord(Steering):
             if ctx.rng.random() * len(self.electors.view) < often:
                 ctx.send(leader, self.tidings(held))
             return
-        size = self.electors.view.estimate
-        partial = size is not None and size > 1.5 * len(self.electors.view)
-        if self.announces or partial:
+        if self.announces or self.partial:
             return  # it is missed elsewhere, or known though not in view
         now = ctx.now()
         if self._missing is None:
@@ -300,6 +299,12 @@ class Concord(Steering):
         elif now - self._missing >= self.settings.endurance:
             self._missing = None
             self.inner.on_suspect(self.within(ctx), leader)
+
+    @property
+    def partial(self) -> bool:
+        """Whether only a part of the group is known, as far as its size is."""
+        size = self.electors.view.estimate
+        return size is not None and size > 1.5 * len(self.electors.view)
 
     # Going and coming back
 

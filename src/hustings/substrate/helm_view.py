@@ -130,10 +130,10 @@ class Electors:
         return changes
 
     def _compare(self, base: View, me: Candidate, now: float) -> Changes:
-        seen, directory = self._seen, self._directory
+        seen, directory, candidate = self._seen, self._directory, base.candidate
         added, lost = [], []
         for member in base.ids:
-            there = base.candidate(member)
+            there = candidate(member)
             if seen.get(member) is there:
                 continue
             seen[member] = there
@@ -145,10 +145,14 @@ class Electors:
                     lost.append(member)
                 continue
             self.observers.pop(member, None)
-            if member not in directory:
+            if member in directory:
+                self._put(member, self._overlaid(there))
+            else:
                 added.append(member)
                 self.since[member] = now
-            self._put(member, self._overlaid(there))
+                directory[member] = there = self._overlaid(there)
+                self._peak = max(self._peak, min(favour_of(there), MAX_FAVOUR))
+        self._list(added)
         if len(seen) != len(base.ids):
             gone = [each for each in seen if each not in base]
             for member in gone:
@@ -158,6 +162,14 @@ class Electors:
         if not is_observer(me):
             self._put(me.id, me)  # whatever the world's view says
         return Changes(added, lost)
+
+    def _list(self, added: Sequence[MemberId]) -> None:
+        """Those who are in the directory come into view; many of them together, in one go."""
+        if len(added) > 1:
+            self.view.ids.extend(added[1:])
+            self.view.ids.sort()
+        if added:
+            self.view.add(added[0])
 
     def _overlaid(self, there: Candidate) -> Candidate:
         told = self._told.get(there.id)

@@ -16,6 +16,11 @@ by. So its size is what it is, unreadable bytes are dropped here and not in a tr
 same bytes go on as copies. In a simulator that costs one encoding per multicast, and decodings are
 remembered, since thousands of members read the same few messages.
 
+Where views are pulled, a multicast that went out while most of the group was still to be learnt of
+is sent once more, to those of whom the transfer then tells. A leader that hears somebody it does
+not know asks who that is: whom it does not know, it does not reach. And so does, some time later,
+who follows a leader that it does not know.
+
 Timer keys ("gossip", ...) and ("mcast", ...) are the stack's: no election may use these.
 """
 
@@ -24,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial, reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -41,13 +46,32 @@ from hustings.substrate.bimodal import Bimodal
 from hustings.substrate.bimodal_messages import CASTS, Cast, CopyMsg, DigestMsg, SolicitMsg
 from hustings.substrate.carrying import Carrying
 from hustings.substrate.detector import Report
+from hustings.substrate.favour import favour_of
 from hustings.substrate.gossip import Membership
-from hustings.substrate.gossip_messages import GossipMsg, JoinMsg, LeaveMsg, News, WelcomeMsg
+from hustings.substrate.gossip_messages import (
+    GossipMsg,
+    JoinMsg,
+    LeaveMsg,
+    News,
+    PullMsg,
+    WelcomeMsg,
+)
 from hustings.substrate.stack_config import StackConfig, warm_up
 
 __all__ = ["StackConfig", "Stacked", "stacked", "warm_up"]
 
 _REMEMBERED = 4096  # decoded messages
+_OWED = 4  # multicasts that those who are learnt of too late still get ...
+_LATE = 8  # ... if it is no later than so many delays
+
+
+class Owed(NamedTuple):
+    """A multicast that went out while its sender knew only a part of the group."""
+
+    at: float
+    message: Message
+    had: frozenset[MemberId]  # who got it; only asked, never walked through
+    led: bool  # whether its sender was a leader then
 
 
 class Codec:
@@ -110,6 +134,8 @@ class StackedContext:
 
     def multicast(self, message: Message) -> None:
         stack = self._stack
+        if message.role is not Role.DETECTOR:
+            stack.owe(self._below, message)
         if stack.multicast is None or message.role is Role.DETECTOR:
             self._below.multicast(message)  # a heartbeat that was lost is not worth repairing
         else:
@@ -147,6 +173,7 @@ class Stacked(Carrying):
         kinds = tuple(inner.handlers)
         self.handlers = _table(kinds)
         self.codec = _codec(kinds)
+        self._owed: list[Owed] = []  # multicasts of a member that knew too few
 
     # What a world calls
 
@@ -160,6 +187,10 @@ class Stacked(Carrying):
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if Membership.owns(key):
             self._settle(ctx, self.membership.on_timer(ctx, key))
+            if self.membership.config.pull:
+                for leader in self.inner.leaders:
+                    if leader != ctx.me.id:  # whose name and place should be known
+                        self.membership.pulling.meet(ctx, leader)
         elif self.multicast is not None and Bimodal.owns(key):
             self.multicast.on_timer(ctx)
         else:
@@ -206,15 +237,30 @@ class Stacked(Carrying):
     def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
         self._settle(ctx, self.membership.sign_of_life(ctx, sender))
         inner = self.inner
+        if self.membership.circle.entry(sender) is None and ctx.me.id in inner.leaders:
+            if self.membership.config.pull:
+                self.membership.pulling.meet(ctx, sender)
         inner.handlers[type(message)](inner, StackedContext(ctx, self), sender, message)
 
     def _on_news(self, ctx: Context, sender: MemberId, message: News) -> None:
         self._keep_leaders()
         self._settle(ctx, self.membership.on_news(ctx, sender, message))
+        if self._owed and not self.membership.partial:
+            self._pay(ctx)
+
+    def _on_pull(self, ctx: Context, sender: MemberId, message: PullMsg) -> None:
+        self._keep_leaders()
+        self._settle(ctx, self.membership.on_pull(ctx, sender, message))
 
     def _on_join(self, ctx: Context, sender: MemberId, message: JoinMsg) -> None:
         self._keep_leaders()
-        self._settle(ctx, self.membership.on_join(ctx, sender, message))
+        membership = self.membership
+        reports = membership.on_join(ctx, sender, message)
+        if membership.config.pull and not message.asks and favour_of(membership.circle.own.who):
+            # The election may speak to it next, and whoever welcomes it may not have heard yet of
+            # a favour: it would take office from a leader that it should follow.
+            membership.pulling.hint(ctx, sender)
+        self._settle(ctx, reports)
 
     def _on_leave(self, ctx: Context, sender: MemberId, message: LeaveMsg) -> None:
         self._settle(ctx, self.membership.on_leave(sender, message))
@@ -235,6 +281,27 @@ class Stacked(Carrying):
     def _on_solicit(self, ctx: Context, sender: MemberId, message: SolicitMsg) -> None:
         if self.multicast is not None:
             self.multicast.on_solicit(ctx, sender, message)
+
+    def owe(self, ctx: Context, message: Message) -> None:
+        """A multicast goes out, perhaps before this member knows whom to send it to."""
+        if self.membership.pulling.widen(ctx) and self.multicast is None:
+            had = frozenset(self.membership.view.ids)
+            leads = ctx.me.id in self.inner.leaders
+            self._owed = [*self._owed, Owed(ctx.now(), message, had, leads)][-_OWED:]
+
+    def _pay(self, ctx: Context) -> None:
+        """Those of whom this member has learnt since get what all the others got.
+
+        What it said as a leader they get only if it still is one.
+        """
+        owed, self._owed = self._owed, []
+        latest = ctx.now() - _LATE * self.membership.config.delta
+        leads = ctx.me.id in self.inner.leaders
+        for one in owed:
+            if one.at >= latest and (leads or not one.led):
+                for member in self.membership.view.ids:
+                    if member not in one.had:
+                        ctx.send(member, one.message)
 
     def _keep_leaders(self) -> None:
         circle, leaders = self.membership.circle, self.inner.leaders
@@ -261,6 +328,7 @@ def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
         GossipMsg: Stacked._on_news,
         WelcomeMsg: Stacked._on_news,
         JoinMsg: Stacked._on_join,
+        PullMsg: Stacked._on_pull,
         LeaveMsg: Stacked._on_leave,
         **dict.fromkeys(CASTS.values(), Stacked._on_cast),
         CopyMsg: Stacked._on_copy,

@@ -80,6 +80,10 @@ class StackConfig(Config, frozen=True, kw_only=True):
     introductions: Annotated[
         int, Meta(ge=0, description="members to whom one that has joined introduces itself")
     ] = 0
+    pull: Annotated[
+        bool,
+        Meta(description="who knows far fewer than another member asks it for a state transfer"),
+    ] = False
     room: (
         Annotated[
             int,

@@ -245,3 +245,42 @@ def test_targets_are_random_others() -> None:
     assert sorted(drawn) == [0, 2, 3, 4]
     assert all(abs(count - 1000) < 4 * (4000 * 0.25 * 0.75) ** 0.5 for count in drawn.values())
     assert sorted(known.targets(rng, 9)) == [0, 2, 3, 4]
+
+
+def test_a_whole_transfer_leaves_what_its_entries_one_by_one_leave() -> None:
+    rng = Stream(5)
+    for trial in range(40):
+        together, apart = circle(), circle()
+        for known in (together, apart):
+            known.hear([entry(member) for member in range(2, 2 + trial % 20)], 0.0)
+            for _ in range(trial % 7):
+                known.some(4)
+            if trial % 3 == 0 and trial % 20 > 2:
+                known.bid_farewell(3, 1)
+        news = [entry(2 + rng.below(90), 1 + rng.below(3)) for _ in range(60)] + [entry(1313)]
+        reports = list(together.hear(news, 1.0))
+        one_by_one = [each for one in news for each in apart.hear([one], 1.0)]
+        assert reports == one_by_one
+        assert together.view.ids == apart.view.ids == sorted(together.view.ids)
+        assert [together.some(5) for _ in range(30)] == [apart.some(5) for _ in range(30)]
+        assert together.load == apart.load
+
+
+def test_a_transfer_beyond_the_view_is_refused_as_entries_are() -> None:
+    together, apart = circle(7, view_size=50), circle(7, view_size=50)
+    news = [entry(member) for member in range(2, 200)]
+    together.hear(news, 0.0)
+    for one in news:
+        apart.hear([one], 0.0)
+    assert together.view.ids == apart.view.ids
+    assert len(together.view) == 51
+
+
+def test_news_from_a_wire_do_not_make_a_member_look_new() -> None:
+    known = circle()
+    known.hear([Entry(candidate(2, cpu=1.0), 1, 1, "here")], 0.0)
+    before, version = known.view.candidate(2), known.view.version
+    known.hear([Entry(candidate(2, cpu=1.0), 1, 2, "here")], 5.0)
+    assert known.view.candidate(2) is before
+    assert known.view.version == version
+    assert known.look_round(10.5, FAIL, CLEANUP) == []

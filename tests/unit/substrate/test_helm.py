@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hustings.core.choice import Candidate
+from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import ELECTING, Elected, NoLeader
 from hustings.protocols.announce.le_s import LeS
@@ -282,6 +285,20 @@ def test_an_election_begins_when_the_membership_had_its_chance() -> None:
     assert len(sent(effects, AskMsg)) == 2
     assert not sent(effects, ElectionMsg)
     assert len(sent(member.fire(ANSWERS), ElectionMsg)) == 2
+
+
+@pytest.mark.parametrize("elect, asked", [(le_s, 1), (bully, 3)])
+def test_in_a_crowd_that_will_hear_announcements_only_one_is_asked(
+    elect: Callable[[], Election], asked: int
+) -> None:
+    member = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
+    member.view.estimate = 100.0
+    member.start()
+    assert len(sent(member.fire(JOIN), AskMsg)) == asked
+    alone = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
+    alone.view.estimate = 5.0
+    alone.start()
+    assert len(sent(alone.fire(JOIN), AskMsg)) == 3
 
 
 def test_a_world_that_knows_need_not_wait() -> None:

@@ -1,0 +1,65 @@
+"""The pulse of a process: when it ran, and when it did not though there was something to do.
+
+Members that share a process share its pulse. One that waits while the others have their turn was
+not away; but when the process stood still, all of them were, and the first to run again is not the
+only one to be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from math import inf
+from weakref import WeakKeyDictionary
+
+_LAPSE = 0.1  # seconds without a beat that are worth remembering: shorter than any pause
+_LAPSES = 16
+
+
+class Pulse:
+    """Beats whenever a member of the process runs.
+
+    >>> pulse = Pulse(10.0)
+    >>> pulse.beat(10.05), pulse.beat(14.0)
+    (None, None)
+    >>> pulse.away(ran=10.02, due=11.0), pulse.away(ran=14.0, due=11.0)
+    (3.0, 0.0)
+    """
+
+    __slots__ = ("_at", "_lapses")
+
+    def __init__(self, now: float) -> None:
+        self._at = now
+        self._lapses: deque[tuple[float, float]] = deque(maxlen=_LAPSES)
+
+    def beat(self, now: float) -> None:
+        """Something runs now."""
+        if now - self._at > _LAPSE:
+            self._lapses.append((self._at, now))
+        self._at = now
+
+    def lapse(self, ran: float) -> float:
+        """How long the process stood still at most since `ran`, whatever was due."""
+        if not self._lapses or self._lapses[-1][1] <= ran:
+            return 0.0
+        return max(end - max(start, ran) for start, end in self._lapses)
+
+    def away(self, ran: float, due: float) -> float:
+        """How long the process stood still since `ran` while something was `due`, at most."""
+        longest = 0.0
+        if due < inf:
+            for start, end in self._lapses:
+                if end > ran:
+                    longest = max(longest, end - max(start, due, ran))
+        return longest
+
+
+_pulses: WeakKeyDictionary[asyncio.AbstractEventLoop, Pulse] = WeakKeyDictionary()
+
+
+def pulse_of(loop: asyncio.AbstractEventLoop) -> Pulse:
+    """The pulse that all members on one event loop share."""
+    pulse = _pulses.get(loop)
+    if pulse is None:
+        pulse = _pulses[loop] = Pulse(loop.time())
+    return pulse
