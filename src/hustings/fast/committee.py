@@ -75,7 +75,7 @@ def seating(assembly: Assembly, seed: int, run: int) -> list[list[Ids]]:
 def corrupted(assembly: Assembly, seed: int, run: int) -> NDArray[np.bool_]:
     """By member: whether the adversary of a run corrupts it.
 
-    >>> corrupted(Assembly(members=200, b=0.1, c0=8, layers=((5, 5, 1),)), 1, 0).sum()
+    >>> int(corrupted(Assembly(members=200, b=0.1, c0=8, layers=((5, 5, 1),)), 1, 0).sum())
     20
     """
     key = grown(root(seed), run)

@@ -21,7 +21,6 @@ from hustings.substrate.helm_steering import ANSWERS, SECURE, Steering
 
 _ASKED = 3  # members in one inquiry
 _INQUIRIES = 3  # about a leader that is said to be there and is not in view
-_SELDOM = 8  # times less often, where leaders announce themselves
 _LONGEST = 8  # times the patience, between two calls in vain
 
 
@@ -286,9 +285,7 @@ class Concord(Steering):
         leader = held.leader
         if leader in self.electors:
             self._missing = None
-            # Announcements say who leads; in which term, there is no hurry to find out.
-            often = 1.0 / _SELDOM if self.announces else 1.0
-            if ctx.rng.random() * len(self.electors.view) < often:
+            if ctx.rng.random() * len(self.electors.view) < 1.0:
                 ctx.send(leader, self.tidings(held))
             return
         if self.announces or self.partial:

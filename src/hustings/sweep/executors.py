@@ -154,9 +154,9 @@ def _strength(client: Any) -> Callable[[], int]:
 
 
 def _workers(client: Any) -> list[int]:
-    """Threads of each worker, by what the scheduler told last."""
+    """Threads of each worker, by what the scheduler told last; a lost one has told nothing."""
     info: dict[str, Any] = client.scheduler_info(n_workers=-1)
-    return [worker["nthreads"] for worker in info["workers"].values()]
+    return [worker["nthreads"] for worker in info.get("workers", {}).values()]
 
 
 class _Watch:

@@ -24,7 +24,7 @@ def test_a_cluster_that_loses_a_worker_plays_the_same() -> None:
     killed: list[int] = []
 
     def kill(reached: Progress) -> None:
-        if reached.played == 3 and not killed:
+        if reached.played >= 3 and not killed:  # several blocks may end at once
             workers = [each for each in active_children() if "Dask" in each.name]
             assert len(workers) == 2
             assert workers[0].pid is not None
@@ -76,8 +76,9 @@ def test_a_cluster_elsewhere_that_goes_away(
         address = cluster.stdout.readline().strip().replace("tcp:", "dask:")
 
         def end(reached: Progress) -> None:
-            if reached.played == 2:
+            if reached.played >= 2 and cluster.poll() is None:
                 os.killpg(cluster.pid, signal.SIGKILL)
+                cluster.wait()
 
         told = "(the Dask scheduler is gone|gave up): what is finished is kept"
         with pytest.raises(BadInput, match=told), crew_on(address, 1, play_block) as crew:
