@@ -82,7 +82,8 @@ def test_a_worker_that_is_killed_changes_nothing(alone: list[Result], tmp_path: 
     killed: list[int | None] = []
 
     def kill(reached: Progress) -> None:
-        if reached.played in (2, 5) and len(killed) < 2:
+        # Not equal: several blocks may end at once.
+        if len(killed) < 2 and reached.played >= (2, 5)[len(killed)]:
             victim = active_children()[0]
             assert victim.pid is not None
             killed.append(victim.pid)
@@ -123,7 +124,7 @@ def test_after_an_interruption_it_goes_on(after: int, alone: list[Result], tmp_p
     played: list[int] = []
 
     def stop(reached: Progress) -> None:
-        if reached.played == after:
+        if reached.played >= after:
             raise _Stop
 
     def count(reached: Progress) -> None:
