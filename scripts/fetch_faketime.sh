@@ -13,9 +13,9 @@ esac
 [ ! -e "$folder/libfaketime.so.1" ] || exit 0
 
 mkdir -p "$folder"
-work=$(mktemp -d "$folder.XXXXXX")
-trap 'rm -rf "$work"' EXIT INT TERM
-"$here/unpack_debian.sh" "$work" <<PINS
+scratch=$(mktemp -d "$folder.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT INT TERM
+"$here/unpack_debian.sh" "$scratch" <<PINS
 b09481e7690680966005330c3f907bba4b5eefc35e1faaea4783cc55655d1150 libfaketime 0.9.10-2.1
 PINS
-mv "$work"/usr/lib/*/faketime/libfaketime.so.1 "$folder/libfaketime.so.1"
+mv "$scratch"/usr/lib/*/faketime/libfaketime.so.1 "$folder/libfaketime.so.1"

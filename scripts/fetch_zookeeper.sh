@@ -13,9 +13,9 @@ esac
 [ ! -d "$folder/jars" ] || exit 0
 
 mkdir -p "$(dirname "$folder")"
-work=$(mktemp -d "$folder.XXXXXX")
-trap 'rm -rf "$work"' EXIT INT TERM
-"$here/unpack_debian.sh" "$work/root" <<PINS
+scratch=$(mktemp -d "$folder.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT INT TERM
+"$here/unpack_debian.sh" "$scratch/unpacked" <<PINS
 b2976f2bb4352d01713d3e40a8e047a3219c05f5fa53054e050246a6bc179053 libzookeeper-java 3.8.0-11+deb12u2
 6307cc25286cf9c1afdcc16c1215534203aadc7a58e0f6103734d1ccc3da7f65 libcommons-cli-java 1.5.0-1
 11ace1f417d768481dc13c7780ce44c5c305255399a352746594a94a1a7756b4 libcommons-io-java 2.11.0-2
@@ -32,8 +32,8 @@ a8e879badd16955724ff38e064cce0a52c377558f58afd8e6d01bf3b81944cb4 liblog4j1.2-jav
 PINS
 
 # Files only: the rest are other names of the same files.
-mkdir "$work/jars"
-find "$work/root/usr/share" -name '*.jar' -type f -exec mv {} "$work/jars/" \;
+mkdir "$scratch/jars"
+find "$scratch/unpacked/usr/share" -name '*.jar' -type f -exec mv {} "$scratch/jars/" \;
 # Whoever is first wins; nobody sees half a folder.
 mkdir -p "$folder"
-mv -T "$work/jars" "$folder/jars" 2>/dev/null || [ -d "$folder/jars" ]
+mv -T "$scratch/jars" "$folder/jars" 2>/dev/null || [ -d "$folder/jars" ]

@@ -169,7 +169,7 @@ def _chosen(
             )
         return None
     # A member without a guard does not load what guards need: that is a tenth of its memory.
-    from hustings.guard.chosen import choose  # noqa: PLC0415 (late on purpose)
+    from hustings.guard.chosen import choose  # noqa: PLC0415 (memory: few have guards)
 
     return choose(guard, group, member_id, ttl, settings)
 
@@ -408,7 +408,7 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
         return Forgetful(), life
     if not os.path.isdir(wanted.state):
         raise BadInput(f"state directory {wanted.state!r} is not there: create it first")
-    from urllib.parse import quote  # noqa: PLC0415 (late on purpose: few need it)
+    from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
 
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     path = os.path.join(wanted.state, file)

@@ -28,8 +28,7 @@ class UnknownName(BadInput):
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        # Late on purpose: who makes no mistake does not carry it.
-        from difflib import get_close_matches  # noqa: PLC0415 (late on purpose)
+        from difflib import get_close_matches  # noqa: PLC0415 (memory: only mistakes need it)
 
         names = list(known)
         near = get_close_matches(name, names, n=1, cutoff=0.5) if len(names) <= _MANY else []

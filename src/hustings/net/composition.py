@@ -168,7 +168,7 @@ def configure(design: Design) -> Configured:
 
 
 def _lease(given: Settings, delta: float) -> GuardConfig:
-    from hustings.substrate.confirmed import GuardConfig  # noqa: PLC0415 (late on purpose)
+    from hustings.substrate.confirmed import GuardConfig  # noqa: PLC0415 (memory: few have guards)
 
     known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
     known.update(in_seconds(given))
@@ -222,7 +222,7 @@ def _confirmed(helm: Helmed, lease: GuardConfig | None) -> tuple[Confirmed | Non
     if lease is None:
         return None, helm
     # A member without a guard does not load what asks it.
-    from hustings.substrate.confirmed import Confirmed  # noqa: PLC0415 (late on purpose)
+    from hustings.substrate.confirmed import Confirmed  # noqa: PLC0415 (memory: few have guards)
 
     confirmed = Confirmed(helm, lease)
     return confirmed, confirmed
