@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from aetcd import rpc
 
 from hustings.core.errors import BadInput
 from hustings.guard import (
@@ -23,6 +24,7 @@ from hustings.guard import (
     Unreachable,
     make_guard,
 )
+from hustings.guard.etcd_nodes import Line, Nodes
 from tests.guard.engines.base import wait_until
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.etcd import Engine, Node, three
@@ -271,5 +273,48 @@ def test_nobody_there_is_said_in_time() -> None:
     async def story() -> None:
         with pytest.raises(Unreachable, match="cannot be used now"):
             await make_guard("etcd://127.0.0.1:1?timeout=0.5", "jobs").open()
+
+    run(story())
+
+
+@pytest.mark.parametrize("then", ["silence", "its own deadline"])
+def test_a_refusal_is_not_forgotten_for_an_answer_that_came_too_late(then: str) -> None:
+    """The last of many tries has hardly any time left: it proves nothing."""
+    asked: list[Line] = []
+
+    async def talk(line: Line) -> None:
+        asked.append(line)
+        if len(asked) == 1:
+            raise rpc.AioRpcError(rpc.StatusCode.UNAVAILABLE, (), (), "Ssl handshake failed")
+        if then == "silence":
+            await asyncio.Event().wait()
+        await asyncio.sleep(0.1)
+        raise rpc.AioRpcError(rpc.StatusCode.DEADLINE_EXCEEDED, (), (), "Deadline Exceeded")
+
+    async def story() -> None:
+        nodes = Nodes([("127.0.0.1", 1)], shown="here", timeout=0.3)
+        try:
+            with pytest.raises(BadInput, match="speaks no TLS.*handshake failed"):
+                await nodes.converse(talk, opening=True)
+        finally:
+            await nodes.close()
+
+    run(story())
+    assert len(asked) > 1
+
+
+def test_a_node_that_refuses_and_then_is_gone_is_no_mistake_of_the_address() -> None:
+    said = iter(("Ssl handshake failed", "connection refused"))
+
+    async def talk(_: Line) -> None:
+        raise rpc.AioRpcError(rpc.StatusCode.UNAVAILABLE, (), (), next(said))
+
+    async def story() -> None:
+        nodes = Nodes([("127.0.0.1", 1)], shown="here", timeout=10.0)
+        try:
+            with pytest.raises(Unreachable, match="connection refused"):
+                await nodes.converse(talk, opening=True)
+        finally:
+            await nodes.close()
 
     run(story())

@@ -138,8 +138,9 @@ class Nodes:
         """Have a conversation with some node; every node gets its share of the time."""
         self._closed = self._closed and not opening
         end = time.monotonic() + self.timeout
+        refusal = ""
         while True:
-            refused = changing = False
+            before, refusal, changing = refusal, "", False
             for left in range(len(self.addresses), 0, -1):
                 if self._closed:
                     raise Unreachable("the guard on etcd is closed")
@@ -152,6 +153,7 @@ class Nodes:
                         return await self._talk(line, talk)
                 except TimeoutError:
                     why = f"no answer within {share:.3g} s"
+                    refusal = refusal or before  # silence takes nothing back
                     await self._reconnect(number, node)
                 except asyncio.CancelledError:
                     if _is_being_cancelled():
@@ -162,15 +164,16 @@ class Nodes:
                 except rpc.AioRpcError as error:
                     why = str(error.details())
                     if error.code() == rpc.StatusCode.DEADLINE_EXCEEDED:
+                        refusal = refusal or before
                         await self._reconnect(number, node)
                     changing |= why.startswith("etcdserver:")  # between two leaders, say
-                    if opening:
-                        refused |= self._is_refused(error.code(), why)
+                    if opening and self._is_refused(error.code(), why):
+                        refusal = why
                 self.next()
             over = time.monotonic() + PAUSE >= end
-            if refused and over:
-                raise BadInput(f"etcd at {self.shown} speaks no TLS, or not with us: {why}")
-            if over or not (refused or changing):
+            if refusal and over:
+                raise BadInput(f"etcd at {self.shown} speaks no TLS, or not with us: {refusal}")
+            if over or not (refusal or changing):
                 raise Unreachable(f"etcd at {self.shown} cannot be used now: {why}")
             await asyncio.sleep(PAUSE)
 
