@@ -25,6 +25,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, upon
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
+from hustings.core.view import View
 from hustings.protocols.bully import Bully
 from hustings.protocols.catalogue import CATALOGUE
 from hustings.sim.faults import (
@@ -82,6 +83,7 @@ class Input:
     about: tuple[Any, ...]
     now: float
     view: list[MemberId]
+    version: int  # of the view: one that went and came back leaves no other trace
     incarnation: int
     effects: list[Effect] = field(default_factory=list)
 
@@ -100,8 +102,17 @@ class Log:
     def watch(self, what: str, original: Callable[..., None]) -> Callable[..., None]:
         def handler(election: Election, ctx: Context, *about: Any) -> None:
             if not self.depth:
+                view = ctx.view
                 self.inputs.append(
-                    Input(ctx.me.id, what, about, ctx.now(), list(ctx.view), ctx.incarnation)
+                    Input(
+                        ctx.me.id,
+                        what,
+                        about,
+                        ctx.now(),
+                        list(view),
+                        view.version,
+                        ctx.incarnation,
+                    )
                 )
             self.depth += 1
             original(election, ctx, *about)
@@ -209,16 +220,27 @@ def replay(kind: type[Election], story: Story, inputs: list[Input]) -> None:
         )
         for me in story.candidates
     }
+    versions: dict[MemberId, int] = {}  # of the simulated views
     for number, given_input in enumerate(inputs):
         member = members[given_input.member]
         member.clock = given_input.now
-        for other in members:
-            if (other in given_input.view) != (other in member.view):
-                change = member.view.add if other in given_input.view else member.view.remove
-                change(other)
+        show(member.view, given_input, versions.get(given_input.member))
+        versions[given_input.member] = given_input.version
         effects = feed(member, given_input)
         assert effects == given_input.effects, f"input {number}: {given_input}"
         assert member.incarnation == given_input.incarnation
+
+
+def show(view: View, given_input: Input, before: int | None) -> None:
+    """Make a recorded member's view what it was, and changed if it had changed."""
+    own = view.version
+    for other in {**dict.fromkeys(view), **dict.fromkeys(given_input.view)}:
+        if (other in given_input.view) != (other in view):
+            (view.add if other in given_input.view else view.remove)(other)
+    if before not in (None, given_input.version) and view.version == own:
+        other = given_input.view[0]
+        view.remove(other)
+        view.add(other)
 
 
 def feed(member: RecordedMember, given_input: Input) -> list[Effect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hustings.core.choice import Candidate, HighestId, candidate
@@ -60,6 +61,16 @@ def test_the_one_ruled_out_does_not_rule_itself_out() -> None:
     driven = elected(member(5, K=2), call, 4)
     (opened,) = inits(driven.suspect(4))
     assert opened.call.without == (4,)
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+def test_a_late_final_does_not_bring_back_a_leader_that_was_suspected(decoded: bool) -> None:
+    """Whether it is the very object, as in a simulation, or one made of bytes, as on a network."""
+    driven = elected(member(1, K=2), CALL, 4)
+    driven.suspect(4)
+    call = msgspec.structs.replace(CALL) if decoded else CALL
+    assert driven.deliver(5, final(call, 4)) == []
+    assert driven.election.leader is None
 
 
 def test_a_call_by_the_owner_starts_afresh() -> None:

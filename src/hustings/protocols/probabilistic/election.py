@@ -358,12 +358,12 @@ class Probabilistic(Election):
     @upon(FinalMsg)
     def on_final(self, ctx: Context, sender: MemberId, message: FinalMsg) -> None:
         call, named = message.call, self.named
-        if call is self.current and message.round == self.round and named is not None:
-            if message.best.id == named.id:
-                return  # nothing new, and so for most members most of the time
+        current = (call is self.current or call == self.current) and message.round == self.round
+        if current and named is not None and message.best.id == named.id:
+            return  # nothing new, and so for most members most of the time
         if message.best.id in call.without or not self.choice.can_rank(message.best):
             return
-        if (call is self.current or call == self.current) and message.round == self.round > 0:
+        if current and self.round > 0:
             self.hear(message.best)
             if self.phase is IDLE or self.phase is PAUSING:
                 self.reconsider(ctx)
