@@ -26,7 +26,7 @@ demo: .venv-run/ready ## watch real processes elect, lose and regain their leade
 
 test: check ## everything a change must pass
 	@echo "== pytest"
-	@$(DEV)/python -m pytest -n 2 --hypothesis-profile=ci --durations=25 --durations-min=3
+	@$(DEV)/python -m pytest -n 2 --dist=worksteal --hypothesis-profile=ci --durations=25 --durations-min=3
 
 check: .venv/ready ## the static part of `make test`
 	@echo "== ruff check"

@@ -85,35 +85,46 @@ def hustings(label: str, budget: int | None, settle_s: float = 1.0, **settings: 
     return Contender(f"hustings, {label}", OURS, settings, budget=budget, settle_s=settle_s)
 
 
-def bully(beat_s: float, late_s: float, delta_s: float) -> dict[str, Any]:
-    """The bully by beat: most packets are heartbeats, (N-1)/N of a packet per beat and member.
+def bully(
+    others_s: float, heir_s: float, late_s: float, delta_s: float, safety: float = 3.0
+) -> dict[str, Any]:
+    """The bully by beat: the leader's heartbeats to its heir are most of the packets.
 
-    Two more a second are gossip, and about one and a half the comparing of notes.
+    Two more a second and member are gossip, and about one and a half the comparing of notes. The
+    worst lateness counts half after six seconds, whatever the period.
     """
+    detector = {"T": others_s, "haste": heir_s, "D": late_s, "tail": "peak", "beat": "send"}
     return {
         "protocol": "bully",
         "settings": {"delta": delta_s},
-        "detector_settings": {"T": beat_s, "D": late_s, "tail": "peak"},
+        "detector_settings": {**detector, "safety": safety, "memory": 6.0 / others_s},
         "substrate_settings": {"T_gossip": 0.5},
         "helm_settings": {"T_check": 0.25, "patience": 1.0},
     }
 
 
-# Three members send fewer heartbeats for each of them, so theirs may be closer together.
+# The more members there are, the more packets the heir may have. More than three in ten
+# milliseconds are not sent: they would cost the processor and tell nothing.
 AT = {
     20: Contender(
         "hustings, 20 pps",
         OURS,
-        bully(0.058, 0.015, 0.01),
-        {3: bully(0.042, 0.015, 0.01)},
+        by_size={
+            3: bully(0.3, 0.022, 0.015, 0.01),
+            9: bully(0.2, 0.01, 0.015, 0.01),
+            25: bully(0.2, 0.005, 0.015, 0.01),
+        },
         budget=20,
     ),
     60: Contender(
         "hustings, 60 pps",
         OURS,
-        bully(0.0175, 0.006, 0.003),
-        # Twenty-five processes on two cores take longer than 3 ms to have their turn.
-        {3: bully(0.0125, 0.004, 0.003), 25: bully(0.0175, 0.006, 0.01)},
+        by_size={
+            3: bully(0.2, 0.006, 0.005, 0.003, 2.5),
+            9: bully(0.1, 0.003, 0.005, 0.003, 2.5),
+            # Twenty-five processes on two cores take longer than 3 ms to have their turn.
+            25: bully(0.1, 0.003, 0.005, 0.005, 2.5),
+        },
         budget=60,
     ),
 }

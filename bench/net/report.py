@@ -118,10 +118,12 @@ def hand_over_table(results: Results) -> str:
         )
         for name, led, taken in both:
             if taken:
-                judged = verdict(median(taken) <= limit) if label.startswith("hustings") else ""
-                rows.append([name, label, n, span(led), span(taken), len(taken), judged])
-    head = ["", "contender", "N", "ms until the next one leads"]
-    head += [f"ms until all follow (at most {limit:.2f})", "samples", "verdict"]
+                ours = label.startswith("hustings")
+                judged = [verdict(median(each) <= limit) if ours else "" for each in (led, taken)]
+                row = [name, label, n, span(led), judged[0], span(taken), judged[1], len(taken)]
+                rows.append(row)
+    head = ["", "contender", "N", f"ms until the next one leads (at most {limit:.2f})", "verdict"]
+    head += ["ms until all follow (the same)", "verdict", "samples"]
     said = (
         f"The UDP round trip between two processes in this run: {span(results.round_trips_ms)} ms; "
         f"{TRIPS} of them and {SCHEDULING_MS:g} ms make the limit. At least {PACE_S:g} s between "
