@@ -22,16 +22,13 @@ from hustings.net.addresses import Address, endpoints, parse_address, permit
 from hustings.net.book import Place
 from hustings.net.composition import Configured, Design, Multicast, compose, configure
 from hustings.net.dialect import check_label
-from hustings.net.durable import DurableState, life_by_clock
 from hustings.net.gate import Gate
 from hustings.net.host import Host
-from hustings.net.keys import Key, read_key
 from hustings.net.limits import Counters, Limits
 from hustings.net.member import Member, checked_attributes
+from hustings.net.memory import Forgetful, Memory, life_by_clock
 from hustings.net.namesakes import LivedLater
 from hustings.net.port import Endpoint, Port
-from hustings.net.runner import Forgetful, Memory
-from hustings.net.sealing import KeyRing
 from hustings.net.seeds import Seeds
 from hustings.net.udp import open_port, resolve
 from hustings.net.wire import Wire
@@ -43,6 +40,9 @@ if TYPE_CHECKING:
 
     from hustings.guard.chosen import Chosen, GuardLike
     from hustings.guard.petition import Petitioner
+    from hustings.net.durable import DurableState
+    from hustings.net.keys import Key
+    from hustings.net.sealing import KeyRing
 
     KeyLike = Key | str | Path
 
@@ -336,7 +336,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
     memory, incarnation = _memory(wanted, opened)
     place = Place(own, wanted.name)
     made = compose(wanted.design, wanted.config, place.text())
-    ring = KeyRing(wanted.keys) if sealed else None
+    ring = _ring(wanted.keys)
     wire = Wire(wanted.group, wanted.me.id, incarnation, made.dialect, ring, limits)
     member = Member(
         name=wanted.name,
@@ -410,6 +410,8 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
         raise BadInput(f"state directory {wanted.state!r} is not there: create it first")
     from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
 
+    from hustings.net.durable import DurableState  # noqa: PLC0415 (memory: few keep a state)
+
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     path = os.path.join(wanted.state, file)
     opened.state = DurableState(path, wanted.group, wanted.me.id, first=life)
@@ -457,8 +459,18 @@ def _policy(text: str) -> tuple[Multicast, Address | None]:
 def _keys(key: KeyLike | Sequence[KeyLike] | None) -> tuple[Key, ...]:
     if key is None:
         return ()
+    from hustings.net.keys import Key, read_key  # noqa: PLC0415 (memory: not all have one)
+
     given = [key] if isinstance(key, Key | str | os.PathLike) else list(key)
     return tuple(each if isinstance(each, Key) else read_key(each) for each in given)
+
+
+def _ring(keys: tuple[Key, ...]) -> KeyRing | None:
+    if not keys:
+        return None
+    from hustings.net.sealing import KeyRing  # noqa: PLC0415 (memory: not all have a key)
+
+    return KeyRing(keys)
 
 
 def member_id(name: str) -> MemberId:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput
-from hustings.net.addresses import Address, Endpoints, endpoints, is_loopback, parse_address, permit
+from hustings.net.addresses import (
+    Address,
+    Endpoints,
+    endpoints,
+    is_loopback,
+    number_of,
+    parse_address,
+    permit,
+)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +146,36 @@ def test_a_port_that_the_system_chose_is_advertised() -> None:
     assert chosen == Endpoints(Address("127.0.0.1", 4711), Address("127.0.0.1", 4711))
     mapped = endpoints(free, Address("a.example", 80)).bound(4711)
     assert mapped == Endpoints(Address("127.0.0.1", 4711), Address("a.example", 80))
+
+
+def as_the_library_has_it(host: str) -> tuple[object, ...] | None:
+    try:
+        ip = ip_address(host)
+    except ValueError:
+        return None
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    own = ip if mapped is None else mapped
+    return ip.packed, ip.version, ip.is_unspecified, ip.is_multicast, own.is_loopback
+
+
+def as_read_here(host: str) -> tuple[object, ...] | None:
+    ip = number_of(host)
+    if ip is None:
+        return None
+    return ip.packed, ip.version, ip.is_unspecified, ip.is_multicast, ip.is_loopback
+
+
+BLOCKS = st.sampled_from([0, 1, 0x7F000001, 0xE0000001, 0xFF02 << 112, 0xFFFF7F000001, 1 << 32])
+NUMBERS = st.one_of(
+    st.integers(0, (1 << 32) - 1).map(lambda number: str(IPv4Address(number))),
+    st.integers(0, (1 << 128) - 1).map(lambda number: str(IPv6Address(number))),
+    BLOCKS.map(lambda number: str(IPv6Address(number))),
+    st.text("0127f.:%ex", max_size=16),
+    st.sampled_from(["10.0.0.01", "fe80::1%eth0", "::1%", "::1%a%b", "127.0.0.1%lo", "a\0b", ""]),
+    st.text(max_size=8),
+)
+
+
+@given(NUMBERS)
+def test_numbers_are_read_as_the_standard_library_reads_them(host: str) -> None:
+    assert as_read_here(host) == as_the_library_has_it(host)

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.net.durable import LARGEST, MAX_INCARNATION, DurableState, NotPersisted
+from hustings.net.durable import LARGEST, DurableState
+from hustings.net.memory import MAX_INCARNATION, NotPersisted
 
 PATIENCE = 60  # seconds
 

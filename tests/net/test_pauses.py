@@ -13,8 +13,8 @@ from unittest.mock import patch
 import pytest
 
 import hustings
-from hustings.net.durable import NotPersisted
 from hustings.net.member import Member
+from hustings.net.memory import NotPersisted
 from hustings.net.states import Leadership, Unable
 from hustings.testing import Group
 

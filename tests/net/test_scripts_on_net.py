@@ -26,8 +26,8 @@ from hustings.core.outcome import NoLeader, Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
 from hustings.net.context import Desk, NetContext
-from hustings.net.durable import NotPersisted
-from hustings.net.runner import Forgetful, Runner
+from hustings.net.memory import Forgetful, NotPersisted
+from hustings.net.runner import Runner
 from hustings.protocols.bully import ElectionMsg
 from hustings.protocols.catalogue import find
 from hustings.testing import (
@@ -64,8 +64,13 @@ class ManualLoop:
     def call_later(
         self, delay: float, callback: Callable[..., None], *about: object
     ) -> asyncio.TimerHandle:
+        return self.call_at(self.now + delay, callback, *about)
+
+    def call_at(
+        self, when: float, callback: Callable[..., None], *about: object
+    ) -> asyncio.TimerHandle:
         loop = cast("asyncio.AbstractEventLoop", self)
-        return asyncio.TimerHandle(self.now + delay, callback, about, loop)
+        return asyncio.TimerHandle(when, callback, about, loop)
 
     def get_debug(self) -> bool:
         return False

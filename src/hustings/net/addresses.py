@@ -7,15 +7,44 @@ addresses, in a container, or when it binds all interfaces.
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import NamedTuple
 
 from hustings.core.errors import BadInput
 
 MOST_PORT = 65_535
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _LONGEST_NAME = 253
+_MAPPED = bytes(10) + b"\xff\xff"  # how an IPv6 address begins that stands for one of IPv4
+
+
+class Number(NamedTuple):
+    """A host's number. Of `ipaddress` a member would need this much only, and load all of it."""
+
+    packed: bytes
+
+    @property
+    def version(self) -> int:
+        """4 or 6."""
+        return 4 if len(self.packed) == 4 else 6
+
+    @property
+    def is_unspecified(self) -> bool:
+        """Whether it stands for all interfaces."""
+        return not any(self.packed)
+
+    @property
+    def is_multicast(self) -> bool:
+        """Whether it is a multicast group's."""
+        return self.packed[0] >> 4 == 0xE if self.version == 4 else self.packed[0] == 0xFF
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is this machine's own, also where it is one of IPv4 written as IPv6."""
+        own = self.packed.removeprefix(_MAPPED) if self.version == 6 else self.packed
+        return own[0] == 127 if len(own) == 4 else own == bytes(15) + b"\1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +59,9 @@ class Address:
     port: int
 
     @property
-    def ip(self) -> IPv4Address | IPv6Address | None:
+    def ip(self) -> Number | None:
         """The host as a number, if it is one."""
-        return _ip(self.host)
+        return number_of(self.host)
 
     @property
     def is_loopback(self) -> bool:
@@ -45,7 +74,7 @@ class Address:
         return self.ip is not None and self.ip.is_unspecified
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if isinstance(self.ip, IPv6Address) else self.host
+        host = f"[{self.host}]" if self.ip is not None and self.ip.version == 6 else self.host
         return f"{host}:{self.port}"
 
 
@@ -55,9 +84,7 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("127.8.8.8"), is_loopback("::ffff:127.0.0.1"), is_loopback("10.0.0.1")
     (True, True, False)
     """
-    ip = _ip(host)
-    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
-        ip = ip.ipv4_mapped
+    ip = number_of(host)
     return ip is not None and ip.is_loopback
 
 
@@ -73,7 +100,8 @@ def parse_address(text: str, what: str, default_port: int | None = None) -> Addr
     if typed.startswith("["):
         form = re.fullmatch(r"\[([^\[\]]+)\](?::([^:]*))?", typed)
         host, port = (form[1], form[2]) if form else ("", None)
-        if not isinstance(_ip(host), IPv6Address):
+        ip = number_of(host)
+        if ip is None or ip.version != 6:
             raise BadInput(
                 f"{what} {text!r} is not understood: write an IPv6 address as [::1]:PORT"
             )
@@ -82,7 +110,7 @@ def parse_address(text: str, what: str, default_port: int | None = None) -> Addr
     else:
         host, colon, rest = typed.partition(":")
         port = rest if colon else None
-        if _ip(host) is None and not _is_name(host):
+        if number_of(host) is None and not _is_name(host):
             raise BadInput(
                 f"{what} {text!r} names no host: write NAME:PORT, 192.0.2.1:PORT or [::1]:PORT"
             )
@@ -142,10 +170,19 @@ def permit(bind: Address, sealed: bool, insecure: bool) -> str | None:
 
 
 @lru_cache(maxsize=8192)
-def _ip(host: str) -> IPv4Address | IPv6Address | None:
+def number_of(host: str) -> Number | None:
+    """The number that a text is; one of IPv6 may name an interface after a percent sign.
+
+    >>> number_of("fe80::1%eth0").version, number_of("a.example"), number_of("10.0.0.01")
+    (6, None, None)
+    """
+    number, percent, zone = host.partition("%")
+    family = socket.AF_INET6 if ":" in number else socket.AF_INET
+    if percent and (family == socket.AF_INET or not zone or "%" in zone):
+        return None
     try:
-        return ip_address(host)
-    except ValueError:
+        return Number(socket.inet_pton(family, number))
+    except (OSError, ValueError):  # the second: a text with a zero byte, or not in UTF-8
         return None
 
 

@@ -193,6 +193,7 @@ def _detector(design: Design, delta: float) -> HeartbeatConfig:
     known.setdefault("D", 1.5 * delta)
     known["confirm"] = delta if first.period >= 2 * delta else 0.0
     known["grace"] = 4 * first.period + 2 * delta
+    known["debut"] = 2 * delta
     known["defer"] = 2 * delta
     return kind.parse({**known, **given})
 

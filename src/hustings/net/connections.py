@@ -7,9 +7,9 @@ import socket
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from hustings.net.addresses import Address
 from hustings.net.lifelines import RECONNECT, SHORTEST, TRANSFER, Lifeline, keep
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.port import Endpoint
@@ -50,7 +50,7 @@ class Connections:
         try:
             listener.setblocking(False)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6 and ip_address(host).is_unspecified:
+            if family == socket.AF_INET6 and Address(host, number).is_wildcard:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listener.bind((host, number))
             listener.listen(_BACKLOG)

@@ -45,38 +45,36 @@ class Desk(Protocol):
 class NetContext:
     """The context of one handler call."""
 
-    __slots__ = ("_desk", "asked", "declared", "fields", "sent")
+    __slots__ = (
+        "_desk",
+        "asked",
+        "declared",
+        "fields",
+        "incarnation",
+        "me",
+        "now",
+        "rng",
+        "sent",
+        "view",
+    )
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        # None of these changes during a handler, and each is asked for several times.
+        self.me = desk.me
+        self.view = desk.view
+        self.rng = desk.rng
+        self.incarnation = desk.incarnation
+        self.now = desk.now
         self.sent: list[tuple[MemberId | None, Message]] = []  # None: to all
         self.fields: dict[str, object] = {}
         self.declared: list[Outcome] = []
         self.asked: list[tuple[float | None, int]] = []  # None: given back
 
     @property
-    def me(self) -> Candidate:
-        return self._desk.me
-
-    @property
-    def view(self) -> View:
-        return self._desk.view
-
-    @property
-    def rng(self) -> Stream:
-        return self._desk.rng
-
-    @property
-    def incarnation(self) -> int:
-        return self._desk.incarnation
-
-    @property
     def stored(self) -> Mapping[str, object]:
         stored = self._desk.stored
         return {**stored, **self.fields} if self.fields else stored
-
-    def now(self) -> float:
-        return self._desk.now()
 
     def send(self, to: MemberId, message: Message) -> None:
         self.sent.append((to, message))

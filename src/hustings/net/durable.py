@@ -21,23 +21,19 @@ import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
-from hustings.core.errors import BadInput, HustingsError, ProtocolBug
+from hustings.core.errors import BadInput, ProtocolBug
 from hustings.net.files import read_whole, replace, shown, why
+from hustings.net.memory import MAX_INCARNATION, NotPersisted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
 LARGEST = 1024 * 1024  # bytes of a file
-MAX_INCARNATION = 1 << 53
 DEEPEST = 16  # of values in values
 
 _HEAD = re.compile(rb"hustings-state ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9]{1,9})\n")
 _BEGIN = re.compile(rb"hustings-state ([0-9]{1,9}) ")
-
-
-class NotPersisted(HustingsError):
-    """The state could not be written: what depends on it must not be sent. Trying again is fine."""
 
 
 class _State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -207,15 +203,6 @@ class DurableState:
             "it, and start under a member id that the group has not seen; a voter of a quorum "
             "keeps its name, and asks the others before it votes again"
         )
-
-
-def life_by_clock(unix_seconds: float) -> int:
-    """An incarnation for a member without a state file, or with a new one: grows with the date.
-
-    >>> life_by_clock(1_700_000_000.5)
-    1700000000500
-    """
-    return min(MAX_INCARNATION, max(1, int(unix_seconds * 1000.0)))
 
 
 def _encode(state: _State) -> bytes:

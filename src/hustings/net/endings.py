@@ -26,6 +26,9 @@ _WATCHERS = 64  # members at most, on average, that keep a stream to one leader
 _TELLERS = 5  # of those who notice an end by themselves tell the others, on average
 _TOLD = 256  # ends that are remembered, so as not to be told of twice
 _KNOCK = 1.0  # seconds until the same door is knocked at again
+# Seconds until a stream to a new leader is opened, at least and at most: on a machine with many
+# members it would take the processor from those that do not know yet who leads.
+_UNHURRIED = (0.05, 0.15)
 
 
 class Endings:
@@ -33,7 +36,9 @@ class Endings:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._watches: dict[MemberId, tuple[Endpoint, Watch]] = {}
+        # Whether `follow` has nothing to do until the view or the leaders change.
+        self.following = False
+        self._watches: dict[MemberId, tuple[Endpoint, Watch | asyncio.TimerHandle]] = {}
         self._refusals: dict[Endpoint, tuple[int, float]] = {}
         self._told: dict[tuple[MemberId, int], None] = {}
         self._knocked: dict[MemberId, float] = {}
@@ -75,25 +80,35 @@ class Endings:
         if known and message.member != self._host.runner.me.id and circle.lives(message.member):
             self._ask(message.member, tell=0.0)
 
-    def follow(self) -> None:
+    def follow(self, leaders: tuple[MemberId, ...]) -> None:
         """Keep a stream to each leader but oneself; in a large group some do so for all."""
         host = self._host
         mine = host.runner.me.id
         wanted: dict[MemberId, Endpoint] = {}
         watches_any = self._lot * host.stack.membership.size < _WATCHERS
-        for leader in host.stack.leaders[:_WATCHED] if watches_any else ():
-            endpoint = host.book.endpoint(leader) if leader != mine else None
+        self.following = True
+        for leader in leaders[:_WATCHED] if watches_any else ():
+            if leader == mine:
+                continue
+            endpoint = host.book.endpoint(leader)
             if endpoint is not None:
                 wanted[leader] = endpoint
+            # Where gossip does not say where it is, what is heard of it may.
+            self.following = self.following and host.book.place(leader) is not None
         watches = self._watches
         for leader in [each for each in watches if watches[each][0] != wanted.get(each)]:
             watches.pop(leader)[1].cancel()
         for leader, endpoint in wanted.items():
             if leader not in watches:
-                watch = host.port.watch(
-                    endpoint, self._hello(leader), self._closes(leader), self._leisure
-                )
-                watches[leader] = (endpoint, watch)
+                soonest, latest = _UNHURRIED
+                wait = soonest + (latest - soonest) * host.runner.rng.random()
+                begin = asyncio.get_running_loop().call_later(wait, self._watch, leader, endpoint)
+                watches[leader] = (endpoint, begin)
+
+    def _watch(self, leader: MemberId, endpoint: Endpoint) -> None:
+        port = self._host.port
+        watch = port.watch(endpoint, self._hello(leader), self._closes(leader), self._leisure)
+        self._watches[leader] = (endpoint, watch)
 
     def _leisure(self) -> float:
         """Whoever is to lead next looks at once, the others when that one has had its turn.
@@ -122,6 +137,7 @@ class Endings:
             if leader not in self._watches:
                 return
             if certainly:
+                self.following = False
                 self._watches.pop(leader)[1].cancel()
                 # Who looks first may be the only one to look: the others have their next leader.
                 first = self._host.deference and not self._leisure()

@@ -72,7 +72,8 @@ class Gate:
         if reason := self._replays.check(got.sender, got.incarnation, got.number):
             self._refuse(reason, got)
             return False
-        self.counters.count(Reason.SENDERS_FORGOTTEN, self._replays.forgotten - before)
+        if self._replays.forgotten > before:
+            self.counters.count(Reason.SENDERS_FORGOTTEN, self._replays.forgotten - before)
         if not self._rates.allow(got.sender, now):
             self._refuse(Reason.RATE, got)
             return False

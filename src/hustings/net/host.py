@@ -35,15 +35,17 @@ from hustings.net.courtesy import (
 from hustings.net.endings import Endings
 from hustings.net.gate import Gate
 from hustings.net.limits import Reason
+from hustings.net.memory import Memory
 from hustings.net.namesakes import Namesakes
 from hustings.net.port import Endpoint, Port
 from hustings.net.pulse import Pulse
-from hustings.net.runner import Memory, Runner
+from hustings.net.runner import Runner
 from hustings.net.seeds import Seeds
 from hustings.net.unreadable import Unreadable
 from hustings.net.wire import Direction, Received, group_tag
 from hustings.substrate.detector import Detector
-from hustings.substrate.favour import with_favour
+from hustings.substrate.favour import favour_of, with_favour
+from hustings.substrate.gossip import GOSSIP_TICK
 from hustings.substrate.gossip_messages import JoinMsg
 from hustings.substrate.helm import Helmed
 from hustings.substrate.helm_steering import TICK
@@ -245,6 +247,7 @@ class Host:
     def _enter(self) -> None:
         if not self._closed and not self.settled.is_set():
             self.settled.set()
+            self.runner.lax = (TICK, GOSSIP_TICK)  # a newcomer has been punctual
             if self.seeds.addresses and not self.stack.membership.joined:
                 told = ", ".join(map(str, self.seeds.addresses))
                 sealed = self.gate.wire.ring is not None
@@ -302,13 +305,16 @@ class Host:
 
     def ran(self) -> None:
         """Whatever a handler may have changed is looked at once, afterwards."""
-        self._become(with_favour(self.runner.me, self.helm.wanted_favour))
+        if favour_of(self.runner.me) != self.helm.wanted_favour:
+            self._become(with_favour(self.runner.me, self.helm.wanted_favour))
         if not self.settled.is_set() and self.stack.membership.joined:
             self._enter()
-        if not self._closed:
-            self._endings.follow()
-        seen = (self.stack.membership.view.version, self.stack.leaders)
-        if seen != self._seen:
+        leaders = self.stack.leaders
+        seen = (self.stack.membership.view.version, leaders)
+        news = seen != self._seen
+        if (news or not self._endings.following) and not self._closed:
+            self._endings.follow(leaders)
+        if news:
             self._seen = seen
             self.household.changed()
 
@@ -347,6 +353,12 @@ class Host:
         """Hand a message to whom it is for."""
         message = got.message
         self.traffic.received[kind_of(message)] += 1
+        if type(message) in self.stack.handlers:  # most of them, so that is asked first
+            if isinstance(message, JoinMsg) and self._is_full(got.sender):
+                self.gate.counters.count(Reason.MEMBERS)
+            if not self.runner.deliver(got.sender, message) and self.runner.stalled:
+                self.gate.counters.count(Reason.INBOX)
+            return
         match message:
             case LifelineMsg():
                 pass
@@ -361,11 +373,6 @@ class Host:
                 self._endings.gone(message)
             case LivedLaterMsg():
                 self._namesakes.lived_later(message)
-            case _:
-                if isinstance(message, JoinMsg) and self._is_full(got.sender):
-                    self.gate.counters.count(Reason.MEMBERS)
-                if not self.runner.deliver(got.sender, message) and self.runner.stalled:
-                    self.gate.counters.count(Reason.INBOX)
 
     def _is_full(self, newcomer: MemberId) -> bool:
         membership = self.stack.membership

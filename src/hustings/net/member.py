@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
@@ -20,10 +20,12 @@ from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.net.campaigns import Campaign
 from hustings.net.figures import Figures
 from hustings.net.host import Host
-from hustings.net.keys import Key
 from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer, Unable
 from hustings.substrate.favour import OBSERVER, with_attribute
 from hustings.substrate.gossip_messages import MAX_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from hustings.net.keys import Key
 
 RESERVED = "~"  # attributes of such names are the project's own
 LARGEST = sys.float_info.max

@@ -23,38 +23,13 @@ from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.net.context import NetContext
-from hustings.net.durable import NotPersisted
+from hustings.net.memory import Memory, NotPersisted
 from hustings.net.pulse import Pulse
 
 UNWRITABLE = "its state cannot be written"
 _SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
-_LAXITY = 0.5  # of its delay: how long a lax timer waits for company
+_LAXITY = 0.8  # of its delay: how long a lax timer waits for company, a whole T_A of the defaults
 _AGAIN = 1.0  # seconds until a write that failed is tried again
-
-
-class Memory(Protocol):
-    """Where a member's fields are kept."""
-
-    @property
-    def stored(self) -> Mapping[str, object]:
-        """All of them."""
-
-    def persist(self, fields: Mapping[str, object]) -> None:
-        """Keep some more, for good when this returns; `NotPersisted` if that failed."""
-
-
-class Forgetful:
-    """A memory that ends with the process."""
-
-    def __init__(self) -> None:
-        self._fields: dict[str, object] = {}
-
-    @property
-    def stored(self) -> Mapping[str, object]:
-        return self._fields
-
-    def persist(self, fields: Mapping[str, object]) -> None:
-        self._fields.update(fields)
 
 
 class Owner(Protocol):
@@ -109,7 +84,8 @@ class Runner:
         """`pause`: whoever did not run for longer is told so before anything else happens.
 
         `lax` timers need not be punctual: when their time has come they go with whatever happens
-        next, since to be woken is most of what a timer costs at rest.
+        next, since to be woken is most of what a timer costs at rest. That makes them late and not
+        rare: one that is armed anew as it goes counts from when its time had come.
         `pulse` is that of the process, if there are other members in it.
         """
         self.election = election
@@ -123,8 +99,10 @@ class Runner:
         self._memory = memory
         self._owner = owner
         self._pause = pause
-        self._lax = lax
+        self.lax = lax
+        self._went: tuple[TimerKey, float] | None = None  # the lax timer that goes now, when ripe
         self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
         self._timers: dict[TimerKey, Armed] = {}
         self._ran = self._loop.time()
         self._pulse = Pulse(self._ran) if pulse is None else pulse
@@ -138,9 +116,6 @@ class Runner:
     def stored(self) -> Mapping[str, object]:
         return self._memory.stored
 
-    def now(self) -> float:
-        return self._loop.time()
-
     def arm(self, key: TimerKey, delay: float) -> None:
         self.disarm(key)
         if delay != inf and not self._stopped:
@@ -148,10 +123,13 @@ class Runner:
 
     def _arm(self, key: TimerKey, delay: float) -> None:
         now, ripe = self._loop.time(), inf
-        if key in self._lax:
-            ripe, delay = now + delay, (1 + _LAXITY) * delay
-        handle = self._loop.call_later(delay, self._fire, key)
-        self._timers[key] = Armed(now + delay, handle, ripe)
+        due = now + delay
+        if key in self.lax:
+            ripe = due
+            if self._went is not None and self._went[0] == key and self._went[1] + delay > now:
+                ripe = self._went[1] + delay
+            due = ripe + _LAXITY * delay
+        self._timers[key] = Armed(due, self._loop.call_at(due, self._fire, key), ripe)
 
     def disarm(self, key: TimerKey) -> None:
         armed = self._timers.pop(key, None)
@@ -181,7 +159,7 @@ class Runner:
         if self.stalled is None and self._wake():
             return False
         election = self.election
-        handled = self.run(lambda ctx: handler(election, ctx, sender, message))
+        handled = self._one(lambda ctx: handler(election, ctx, sender, message))
         self._accompany()
         return handled
 
@@ -201,7 +179,8 @@ class Runner:
         now = self._loop.time()
         ran, self._ran = self._ran, now
         self._pulse.beat(now)
-        if self._pulse.lapse(ran) <= self._pause:  # as a rule: what was due need not be known
+        # As a rule one of these holds, and what was due need not be known.
+        if now - ran <= self._pause or self._pulse.lapse(ran) <= self._pause:
             return False
         due = min((armed.due for armed in self._timers.values()), default=inf)
         gap = self._pulse.away(ran, due)
@@ -225,19 +204,23 @@ class Runner:
             return
         self._wake()
         if self._timers.get(key) is armed:  # else waking up has disposed of it
-            del self._timers[key]
-            self._one(lambda ctx: self.election.on_timer(ctx, key))
+            self._go(key, armed)
             self._accompany()
 
     def _accompany(self) -> None:
         """Let lax timers go that have waited for something to happen."""
-        for key in self._lax:
+        now = self._loop.time()
+        for key in self.lax:
             armed = self._timers.get(key)
-            if armed is None or armed.ripe > self._loop.time() or self.stalled is not None:
-                continue
-            armed.handle.cancel()
-            del self._timers[key]
-            self._one(partial(self.election.on_timer, key=key))
+            if armed is not None and armed.ripe <= now and self.stalled is None:
+                armed.handle.cancel()
+                self._go(key, armed)
+
+    def _go(self, key: TimerKey, armed: Armed) -> None:
+        del self._timers[key]
+        self._went = (key, armed.ripe) if armed.ripe < inf else None
+        self._one(partial(self.election.on_timer, key=key))
+        self._went = None
 
     def _one(self, handler: Callable[[Context], None]) -> bool:
         if self._stopped:

@@ -14,7 +14,6 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from ipaddress import ip_address
 
 from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
@@ -22,7 +21,6 @@ from hustings.net.connections import Connections
 from hustings.net.faults import Faults
 from hustings.net.lifelines import Receivers
 from hustings.net.limits import Counters, Limits, Reason
-from hustings.net.multicast import joined
 from hustings.net.port import Endpoint, Receiver, Watch
 from hustings.net.pulse import pulse_of
 
@@ -258,7 +256,10 @@ async def open_port(
         datagrams = _bound(host, bind)
         group = None
         try:
-            group = None if multicast is None else joined(multicast, host, datagrams)
+            if multicast is not None:
+                from hustings.net.multicast import joined  # noqa: PLC0415 (memory: few use it)
+
+                group = joined(multicast, host, datagrams)
             port = UdpPort(datagrams, limits, counters, group)
         except BaseException:
             datagrams.close()
@@ -280,7 +281,7 @@ def _bound(host: str, bind: Address) -> socket.socket:
     datagrams = socket.socket(family, socket.SOCK_DGRAM)
     try:
         datagrams.setblocking(False)
-        if family == socket.AF_INET6 and ip_address(host).is_unspecified:
+        if family == socket.AF_INET6 and Address(host, bind.port).is_wildcard:
             datagrams.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         if _hears_errors():
             if family == socket.AF_INET6:

@@ -17,7 +17,7 @@ beforehand.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -27,8 +27,10 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
 from hustings.net.dialect import UNREADABLE, UNWRITABLE, Dialect, check_label
 from hustings.net.limits import Limits, Reason
-from hustings.net.sealing import KeyRing
 from hustings.net.strict import MAX_INTEGER
+
+if TYPE_CHECKING:
+    from hustings.net.sealing import KeyRing
 
 MAGIC = b"H"
 VERSION = 1
@@ -220,11 +222,11 @@ class Wire:
             return Reason.OTHER_PROTOCOL
         if envelope.version != self.dialect.version:
             return Reason.OTHER_PROTOCOL_VERSION
-        members = (envelope.sender, envelope.recipient or 0)
         if not (
             1 <= envelope.incarnation <= MAX_NUMBER
             and 1 <= envelope.number <= MAX_NUMBER
-            and all(-MAX_INTEGER <= member < MAX_INTEGER for member in members)
+            and -MAX_INTEGER <= envelope.sender < MAX_INTEGER
+            and -MAX_INTEGER <= (envelope.recipient or 0) < MAX_INTEGER
         ):
             return Reason.ABSURD_NUMBER
         if envelope.sender == self.me:

@@ -36,7 +36,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hustings.core.choice import MemberId
-from hustings.substrate.heartbeat import HeartbeatConfig, Monitor
+from hustings.substrate.heartbeat import HeartbeatConfig, Monitor, Pace
 
 _LN10 = math.log(10.0)
 _SLOWLY = 32  # gaps in which the mean goes most of the way to another
@@ -152,11 +152,24 @@ def normal_deviations(phi: float) -> float:
 class Estimator(ABC):
     """What is known of one member's heartbeats."""
 
-    __slots__ = ("config", "last")
+    __slots__ = ("config", "last", "mean", "pace")
 
     def __init__(self, config: AccrualConfig) -> None:
         self.config = config
         self.last: float | None = None
+        self.pace = Pace(config.period, config.margin)
+        self.mean = config.period
+
+    def keep_to(self, pace: Pace) -> None:
+        """The next heartbeats come at this pace: gaps at another tell nothing of them."""
+        if pace != self.pace:
+            self.pace = pace
+            self.mean = pace.period
+            self.last = None
+            self.reset()
+
+    def reset(self) -> None:
+        """Forget what holds for one pace only."""
 
     @abstractmethod
     def heard(self, now: float) -> None:
@@ -184,13 +197,16 @@ class PeakEstimator(Estimator):
     2.2
     """
 
-    __slots__ = ("_fade", "mean", "peak")
+    __slots__ = ("_fade", "peak")
 
     def __init__(self, config: AccrualConfig, peak: float = 0.0) -> None:
         super().__init__(config)
-        self.mean = config.period
         self.peak = peak  # lateness
-        self._fade = 0.5 ** (1.0 / config.memory)
+        self.reset()
+
+    def reset(self) -> None:
+        # The worst lateness is the machine's, whatever the pace, and so is how long it counts.
+        self._fade = 0.5 ** (self.pace.period / self.config.period / self.config.memory)
 
     def heard(self, now: float) -> None:
         if self.last is not None:
@@ -207,7 +223,7 @@ class PeakEstimator(Estimator):
 
     def wait(self) -> float:
         config = self.config
-        return min(self.mean + max(config.margin, config.safety * self.peak), config.longest)
+        return min(self.mean + max(self.pace.margin, config.safety * self.peak), config.longest)
 
 
 class PhiEstimator(Estimator):
@@ -220,13 +236,15 @@ class PhiEstimator(Estimator):
     (0.0, 2.1)
     """
 
-    __slots__ = ("gaps", "mean", "spread")
+    __slots__ = ("gaps", "spread")
 
     def __init__(self, config: AccrualConfig) -> None:
         super().__init__(config)
         self.gaps: deque[float] = deque(maxlen=config.window)
-        self.mean = config.period
         self.spread = config.least_deviation  # the standard deviation, but never less than this
+
+    def reset(self) -> None:
+        self.gaps.clear()
 
     @property
     def ready(self) -> bool:
@@ -250,7 +268,7 @@ class PhiEstimator(Estimator):
             return 0.0
         silence = max(0.0, now - self.last)
         if not self.ready:
-            return self.config.threshold * silence / self.config.timeout
+            return self.config.threshold * silence / self.pace.timeout
         if self.config.tail == "exponential":
             return silence / (self.mean * _LN10)
         return normal_phi((silence - self.mean) / self.spread)
@@ -258,7 +276,7 @@ class PhiEstimator(Estimator):
     def wait(self) -> float:
         threshold = self.config.threshold
         if not self.ready:
-            return self.config.timeout
+            return self.pace.timeout
         if self.config.tail == "exponential":
             return threshold * self.mean * _LN10
         return max(0.0, self.mean + normal_deviations(threshold) * self.spread)
@@ -275,10 +293,12 @@ class AccrualMonitor(Monitor):
         self._peak = 0.0  # of whom it watched last
         self.estimators: dict[MemberId, Estimator] = {}
 
-    def patience(self, member: MemberId, now: float) -> float:
+    def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
         estimator = self.estimators.get(member)
         if estimator is None:
             estimator = self.estimators[member] = self._fresh()
+        if pace is not None:
+            estimator.keep_to(pace)
         estimator.heard(now)
         return estimator.wait()
 

@@ -15,6 +15,10 @@ Decisions beside the lecture:
 - A timer that fires late tells of the member itself, see `health`.
 - With `confirm`, the silent member is asked before it is suspected. An answer excuses a silence
   twice; one that answers and does not beat has lost its office, and it does no good to follow it.
+- With `haste`, the leader beats to its heir more often than to the others, and says in each
+  heartbeat who that is. Who was the heir hears so at the old pace for a period: one lost heartbeat
+  must not leave it waiting for the next too soon. The heir is not asked to confirm a silence: the
+  next heartbeat would be there before the answer.
 """
 
 from __future__ import annotations
@@ -61,12 +65,17 @@ class Detector:
         "_askers",
         "_beat_due",
         "_beating",
+        "_former",
         "_health",
+        "_heir",
         "_latest",
         "_leader",
         "_number",
         "_pattern",
+        "_place",
         "_questions",
+        "_round_due",
+        "_turn",
         "_version",
         "_vigils",
         "asks",
@@ -88,6 +97,11 @@ class Detector:
         self._number = 0  # heartbeats sent so far
         self._beating = False
         self._beat_due = math.inf
+        self._round_due = -math.inf  # when all have a heartbeat again, and not the heir alone
+        self._turn = 0.0  # how many of the others are due, less those who had theirs
+        self._place = 0  # of the next one among them
+        self._heir: MemberId | None = None
+        self._former: dict[MemberId, float] = {}  # heirs of before, and until when they are told
         self._questions = 0  # asked so far
         self._health = config.health()
         self._vigils: dict[MemberId, Vigil] = {}  # of those whom the monitor has deadlines for
@@ -106,16 +120,27 @@ class Detector:
 
     # What its member calls
 
-    def follow(self, ctx: Context, leader: MemberId | None) -> Sequence[Report]:
-        """Adapt to the present leader and view; the first call starts the detector."""
-        if leader == self._leader and ctx.view.version == self._version:
+    def follow(
+        self, ctx: Context, leader: MemberId | None, heir: MemberId | None = None
+    ) -> Sequence[Report]:
+        """Adapt to the present leader and view; the first call starts the detector.
+
+        `heir` is who leads after this member, if it leads and there is `haste`.
+        """
+        known = heir == self._heir
+        if known and leader == self._leader and ctx.view.version == self._version:
             return _NOTHING
+        if not known:
+            self._appoint(ctx, heir)
+        tells = self._beating and not known and heir is not None
         self._leader = leader
         gone: Sequence[Report] = _NOTHING
         if ctx.view.version != self._version:
             self._version = ctx.view.version
             gone = self._forget_departed(ctx)
         self._arrange(ctx)
+        if tells:
+            self._beat(ctx)
         return gone
 
     def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
@@ -153,8 +178,9 @@ class Detector:
             # Its timer is long due and has not fired: this member has slept.
             if self._health.late(now, now - vigil.due):
                 self.monitor.pardon(sender)
-            wait = vigil.begin(now, self.monitor.heard(sender, now), self._health.factor(now))
-            self._arm(ctx, sender, vigil, wait)
+            vigil.hasty = message.heir == ctx.me.id
+            patience = self.monitor.heard(sender, now, self.config.pace(vigil.hasty))
+            self._arm(ctx, sender, vigil, vigil.begin(now, patience, self._health.factor(now)))
         return reports
 
     def on_ping(self, ctx: Context, sender: MemberId, message: PingMsg) -> Sequence[Report]:
@@ -242,7 +268,7 @@ class Detector:
     def _asked(self, ctx: Context, member: MemberId, vigil: Vigil) -> bool:
         """Whether a silent member has just been asked, and may yet answer."""
         confirm = self.config.confirm
-        if not confirm or vigil.asked or vigil.questions >= _QUESTIONS:
+        if not confirm or vigil.hasty or vigil.asked or vigil.questions >= _QUESTIONS:
             return False
         now = ctx.now()
         self._questions += 1
@@ -278,7 +304,17 @@ class Detector:
                 extra = 0.0 if member in unasked else self.config.margin
                 self._expect(ctx, member, self.config.first + extra)
         if not self._beating:
+            self._begin(ctx)
+
+    def _begin(self, ctx: Context) -> None:
+        """The first heartbeat, or a while to wait for it: a new leader has other things to say."""
+        if not self.config.debut or self.asks:
             self._beat(ctx)
+        elif self.duties.beats:
+            self._beating = True
+            self._round_due = -math.inf
+            ctx.set_timer(_BEAT_TIMER, self.config.debut, eager=True)
+            self._beat_due = ctx.now() + self.config.debut
 
     def _expect(self, ctx: Context, member: MemberId, wait: float) -> None:
         now = ctx.now()
@@ -291,31 +327,75 @@ class Detector:
         self.monitor.forget(member)
         ctx.cancel_timer((SILENCE, member))
 
+    def _appoint(self, ctx: Context, heir: MemberId | None) -> None:
+        """Another heir: whoever's pace that changes, all hear of it with the next heartbeat."""
+        if self._heir is not None:
+            self._former[self._heir] = ctx.now() + self.config.period
+        self._heir = heir
+        if heir is not None:
+            self._former.pop(heir, None)
+        self._round_due = -math.inf
+
     def _beat(self, ctx: Context) -> None:
         """One period: heartbeats to all who should have one; with nobody to beat to, rest."""
-        duties = self.duties
         now = ctx.now()
         self._health.factor(now)
         patience = now - self.config.timeout
         self._askers = {asker: at for asker, at in self._askers.items() if at >= patience}
-        self._beating = bool(duties.beats or self.asks or self._askers)
+        self._beating = bool(self.duties.beats or self.asks or self._askers)
         if not self._beating:
             return
         self._number += 1
-        heartbeat = HeartbeatMsg(ctx.incarnation, self._number)
+        heartbeat = HeartbeatMsg(ctx.incarnation, self._number, self._heir)
+        self._former = {member: end for member, end in self._former.items() if end > now}
+        hasty = [*self._former] if self._heir is None else [self._heir, *self._former]
+        period = self.config.haste if hasty and self.config.haste else self.config.period
+        spread = bool(hasty) and self.config.beat == "send"
+        told = self._round_due > -math.inf  # all have heard who the heir is
+        due = not hasty or now + period / 2 >= self._round_due
+        if due:
+            self._round_due = now + self.config.period
+        if due and not (spread and told):
+            self._beat_to_all(ctx, heartbeat)
+        else:
+            for member in (*hasty, *(self._next_share(hasty) if spread else ())):
+                if member in ctx.view:
+                    ctx.send(member, heartbeat)
+        if due:
+            self._beat_on_request(ctx, heartbeat)
+        # Eager: a heartbeat that is due now leaves before anything of this instant arrives.
+        ctx.set_timer(_BEAT_TIMER, period, eager=True)
+        self._beat_due = now + period
+
+    def _beat_to_all(self, ctx: Context, heartbeat: HeartbeatMsg) -> None:
+        duties = self.duties
         if self.config.beat == "multicast" and 0 < len(ctx.view) - 1 == len(duties.beats):
             ctx.multicast(heartbeat)
         else:
             for member in duties.beats:
                 ctx.send(member, heartbeat)
-            for member in self._askers:
-                if member not in duties.beats:
-                    ctx.send(member, heartbeat)
+
+    def _beat_on_request(self, ctx: Context, heartbeat: HeartbeatMsg) -> None:
+        """To those who asked, unless they have theirs with the others; and ask in turn."""
+        for member in self._askers:
+            if member not in self.duties.beats:
+                ctx.send(member, heartbeat)
         for member in self.asks:
             ctx.send(member, _WATCH)
-        # Eager: a heartbeat that is due now leaves before anything of this instant arrives.
-        ctx.set_timer(_BEAT_TIMER, self.config.period, eager=True)
-        self._beat_due = now + self.config.period
+
+    def _next_share(self, hasty: Sequence[MemberId]) -> list[MemberId]:
+        """Whose turn it is among the others, so that each has one every T.
+
+        If all had theirs together, a machine that they share would be busy with them just then, and
+        the heir's next one late.
+        """
+        others = [member for member in self.duties.beats if member not in hasty]
+        if not others or self.config.haste is None:
+            return []
+        self._turn += len(others) * self.config.haste / self.config.period
+        count, self._turn = int(self._turn), self._turn % 1.0
+        first, self._place = self._place, (self._place + count) % len(others)
+        return [others[(first + each) % len(others)] for each in range(min(count, len(others)))]
 
     def _forget_departed(self, ctx: Context) -> Sequence[Report]:
         view, suspects = ctx.view, self.suspects

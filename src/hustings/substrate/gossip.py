@@ -69,7 +69,7 @@ from hustings.substrate.stack_config import StackConfig
 
 GOSSIP = "gossip"
 
-_TICK: TimerKey = (GOSSIP, 0)
+GOSSIP_TICK: TimerKey = (GOSSIP, 0)
 _JOIN: TimerKey = (GOSSIP, 1)
 _PULL: TimerKey = (GOSSIP, 2)
 
@@ -205,11 +205,11 @@ class Membership:
         self._joins = 1
         ctx.set_timer(_JOIN, config.join_wait)
         # Not all at once, though all may have started at once.
-        ctx.set_timer(_TICK, config.period * rng.random())
+        ctx.set_timer(GOSSIP_TICK, config.period * rng.random())
 
     def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
         """A period has passed, or nobody has answered."""
-        if key == _TICK:
+        if key == GOSSIP_TICK:
             return self._tick(ctx)
         if key == _JOIN:
             self._ask_again(ctx)
@@ -325,7 +325,7 @@ class Membership:
 
     def leave(self, ctx: Context) -> None:
         """Depart: say so, and fall silent."""
-        ctx.cancel_timer(_TICK)
+        ctx.cancel_timer(GOSSIP_TICK)
         ctx.cancel_timer(_JOIN)
         ctx.multicast(LeaveMsg(self.circle.own.incarnation))
 
@@ -354,7 +354,7 @@ class Membership:
         if silent is not None:
             ctx.send(silent, self.gossip(asks=True))
         self._greet(ctx)
-        ctx.set_timer(_TICK, config.period)
+        ctx.set_timer(GOSSIP_TICK, config.period)
         return reports
 
     def gossip(self, *, asks: bool = False) -> GossipMsg:

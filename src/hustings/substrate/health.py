@@ -78,10 +78,11 @@ class Health:
 class Vigil:
     """The watch over one member's silence: since when, until when, and what excused it so far."""
 
-    __slots__ = ("asked", "due", "granted", "questions", "sign", "since", "wait")
+    __slots__ = ("asked", "due", "granted", "hasty", "questions", "sign", "since", "wait")
 
     def __init__(self) -> None:
         self.sign = -math.inf  # when the last message came that was no heartbeat
+        self.hasty = False  # whether the next heartbeat is to come sooner than after a period
         self.begin(0.0, 0.0, 1.0)
 
     def begin(self, now: float, wait: float, factor: float) -> float:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -34,11 +34,15 @@ from hustings.substrate.health import Health
 
 
 class HeartbeatMsg(Message, frozen=True, tag="HEARTBEAT"):
-    """I am alive; the numbers tell a new one from a copy, and a restart from a pause."""
+    """I am alive; the numbers tell a new one from a copy, and a restart from a pause.
+
+    `heir` is who hears from me at the pace of `haste`, if anybody does.
+    """
 
     role: ClassVar[Role] = Role.DETECTOR
     incarnation: int
     number: int
+    heir: MemberId | None = None
 
 
 class WatchMsg(Message, frozen=True, tag="WATCH"):
@@ -61,6 +65,17 @@ class PongMsg(Message, frozen=True, tag="DETECTOR-PONG"):
     number: int
 
 
+class Pace(NamedTuple):
+    """How often a member makes itself heard, and how much later than that it may be."""
+
+    period: float
+    margin: float
+
+    @property
+    def timeout(self) -> float:
+        return self.period + self.margin
+
+
 class Monitor(ABC):
     """Whom one member watches, and until when each may be silent."""
 
@@ -70,16 +85,19 @@ class Monitor(ABC):
         self.deadlines: dict[MemberId, float] = {}
 
     @abstractmethod
-    def patience(self, member: MemberId, now: float) -> float:
-        """How long `member`, heard now, may be silent before it is suspected."""
+    def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
+        """How long `member`, heard now, may be silent before it is suspected.
+
+        `pace` is what it said of its next heartbeats, where not all have the same.
+        """
 
     def watch(self, member: MemberId, now: float, wait: float) -> None:
         """From now on; not having been heard yet, it has `wait` to make itself heard."""
         self.deadlines[member] = now + wait
 
-    def heard(self, member: MemberId, now: float) -> float:
+    def heard(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
         """A new heartbeat arrived; how long the next one may take."""
-        wait = self.patience(member, now)
+        wait = self.patience(member, now, pace)
         self.deadlines[member] = now + wait
         return wait
 
@@ -114,8 +132,8 @@ class HeartbeatMonitor(Monitor):
         super().__init__()
         self.timeout = timeout
 
-    def patience(self, member: MemberId, now: float) -> float:
-        return self.timeout
+    def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
+        return self.timeout if pace is None else pace.timeout
 
 
 class HeartbeatConfig(Config, frozen=True, kw_only=True):
@@ -138,6 +156,21 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Literal["all-to-all", "ring", "leader-to-all", "to-leader"],
         Meta(description="who beats to whom and who watches whom"),
     ] = "all-to-all"
+    debut: Annotated[
+        float,
+        Meta(ge=0, description="the first heartbeat of who begins to beat comes so much later"),
+    ] = 0.0
+    haste: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                description="pattern leader-to-all: the leader beats to whoever is to lead next "
+                "so often, and to the others every T; default T",
+            ),
+        ]
+        | None
+    ) = None
     beat: Annotated[
         Literal["send", "multicast"],
         Meta(description="one multicast instead of heartbeats to each, where all get one"),
@@ -163,7 +196,12 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Meta(ge=1, le=100, description="most by which own lateness multiplies patience; 1 is off"),
     ] = 8.0
     health_half: (
-        Annotated[float, Meta(gt=0, description="time in which distrust of itself halves; 10 T")]
+        Annotated[
+            float,
+            Meta(
+                gt=0, description="time in which distrust of itself halves; 10 T, or 6 (haste + D)"
+            ),
+        ]
         | None
     ) = None
     slack: (
@@ -183,6 +221,17 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
     def timeout(self) -> float:
         return self.period + self.margin
 
+    def pace(self, hasty: bool) -> Pace | None:
+        """Of heartbeats to the heir, or to the others; nothing where all have the same.
+
+        Whoever is not next gives the heir a period's time before it looks for the leader itself.
+        """
+        if self.haste is None:
+            return None
+        if hasty:
+            return Pace(self.haste, self.margin)
+        return Pace(self.period, max(self.margin, self.period))
+
     @property
     def first(self) -> float:
         return self.timeout if self.grace is None else self.grace
@@ -195,8 +244,14 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
 
     def health(self) -> Health:
         """A fresh judgement of one member's own timing."""
-        half_life = 10 * self.period if self.health_half is None else self.health_half
-        return Health(self.health_max, half_life, self.timeout, self.usual_lateness)
+        # Whoever may be the heir judges itself by that pace: what it distrusts itself for is over
+        # sooner, too.
+        pace = self.pace(hasty=True)
+        half_life = 10 * self.period if pace is None else 6 * pace.timeout
+        if self.health_half is not None:
+            half_life = self.health_half
+        unit = self.timeout if pace is None else pace.timeout
+        return Health(self.health_max, half_life, unit, self.usual_lateness)
 
     def monitor(self) -> Monitor:
         """A fresh monitor for one member's detector."""
@@ -208,14 +263,23 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
             "D": self.margin,
             "grace": self.first,
             "confirm": self.confirm,
+            "debut": self.debut,
             "defer": self.defer,
             "health_half": self.health_half or 0.0,
         }
-        return [
+        found = [
             f"{name} must be finite, or no crash is ever noticed"
             for name, value in times.items()
             if value == math.inf
         ]
+        if self.haste is not None and self.haste > self.period:
+            found.append(
+                f"haste = {self.haste:g} must not exceed T = {self.period:g}: whoever is to lead "
+                "next hears the leader more often than the others"
+            )
+        if self.haste is not None and self.pattern != "leader-to-all":
+            found.append(f"haste needs pattern leader-to-all, not {self.pattern}")
+        return found
 
     def warnings(self) -> list[str]:
         found = []

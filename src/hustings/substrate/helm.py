@@ -11,11 +11,12 @@ Favour     Members compare by favour first (`Favoured`), then by the choice func
            place is not to be taken by the next better member (`reclaim` is not 0) has more favour
            than all others once it has led for T_check; so has, at once, one that was handed its
            office. Favour ends with the office: a leader that crashed comes back without.
-Hand-over  The leader names its successor and the next term to all; whoever hears it for the first
-           time, and knows of no later term, follows at once. Copies, late or out of order, carry a
-           term that is no longer new. The successor says the same to all: who misses one hears the
-           other. It is told again, a few times, until it speaks. One of several leaders that
-           hands over gives favour only, and the election does the rest.
+Hand-over  The leader tells its successor the next term, and that one tells all: whoever hears it
+           for the first time, and knows of no later term, follows at once. Copies, late or out of
+           order, carry a term that is no longer new. A round trip later the old leader says the
+           same to all: who misses one hears the other. The successor is told again, a few times,
+           until it speaks. Who leaves tells all at once. One of several leaders that hands over
+           gives favour only, and the election does the rest.
 Standing   Who stands back hands over, and has less favour than all others. With nobody to hand over
            to there is no leader, until somebody else turns up, it stands again, or an election
            is called.
@@ -82,6 +83,9 @@ class Helmed(Concord):
         self.handlers = _table(tuple(inner.handlers))
         self.gone = False
         self._heir: tuple[MemberId, HandOverMsg, int] | None = None  # and how often it is told yet
+        self._word: HandOverMsg | None = None  # that all are still to hear from this member
+        # Who led before a hand-over, and until when what it said in office may be under way.
+        self._outgoing: tuple[MemberId, float] | None = None
 
     @staticmethod
     def owns(key: TimerKey) -> bool:
@@ -233,7 +237,7 @@ class Helmed(Concord):
         if not self.observer:
             heir = self.best_other(ctx)
             if heir is not None and self.inner.seats == 1:
-                self._name(ctx, heir)
+                self._name(ctx, heir, to_all=True)
             self.inner.leave(self.within(ctx))
         for timer in TIMERS:
             ctx.cancel_timer(timer)
@@ -276,8 +280,13 @@ class Helmed(Concord):
             self.inquire(ctx)
         self.settle(ctx)
 
-    def _name(self, ctx: Context, to: MemberId) -> bool:
-        """Tell all who leads from now on."""
+    def _name(self, ctx: Context, to: MemberId, *, to_all: bool = False) -> bool:
+        """Lead no more, and tell somebody that it does; `to_all`: the others at once, too.
+
+        They hear it from the next leader. If all were told together, that one would have to wait
+        for its turn on a machine that it shares with them. Only who would lead next otherwise hears
+        it too, since that one misses this member's heartbeats soonest, and would act.
+        """
         me = ctx.me.id
         if not self.leads(me):
             return False
@@ -285,31 +294,48 @@ class Helmed(Concord):
         self.grip = None
         ctx.send(to, message)
         if self.inner.seats == 1:
-            ctx.multicast(message)
+            to_all = to_all or not self.settings.repeats
+            other = self.best_other(ctx)
+            if other is not None and other != to and not to_all:
+                ctx.send(other, message)
             self.electors.tell(to, message.favour)
             self.assume(ctx, to, message.term)
+            if to_all:
+                ctx.multicast(message)
+            else:
+                self._word = message
         if self.settings.repeats:
             self._heir = (to, message, self.settings.repeats)
             ctx.set_timer(REPEAT, 2 * self.settings.delta)
         return True
 
     def _repeat(self, ctx: Context) -> None:
-        """The successor has not spoken."""
+        """A round trip has passed: all hear the word once more, and the successor if it is silent.
+
+        Nobody does if there is another leader by now.
+        """
+        word, self._word = self._word, None
+        to_all = word is not None and self._current(word)
+        if word is not None and to_all:
+            ctx.multicast(word)
         if self._heir is not None:
             to, message, left = self._heir
-            held = self.held
-            current = held is not None and (held.leader, held.term) == (to, message.term)
             self._heir = None
-            if to in self.electors and (current or self.inner.seats > 1):
-                ctx.send(to, message)
+            if to in self.electors and (self._current(message) or self.inner.seats > 1):
+                if not to_all:
+                    ctx.send(to, message)
                 if left > 1:
                     self._heir = (to, message, left - 1)
                     ctx.set_timer(REPEAT, 2 * self.settings.delta)
 
+    def _current(self, message: HandOverMsg) -> bool:
+        held = self.held
+        return held is not None and (held.leader, held.term) == (message.to, message.term)
+
     # What others say
 
     def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        if self.observer or self.dazed:
+        if self.observer or self.dazed or self._is_past(ctx, sender):
             return
         self.look(ctx)
         if not self.gone:
@@ -338,6 +364,8 @@ class Helmed(Concord):
     def _succeed(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
         """A new leader in a new term."""
         to, me = message.to, ctx.me.id
+        if self.announces and (held := self.held) is not None:
+            self._outgoing = (held.leader, ctx.now() + self.settings.delta)
         if to == me:
             self.rise(ctx)
             self.grip = message.favour
@@ -351,6 +379,19 @@ class Helmed(Concord):
         elif to in self.electors:
             self.electors.tell(to, message.favour)
             self.assume(ctx, to, message.term)
+
+    def _is_past(self, ctx: Context, sender: MemberId) -> bool:
+        """Whether something may have been said before a hand-over, by who led then.
+
+        An election that announces might take it for a claim of now.
+        """
+        if self._outgoing is None:
+            return False
+        former, until = self._outgoing
+        if ctx.now() > until:
+            self._outgoing = None
+            return False
+        return sender == former
 
     def _favoured(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
         """One of several leaders gives way: the favour decides, and the election does the rest."""

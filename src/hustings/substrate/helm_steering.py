@@ -57,6 +57,7 @@ class Steering(Carrying):
         self.grip: float | None = None  # favour in office, if it is another
         self._raw = Candidate(0)
         self._standing = Candidate(0)
+        self._stood = 0.0  # the favour of that
 
     # As what this member stands
 
@@ -68,8 +69,8 @@ class Steering(Carrying):
     def standing(self, me: Candidate) -> Candidate:
         """This member as it wants to be seen; the same object while nothing has changed."""
         wanted = self.wanted_favour
-        if me is not self._raw or favour_of(self._standing) != wanted:
-            self._raw = me
+        if me is not self._raw or self._stood != wanted:
+            self._raw, self._stood = me, wanted
             self._standing = with_favour(me, wanted)
         return self._standing
 

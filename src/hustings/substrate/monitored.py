@@ -128,7 +128,7 @@ class Monitored(Carrying):
                     self._suspect(ctx, report.member)
                 else:
                     self._trust(ctx, report.member)
-            reports = detector.follow(ctx, inner.leader)
+            reports = detector.follow(ctx, inner.leader, self._heir(ctx))
             if not reports:
                 return
 
@@ -150,10 +150,20 @@ class Monitored(Carrying):
 
     def _is_next(self, ctx: Context, leader: MemberId) -> bool:
         """Whether this member is the best of those left, as far as it knows."""
+        return self._next(ctx, leader) == ctx.me.id
+
+    def _heir(self, ctx: Context) -> MemberId | None:
+        """Who is to lead after this member, if that one is to be told more often."""
+        mine = ctx.me.id
+        if self.detector.config.haste is None or self.inner.leader != mine:
+            return None
+        return self._next(ctx, mine)
+
+    def _next(self, ctx: Context, leader: MemberId) -> MemberId | None:
         for each in ctx.view.ranking(self.choice).ids:
             if each != leader and each not in self.detector.suspects:
-                return each == ctx.me.id
-        return False
+                return each
+        return None
 
 
 @lru_cache(maxsize=256)

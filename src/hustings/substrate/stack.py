@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hustings.core.choice import Candidate, MemberId
+from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import ProtocolBug
@@ -100,19 +100,16 @@ class Codec:
 class StackedContext:
     """The inner election's context: valid, like the one below it, for one handler call."""
 
-    __slots__ = ("_below", "_stack")
+    __slots__ = ("_below", "_stack", "me")
 
     def __init__(self, below: Context, stack: Stacked) -> None:
         self._below = below
         self._stack = stack
-
-    @property
-    def me(self) -> Candidate:
-        return self._below.me
+        self.me = below.me  # the same all through a handler, and asked for again and again
 
     @property
     def view(self) -> View:
-        return self._stack.membership.view
+        return self._stack.membership.circle.view
 
     @property
     def rng(self) -> Stream:

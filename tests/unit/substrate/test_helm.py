@@ -40,11 +40,12 @@ def le_s() -> LeS:
 # Handing over
 
 
-def test_a_leader_names_its_successor_to_all_and_follows_it_at_once() -> None:
+def test_a_leader_tells_its_successor_and_follows_it_at_once() -> None:
     leader = in_office(3, FOUR, term=5)
     effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
     word = HandOverMsg(2, 6, 1.0)
-    assert sent(effects, HandOverMsg) == [(2, word), (None, word)]
+    # That one tells the others; and 4, who would lead next, must not think that 3 has died.
+    assert sent(effects, HandOverMsg) == [(2, word), (4, word)]
     assert told(effects) == [Elected(2, 6)]
     assert (leader.helm.leader, leader.helm.term) == (2, 6)
     assert leader.stored["term"] == 6
@@ -109,9 +110,11 @@ def test_a_successor_takes_office_with_its_favour_and_tells_all() -> None:
 def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
     leader = in_office(3, FOUR)
     leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
-    repeated = 0
+    word = HandOverMsg(2, 2, 1.0)
+    assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, word)]  # with all others
+    repeated = 1
     while REPEAT in leader.timers:
-        assert sent(leader.fire(REPEAT), HandOverMsg) == [(2, HandOverMsg(2, 2, 1.0))]
+        assert sent(leader.fire(REPEAT), HandOverMsg) == [(2, word)]
         repeated += 1
     assert repeated == HelmConfig().repeats
 
@@ -120,7 +123,8 @@ def test_a_successor_that_speaks_is_not_told_again() -> None:
     leader = in_office(3, FOUR)
     leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
     leader.deliver(2, TidingsMsg((2,), 2, 1.0))
-    assert not sent(leader.fire(REPEAT), HandOverMsg)
+    assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, HandOverMsg(2, 2, 1.0))]
+    assert REPEAT not in leader.timers
 
 
 def test_the_successor_is_favoured_more_than_anybody_the_old_leader_loses_its_favour() -> None:
