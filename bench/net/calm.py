@@ -14,6 +14,7 @@ from bench.measure import say
 from bench.net import measures
 from bench.net.contenders import Contender
 from bench.net.group import ROOT, Group
+from bench.net.stalls import witness
 from bench.net.timeline import changes
 
 STEP_S = 0.05
@@ -21,7 +22,7 @@ STEP_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """One group over `minutes`: changes of leader, and members' changes of mind."""
+    """One group over `minutes`: changes of leader, members' changes of mind, and what excuses."""
 
     label: str
     n: int
@@ -29,6 +30,8 @@ class Calm:
     minutes: float
     leaders: int
     words: int
+    stalls: int  # of the machine itself
+    longest_ms: float
 
 
 @contextmanager
@@ -63,12 +66,14 @@ def calm(contender: Contender, sizes: Sequence[int], minutes: float, busy: bool)
         say(f"{contender.label}: {minutes:g} min {'with busy cores' if busy else 'at rest'}")
         if busy:
             stack.enter_context(busy_cores(minutes * 60 + 30))
-        begin = time.monotonic_ns()
-        watch(groups, minutes * 60)
-        end = time.monotonic_ns()
+        with witness(minutes * 60 + 30) as stalls:
+            begin = time.monotonic_ns()
+            watch(groups, minutes * 60)
+            end = time.monotonic_ns()
         found = []
         for group in groups:
             seen = changes(group.timeline.records, begin, end)
-            row = Calm(contender.label, group.n, busy, minutes, seen.leaders, seen.words)
+            excuse = (len(stalls.ms), stalls.longest_ms)
+            row = Calm(contender.label, group.n, busy, minutes, seen.leaders, seen.words, *excuse)
             found.append(row)
         return found

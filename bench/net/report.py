@@ -150,9 +150,11 @@ def calm_table(results: Results) -> str:
     for item in results.calm:
         judged = verdict(item.leaders == 0) if item.label.startswith("hustings") else ""
         state = "cores busy" if item.busy else "at rest"
-        rows.append([item.label, item.n, state, item.minutes, item.leaders, item.words, judged])
+        stalls = f"{item.stalls} ({item.longest_ms:.0f})" if item.stalls else "0"
+        row = [item.label, item.n, state, item.minutes, item.leaders, item.words, judged, stalls]
+        rows.append(row)
     head = ["contender", "N", "", "minutes", "new leaders", "members' changes of mind", "verdict"]
-    return table(head, rows)
+    return table([*head, "the machine's stalls (longest, ms)"], rows)
 
 
 def resources_table(results: Results) -> str:

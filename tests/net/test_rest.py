@@ -8,8 +8,10 @@ from math import inf
 
 import pytest
 
+from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.net.runner import Runner
+from hustings.core.messages import Message
+from hustings.net.runner import Armed, Runner
 from hustings.substrate.gossip import GOSSIP_TICK
 from hustings.substrate.helm import Helmed
 from hustings.substrate.helm_steering import TICK
@@ -105,3 +107,34 @@ def test_the_gossip_of_a_newcomer_is_punctual(monkeypatch: pytest.MonkeyPatch) -
     for waits in armed.values():
         assert not waits[0], "it has not met anybody yet"
         assert waits[-1], "it is in the group, and need not be punctual"
+
+
+def test_news_of_a_leader_are_not_held_up_by_what_can_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    went: list[TimerKey] = []
+    with_news: list[list[TimerKey]] = []
+    go, deliver = Runner._go, Runner.deliver
+
+    def going(self: Runner, key: TimerKey, armed: Armed) -> None:
+        went.append(key)
+        go(self, key, armed)
+
+    def delivering(self: Runner, sender: MemberId, message: Message) -> bool:
+        before = self._said
+        went.clear()
+        handled = deliver(self, sender, message)
+        if self._said is not before:
+            with_news.append([*went])
+        return handled
+
+    monkeypatch.setattr(Runner, "_go", going)
+    monkeypatch.setattr(Runner, "deliver", delivering)
+    with Group(seed=3, protocol="bully") as group:
+        members = [group.join(name) for name in "abcde"]
+        group.settle(steady=3.0)
+        for _ in range(20):
+            leader = next(each for each in members if each.is_leader)
+            group.run(leader.resign())
+            group.settle(steady=1.0)
+            group.run(leader.stand())
+    assert len(with_news) >= 20 * 4
+    assert [each for each in with_news if each] == []

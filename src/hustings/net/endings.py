@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hustings.core.choice import MemberId
@@ -23,11 +24,13 @@ _REFUSALS = 2  # and a member counts as gone, if they come within ...
 _FRESH = 3.0  # ... so many seconds
 _WATCHED = 8  # leaders at most to whom a stream is kept
 _WATCHERS = 64  # members at most, on average, that keep a stream to one leader
+_FEW = 8  # the same, where whoever is to lead next acts first: it keeps one, and some in case
 _TELLERS = 5  # of those who notice an end by themselves tell the others, on average
 _TOLD = 256  # ends that are remembered, so as not to be told of twice
 _KNOCK = 1.0  # seconds until the same door is knocked at again
-# Seconds until a stream to a new leader is opened, at least and at most: on a machine with many
-# members it would take the processor from those that do not know yet who leads.
+# Seconds until a stream to a new leader is opened, or the end of the one before is looked into, at
+# least and at most: on a machine with many members it would take the processor from those that do
+# not know yet who leads.
 _UNHURRIED = (0.05, 0.15)
 
 
@@ -42,6 +45,7 @@ class Endings:
         self._refusals: dict[Endpoint, tuple[int, float]] = {}
         self._told: dict[tuple[MemberId, int], None] = {}
         self._knocked: dict[MemberId, float] = {}
+        self._waiting: set[asyncio.TimerHandle] = set()  # what is done when there is time
         self._lot = host.runner.rng.random()  # who watches in a large group
 
     def stop(self) -> None:
@@ -49,6 +53,9 @@ class Endings:
         for _, watch in self._watches.values():
             watch.cancel()
         self._watches.clear()
+        for handle in self._waiting:
+            handle.cancel()
+        self._waiting.clear()
 
     def refused(self, to: Endpoint) -> None:
         """Nobody listens there: ask once more, and then believe it."""
@@ -74,18 +81,24 @@ class Endings:
 
     def gone(self, message: GoneMsg) -> None:
         """Somebody says that a process has ended."""
-        circle = self._host.stack.membership.circle
-        entry = circle.entry(message.member)
+        host, member = self._host, message.member
+        circle = host.stack.membership.circle
+        entry = circle.entry(member)
         known = entry is not None and entry.incarnation == message.incarnation
-        if known and message.member != self._host.runner.me.id and circle.lives(message.member):
-            self._ask(message.member, tell=0.0)
+        if not known or member == host.runner.me.id or not circle.lives(member):
+            return
+        if host.stack.leaders and member not in host.stack.leaders:
+            self._unhurried(lambda: self._ask(member, tell=0.0))
+        else:
+            self._ask(member, tell=0.0)
 
     def follow(self, leaders: tuple[MemberId, ...]) -> None:
         """Keep a stream to each leader but oneself; in a large group some do so for all."""
         host = self._host
         mine = host.runner.me.id
         wanted: dict[MemberId, Endpoint] = {}
-        watches_any = self._lot * host.stack.membership.size < _WATCHERS
+        chosen = self._lot * host.stack.membership.size < self._watchers
+        watches_any = chosen or self._is_next()
         self.following = True
         for leader in leaders[:_WATCHED] if watches_any else ():
             if leader == mine:
@@ -100,9 +113,7 @@ class Endings:
             watches.pop(leader)[1].cancel()
         for leader, endpoint in wanted.items():
             if leader not in watches:
-                soonest, latest = _UNHURRIED
-                wait = soonest + (latest - soonest) * host.runner.rng.random()
-                begin = asyncio.get_running_loop().call_later(wait, self._watch, leader, endpoint)
+                begin = self._later(partial(self._watch, leader, endpoint))
                 watches[leader] = (endpoint, begin)
 
     def _watch(self, leader: MemberId, endpoint: Endpoint) -> None:
@@ -110,20 +121,30 @@ class Endings:
         watch = port.watch(endpoint, self._hello(leader), self._closes(leader), self._leisure)
         self._watches[leader] = (endpoint, watch)
 
+    @property
+    def _watchers(self) -> int:
+        return _FEW if self._host.deference else _WATCHERS
+
     def _leisure(self) -> float:
         """Whoever is to lead next looks at once, the others when that one has had its turn.
 
         Else all members of a group do the same at the same time, and on a busy machine the only
         one that matters may come last.
         """
+        return 0.0 if self._is_next() else self._host.deference
+
+    def _is_next(self) -> bool:
+        """Whether this member is the best of those that do not lead, if that makes a difference."""
         host = self._host
         if not host.deference:
-            return 0.0
-        mine, leaders = host.runner.me.id, host.stack.leaders
-        for each in host.helm.electors.view.ranking(host.stack.choice).ids:
-            if each not in leaders:
-                return 0.0 if each == mine else host.deference
-        return 0.0
+            return False
+        leaders = host.stack.leaders
+        others = (
+            each
+            for each in host.helm.electors.view.ranking(host.stack.choice).ids
+            if each not in leaders
+        )
+        return next(others, None) == host.runner.me.id
 
     def _hello(self, leader: MemberId) -> Callable[[], bytes | None]:
         def hello() -> bytes | None:
@@ -140,9 +161,8 @@ class Endings:
                 self.following = False
                 self._watches.pop(leader)[1].cancel()
                 # Who looks first may be the only one to look: the others have their next leader.
-                first = self._host.deference and not self._leisure()
-                few = _TELLERS / min(_WATCHERS, len(self._host.stack.membership.view))
-                self._ended(leader, tell=1.0 if first else few)
+                few = _TELLERS / min(self._watchers, len(self._host.stack.membership.view))
+                self._ended(leader, tell=1.0 if self._is_next() else few)
             else:
                 # If that is refused, it is an answer too.
                 self._host.transmit(leader, ProbeMsg(0))
@@ -173,8 +193,26 @@ class Endings:
         if entry is not None:
             end = (member, entry.incarnation)
             if end not in self._told and host.runner.rng.random() < tell:
-                host.transmit(None, GoneMsg(*end))
+                if host.runner.me.id in host.stack.leaders:  # all hear that, and need no more now
+                    self._unhurried(lambda: host.transmit(None, GoneMsg(*end)))
+                else:
+                    host.transmit(None, GoneMsg(*end))
             self._told.pop(end, None)
             self._told[end] = None
             if len(self._told) > _TOLD:
                 del self._told[next(iter(self._told))]
+
+    def _later(self, work: Callable[[], None]) -> asyncio.TimerHandle:
+        soonest, latest = _UNHURRIED
+        wait = soonest + (latest - soonest) * self._host.runner.rng.random()
+        return asyncio.get_running_loop().call_later(wait, work)
+
+    def _unhurried(self, work: Callable[[], None]) -> None:
+        """Do something later, unless this host has stopped by then."""
+
+        def begin() -> None:
+            self._waiting.discard(handle)
+            work()
+
+        handle = self._later(begin)
+        self._waiting.add(handle)

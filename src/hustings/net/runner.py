@@ -158,9 +158,10 @@ class Runner:
             return False
         if self.stalled is None and self._wake():
             return False
-        election = self.election
+        election, said = self.election, self._said
         handled = self._one(lambda ctx: handler(election, ctx, sender, message))
-        self._accompany()
+        if self._said is said:  # else it is news of a leader: others here wait for theirs
+            self._accompany()
         return handled
 
     def stop(self) -> None:

@@ -36,12 +36,15 @@ Decisions beside the paper:
   it is asked later, and a question or an answer stands for a message of gossip, which it is too.
 - New incarnations supersede whatever counter an old one had. Who hears a newer counter of its own
   than it has (its storage was lost) goes on above it.
-- Anything that a suspect sends itself takes the suspicion back.
+- Anything that a suspect sends itself takes the suspicion back. So does what others have heard of
+  it later; but where its end was seen, and not concluded from silence, only what is later by T_fail:
+  the last it said is still being passed on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
@@ -230,7 +233,7 @@ class Membership:
             self._answered += 1
         now = ctx.now()
         self.sizing.hear(now, ctx.rng, message.epoch, message.minima, message.size)
-        reports = self.circle.hear(message.entries[:most], now)
+        reports = self.circle.hear(message.entries[:most], now, sender)
         if self.config.pull and sender != ctx.me.id:
             if isinstance(message, WelcomeMsg):
                 self.pulling.on_welcome(ctx, sender, message, first=first)
@@ -246,7 +249,7 @@ class Membership:
         entry = message.entry
         if entry.who.id != sender or sender == ctx.me.id or not sound(entry):
             return _NOTHING
-        reports = self.circle.hear((entry,), ctx.now())
+        reports = self.circle.hear((entry,), ctx.now(), sender)
         self.pulling.give(ctx, sender)
         return reports
 
@@ -271,7 +274,7 @@ class Membership:
         if entry.who.id != sender or sender == ctx.me.id or not sound(entry):
             return _NOTHING
         new = not self.circle.lives(sender)
-        reports = self.circle.hear((entry,), ctx.now())
+        reports = self.circle.hear((entry,), ctx.now(), sender)
         life = (sender, entry.incarnation)
         if not (message.asks or (new and message.to_all)) or life in self._welcomed:
             return reports
@@ -307,8 +310,11 @@ class Membership:
         return _NOTHING if report is None else (report,)
 
     def believe(self, member: MemberId) -> None:
-        """Somebody else suspects `member`, and this one goes along until it hears of it."""
-        self.circle.suspect(member)
+        """Somebody else suspects `member`, and this one goes along until it hears of it.
+
+        From itself, or that it has lived on: rumours of it are under way for up to T_fail.
+        """
+        self.circle.suspect(member, ceil(self._times[0] / self.config.period))
 
     def woke(self, ctx: Context) -> None:
         """This member was away: if nothing was heard meanwhile, that is nobody else's fault.

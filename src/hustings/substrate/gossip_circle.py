@@ -52,6 +52,7 @@ class Circle:
         "_asked",
         "_config",
         "_cursor",
+        "_doubted",
         "_entries",
         "_forgotten",
         "_heard",
@@ -72,6 +73,7 @@ class Circle:
         self._entries: dict[MemberId, Entry] = {}  # of all who are known, this member included
         self._heard: dict[MemberId, float] = {}  # of the live, when last; the longest ago first
         self._suspects: dict[MemberId, float] = {}  # when last heard of
+        self._doubted: dict[MemberId, int] = {}  # of them: the counter that hearsay must exceed
         # Who was forgotten or left, and what must be exceeded to be believed in again.
         self._forgotten: dict[MemberId, tuple[int, int]] = {}
         self._order: list[MemberId] = []  # the live others, to be spoken of in turn
@@ -127,7 +129,8 @@ class Circle:
     def load(self) -> int:
         """The sum of all tables' sizes: bounded, whatever is heard."""
         known = len(self._entries) + len(self._heard) + len(self._suspects) + len(self._asked)
-        return known + len(self._forgotten) + len(self._order) + len(self.view)
+        lost = len(self._doubted) + len(self._forgotten)
+        return known + lost + len(self._order) + len(self.view)
 
     def lives(self, member: MemberId) -> bool:
         """Whether somebody else is known and not suspected."""
@@ -183,8 +186,12 @@ class Circle:
         counter = min(own.counter + 1, MAX_NUMBER)
         self._entries[self._me] = Entry(me, own.incarnation, counter, own.place)
 
-    def hear(self, entries: Sequence[Entry], now: float) -> Sequence[Report]:
-        """Take in what is newer than what is known."""
+    def hear(
+        self, entries: Sequence[Entry], now: float, teller: MemberId | None = None
+    ) -> Sequence[Report]:
+        """Take in what is newer than what is known; of the teller itself it is no hearsay."""
+        if self._doubted and teller is not None:
+            self._doubted.pop(teller, None)
         known, heard, refused = self._entries, self._heard, self._refused
         # A state transfer is taken in as a whole: one by one, each would move all that follow it.
         whole = len(entries) >= _WHOLE and len(known) + len(entries) <= self._config.view_size
@@ -300,6 +307,8 @@ class Circle:
                 self.view.add(who)  # whoever keeps addresses by this view looks again
         self._entries[who] = entry
         if who in self._suspects:
+            if entry.incarnation == old.incarnation and entry.counter <= self._doubted.get(who, 0):
+                return None  # it may have been said before the end
             return self.revive(who, now)
         del self._heard[who]
         self._heard[who] = now
@@ -338,15 +347,21 @@ class Circle:
                 return member
         return None
 
-    def suspect(self, member: MemberId) -> None:
-        """Take it for dead, for now."""
+    def suspect(self, member: MemberId, old_news: int = 0) -> None:
+        """Take it for dead, for now; the next `old_news` counters that are heard of do not count.
+
+        Whoever has not been silent for long was still speaking when others heard of it.
+        """
         if member in self._heard:
+            if old_news:
+                self._doubted[member] = self._entries[member].counter + old_news
             self._suspects[member] = self._heard.pop(member)
             self._order.remove(member)
             self.view.remove(member)
 
     def revive(self, member: MemberId, now: float) -> Report | None:
         """A member has shown that it lives; whether that takes back a suspicion."""
+        self._doubted.pop(member, None)
         if self._suspects.pop(member, None) is None:
             if member in self._heard:
                 del self._heard[member]  # so that it goes to the end: longest silent in front
@@ -380,6 +395,7 @@ class Circle:
             self._order.remove(member)
             self.view.remove(member)
         self._suspects.pop(member, None)
+        self._doubted.pop(member, None)
         del self._entries[member]
 
     # Choosing

@@ -60,6 +60,34 @@ def test_news_of_a_suspect_take_the_suspicion_back() -> None:
     assert known.view.ids == [1, 2]
 
 
+def test_what_was_said_before_an_end_that_was_seen_takes_nothing_back() -> None:
+    known = circle()
+    known.hear([entry(2, 3)], 0.0)
+    known.suspect(2, old_news=5)
+    for counter in (4, 8):
+        assert known.hear([entry(2, counter)], 1.0, teller=3) == ()
+        assert known.suspects == [2]
+    assert known.hear([entry(2, 9)], 2.0, teller=3) == [Report(2, False)]
+    assert known.view.ids == [1, 2]
+
+
+def test_an_end_that_was_seen_wrongly_is_taken_back_by_the_member_or_its_next_life() -> None:
+    for news, teller in ((entry(2, 4), 2), (entry(2, 0, incarnation=2), 3)):
+        known = circle()
+        known.hear([entry(2, 3)], 0.0)
+        known.suspect(2, old_news=5)
+        assert known.hear([news], 1.0, teller=teller) == [Report(2, False)]
+
+
+def test_after_a_return_the_next_suspicion_is_an_ordinary_one() -> None:
+    known = circle()
+    known.hear([entry(2, 3)], 0.0)
+    known.suspect(2, old_news=50)
+    assert known.revive(2, 1.0) == Report(2, False)
+    known.look_round(12.0, FAIL, CLEANUP)
+    assert known.hear([entry(2, 4)], 13.0, teller=3) == [Report(2, False)]
+
+
 def test_the_forgotten_come_back_only_with_something_new() -> None:
     known = circle()
     known.hear([entry(2, 3)], 0.0)
