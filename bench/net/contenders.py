@@ -110,9 +110,9 @@ AT = {
         "hustings, 20 pps",
         OURS,
         by_size={
-            3: bully(0.3, 0.022, 0.015, 0.01),
-            9: bully(0.2, 0.01, 0.015, 0.01),
-            25: bully(0.2, 0.005, 0.015, 0.01),
+            3: bully(0.3, 0.022, 0.06, 0.01, 2.0),
+            9: bully(0.2, 0.01, 0.06, 0.01, 2.0),
+            25: bully(0.2, 0.005, 0.08, 0.02, 2.0),
         },
         budget=20,
     ),
@@ -120,10 +120,10 @@ AT = {
         "hustings, 60 pps",
         OURS,
         by_size={
-            3: bully(0.2, 0.006, 0.005, 0.003, 2.5),
-            9: bully(0.1, 0.003, 0.005, 0.003, 2.5),
-            # Twenty-five processes on two cores take longer than 3 ms to have their turn.
-            25: bully(0.1, 0.003, 0.005, 0.005, 2.5),
+            3: bully(0.2, 0.006, 0.011, 0.005, 2.5),
+            9: bully(0.1, 0.003, 0.01, 0.01, 2.5),
+            # Twenty-five processes on two cores take 10 ms and more to have their turns.
+            25: bully(0.1, 0.003, 0.007, 0.02, 2.5),
         },
         budget=60,
     ),

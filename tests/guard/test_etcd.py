@@ -294,7 +294,7 @@ def test_a_refusal_is_not_forgotten_for_an_answer_that_came_too_late(then: str) 
     async def story() -> None:
         nodes = Nodes([("127.0.0.1", 1)], shown="here", timeout=0.3)
         try:
-            with pytest.raises(BadInput, match="speaks no TLS.*handshake failed"):
+            with pytest.raises(BadInput, match=r"speaks no TLS.*handshake failed"):
                 await nodes.converse(talk, opening=True)
         finally:
             await nodes.close()

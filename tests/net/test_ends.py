@@ -115,6 +115,33 @@ def test_a_leader_that_ends_is_noticed_by_its_lifelines_alone(
     run(story())
 
 
+def watching(crowd: Crowd, leader: Member) -> set[str]:
+    """Who keeps a stream to the leader, or is about to."""
+    return {each.name for each in crowd.open() if leader.id in each.host._endings._watches}
+
+
+def test_few_keep_streams_where_whoever_is_next_acts_first() -> None:
+    async def watches(crowd: Crowd, heir: Member, leader: Member) -> None:
+        await until(
+            lambda: heir.name in watching(crowd, leader),
+            lambda: f"{heir.name} watches {leader.name}",
+        )
+
+    async def story() -> None:
+        async with Crowd(protocol="bully") as crowd:
+            await crowd.add_all("abcdefghijklmnopqrst")
+            await crowd.known(20)
+            leader = await crowd.seated()
+            ranking = leader.host.helm.electors.view.ranking(leader.host.stack.choice).ids
+            for place in (1, 2):  # the next one, and the one after it if that one stands back
+                heir = next(each for each in crowd.open() if each.id == ranking[place])
+                await watches(crowd, heir, leader)
+                assert len(watching(crowd, leader)) < 19, "not all of them"
+                await heir.resign()
+
+    run(story())
+
+
 @pytest.mark.parametrize(
     "bind",
     [{}, {"bind": "[::]:0", "advertise": "127.0.0.1:0", "insecure": True}],

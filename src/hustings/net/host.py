@@ -153,6 +153,7 @@ class Host:
         self._namesakes = Namesakes(self)
         self._unreadable = Unreadable(self.note)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
+        self._ranked = -1
         self._approached: dict[int, Endpoint] = {}  # by the number of the question
         self._aliases: dict[Endpoint, MemberId] = {}  # who answered there
         self._seeking: asyncio.Task[None] | None = None
@@ -312,7 +313,9 @@ class Host:
         leaders = self.stack.leaders
         seen = (self.stack.membership.view.version, leaders)
         news = seen != self._seen
-        if (news or not self._endings.following) and not self._closed:
+        ranked = self.helm.electors.view.version  # who is to lead next watches the leader
+        if (news or ranked != self._ranked or not self._endings.following) and not self._closed:
+            self._ranked = ranked
             self._endings.follow(leaders)
         if news:
             self._seen = seen

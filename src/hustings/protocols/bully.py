@@ -67,6 +67,20 @@ class BullyConfig(Config, frozen=True, kw_only=True):
     max_runs: Annotated[
         int, Meta(ge=1, description="runs in a row without a result before giving up")
     ] = 16
+    rest: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="whoever heard the coordinator so recently answers an election and begins "
+            "none; 0 always begins one, as in the lecture",
+        ),
+    ] = 0.0
+
+    @classmethod
+    def for_network(cls, delta: float) -> dict[str, object]:
+        # An election asks many, who would all begin one, asking many again: where answers come
+        # sooner than questions, as on one machine, that can go on for seconds.
+        return {"rest": 2 * delta}
 
     @property
     def answers(self) -> float:
@@ -92,7 +106,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
 class Bully(Election):
     """The lecture's bully, with the decisions of the specification."""
 
-    __slots__ = ("config", "dead", "phase", "runs")
+    __slots__ = ("config", "dead", "heard", "phase", "runs")
 
     about = About(
         name="bully",
@@ -114,6 +128,7 @@ class Bully(Election):
         self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
         self.phase = IDLE
         self.runs = 0
+        self.heard = -inf  # when the coordinator last said that it is one
 
     # Calling an election
 
@@ -127,6 +142,7 @@ class Bully(Election):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
+        self.heard = ctx.now()
         self.dead.discard(leader)
         if self.phase != IDLE:
             self.settle(ctx)  # the run has a result
@@ -200,7 +216,9 @@ class Bully(Election):
             self.win(ctx)  # others followed somebody after me: lead in a term of my own again
         elif self_leads:
             ctx.send(sender, CoordinatorMsg(self.term))
-        elif not (asked_before and known):  # else it has yet to hear of the leader that I know
+        elif known and (asked_before or ctx.now() - self.heard < self.config.rest):
+            pass  # it has yet to hear of the leader that I know, or asks that one as well
+        else:
             self.begin(ctx)
 
     @upon(OkMsg)
@@ -228,6 +246,7 @@ class Bully(Election):
 
     def follow(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Somebody else has won."""
+        self.heard = ctx.now()
         self.settle(ctx)
         self.elect(ctx, leader, term)
         self.remember(ctx)

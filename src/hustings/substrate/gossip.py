@@ -37,8 +37,8 @@ Decisions beside the paper:
 - New incarnations supersede whatever counter an old one had. Who hears a newer counter of its own
   than it has (its storage was lost) goes on above it.
 - Anything that a suspect sends itself takes the suspicion back. So does what others have heard of
-  it later; but where its end was seen, and not concluded from silence, only what is later by T_fail:
-  the last it said is still being passed on.
+  it later; but where its end was seen, and not concluded from silence, only what is later by
+  T_fail: the last it said is still being passed on.
 """
 
 from __future__ import annotations

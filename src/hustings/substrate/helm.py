@@ -50,7 +50,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
-from hustings.core.messages import Message, kind_of
+from hustings.core.messages import Message, Role, kind_of
 from hustings.substrate.favour import STOOD_BACK, favour_of, is_observer
 from hustings.substrate.helm_concord import Concord
 from hustings.substrate.helm_config import HelmConfig
@@ -341,6 +341,8 @@ class Helmed(Concord):
         if not self.gone:
             self.rise(ctx)
             self.begin(ctx)
+        if message.role is Role.COORDINATOR:
+            self.meet_rival(ctx, sender)
         self.inner.handlers[type(message)](self.inner, self.within(ctx), sender, message)
         self.settle(ctx)
 

@@ -96,6 +96,15 @@ class Concord(Steering):
         if not self.announces and len(self.electors.view) > 1:
             ctx.multicast(self.tidings_of(ctx.me.id, held.term))  # gossip would be slower
 
+    def meet_rival(self, ctx: Context, rival: MemberId) -> None:
+        """Somebody else says that it leads, as this member does, for good.
+
+        If both have taken a favour with the office, neither knowing of the other, each would think
+        itself the better one, and both would announce themselves for ever.
+        """
+        if self.grip is not None and self.inner.seats == 1 and self.leads(ctx.me.id):
+            self.electors.honour(rival)
+
     def _tell_observers(self, ctx: Context, held: Elected) -> None:
         self._tided = ctx.now()
         if held.leader == ctx.me.id:  # one of several leaders does it for all

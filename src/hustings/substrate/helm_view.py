@@ -47,6 +47,7 @@ class Electors:
         "_told",
         "_trusted",
         "_version",
+        "_voided",
         "observers",
         "since",
         "view",
@@ -59,6 +60,7 @@ class Electors:
         self._seen: dict[MemberId, Candidate] = {}  # the world's view, when last looked at
         self._told: dict[MemberId, Told] = {}
         self._lapsed: dict[MemberId, float] = {}  # favours of former leaders, until they change
+        self._voided: dict[MemberId, float] = {}  # favours told of them that gossip has not brought
         self._peak = 0.0  # the highest favour that anybody had
         self._trusted: MemberId | None = None
         self._directory: dict[MemberId, Candidate] = {}
@@ -98,7 +100,7 @@ class Electors:
         It is so here from now on, and everywhere when they have said so themselves.
         """
         for member in [each for each in self._told if each != leader]:
-            del self._told[member]
+            self._voided[member] = self._told.pop(member).favour
             self._put(member, self._overlaid(self._seen[member]))
         if leader == self._trusted:
             return
@@ -111,6 +113,13 @@ class Electors:
             if favour > 0.0 and member not in (leader, own):
                 self._lapsed[member] = favour
                 self._put(member, self._overlaid(self._seen[member]))
+
+    def honour(self, member: MemberId) -> None:
+        """It says that it leads: the favour it had is not over, whoever was trusted since."""
+        favour = max(self._lapsed.pop(member, 0.0), self._voided.pop(member, 0.0))
+        if favour > 0.0 and member in self._directory:
+            self._put(member, self._overlaid(self._seen[member]))
+            self.tell(member, favour)
 
     def stand(self, me: Candidate) -> None:
         """This member itself stands as `me`."""
@@ -137,6 +146,7 @@ class Electors:
             if seen.get(member) is there:
                 continue
             seen[member] = there
+            self._voided.pop(member, None)
             if member == me.id:
                 continue
             if is_observer(there):
@@ -195,6 +205,7 @@ class Electors:
     def _drop(self, member: MemberId) -> bool:
         self._told.pop(member, None)
         self._lapsed.pop(member, None)
+        self._voided.pop(member, None)
         self.since.pop(member, None)
         if self._directory.pop(member, None) is None:
             return False
