@@ -80,7 +80,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
     def for_network(cls, delta: float) -> dict[str, object]:
         # An election asks many, who would all begin one, asking many again: where answers come
         # sooner than questions, as on one machine, that can go on for seconds.
-        return {"rest": 2 * delta}
+        return {**super().for_network(delta), "rest": 2 * delta}
 
     @property
     def answers(self) -> float:

@@ -105,7 +105,7 @@ def test_what_is_kept_of_each_phase_makes_one_report(tmp_path: Path) -> None:
     many.thousand.elect = [4000.0]
     keep("thousand", "2026-01-02", many, path)
     quiet = Results(FULL, (3,))
-    quiet.calm = [Calm("hustings, 20 pps", 3, False, 1.0, 0, 0)]
+    quiet.calm = [Calm("hustings, 20 pps", 3, False, 1.0, 0, 0, 0, 0.0)]
     quiet.resources["a", 3] = Resources(20.0, 10.0, 0.2)
     quiet.flat["a", 3] = [9.0]
     keep("calm", "2026-01-02", quiet, path)

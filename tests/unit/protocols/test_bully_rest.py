@@ -6,7 +6,7 @@ import pytest
 
 from hustings.core.choice import Candidate, HighestId
 from hustings.core.messages import Message
-from hustings.net.composition import Design, configure
+from hustings.net.composition import DELTA, Design, configure
 from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.testing.effects import Effect, Send
 from hustings.testing.recording import RecordedMember, view_of
@@ -61,7 +61,9 @@ def test_what_others_say_of_the_leader_counts_too(leader: int) -> None:
     assert sent(member.deliver(1, ElectionMsg(2))) == [(1, OkMsg(2))]
 
 
-def test_on_a_network_it_rests_for_a_round_trip() -> None:
-    settings = configure(Design(Bully, HighestId(), settings={"delta": 0.1})).election
+@pytest.mark.parametrize("given", [{}, {"delta": 0.1}])
+def test_on_a_network_it_rests_for_a_round_trip(given: dict[str, float]) -> None:
+    settings = configure(Design(Bully, HighestId(), settings=given)).election
     assert isinstance(settings, BullyConfig)
-    assert settings.rest == 0.2
+    assert settings.delta == given.get("delta", DELTA)
+    assert settings.rest == 2 * settings.delta
