@@ -91,13 +91,15 @@ def bully(
     """The bully by beat: the leader's heartbeats to its heir are most of the packets.
 
     Two more a second and member are gossip, and about one and a half the comparing of notes. The
-    worst lateness counts half after six seconds, whatever the period.
+    worst lateness counts half after six seconds, whatever the period. Whoever was paused itself
+    distrusts its own timing half as much after 0.15 s: who is next has often been that, here.
     """
     detector = {"T": others_s, "haste": heir_s, "D": late_s, "tail": "peak", "beat": "send"}
+    learning = {"safety": safety, "memory": 6.0 / others_s, "health_half": 0.15}
     return {
         "protocol": "bully",
         "settings": {"delta": delta_s},
-        "detector_settings": {**detector, "safety": safety, "memory": 6.0 / others_s},
+        "detector_settings": {**detector, **learning},
         "substrate_settings": {"T_gossip": 0.5},
         "helm_settings": {"T_check": 0.25, "patience": 1.0},
     }
@@ -110,8 +112,8 @@ AT = {
         "hustings, 20 pps",
         OURS,
         by_size={
-            3: bully(0.3, 0.022, 0.06, 0.01, 2.0),
-            9: bully(0.2, 0.01, 0.06, 0.01, 2.0),
+            3: bully(0.3, 0.022, 0.05, 0.01, 2.0),
+            9: bully(0.2, 0.01, 0.055, 0.01, 2.0),
             25: bully(0.2, 0.005, 0.08, 0.02, 2.0),
         },
         budget=20,
