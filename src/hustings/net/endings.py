@@ -39,7 +39,7 @@ class Endings:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        # Whether `follow` has nothing to do until the view or the leaders change.
+        # Whether `follow` has nothing to do until the view, the ranking or the leaders change.
         self.following = False
         self._watches: dict[MemberId, tuple[Endpoint, Watch | asyncio.TimerHandle]] = {}
         self._refusals: dict[Endpoint, tuple[int, float]] = {}
