@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from hustings.fence import AsgiFence, WsgiFence
-from hustings.fence.http import Receive, Scope, Send
+from hustings.fence.asgi import Receive, Scope, Send
 
 
 class Answer(NamedTuple):
@@ -93,15 +93,62 @@ async def ask_asgi(
     return Answer(start["status"], found, b"".join(part.get("body", b"") for part in parts))
 
 
-def ask_wsgi(fence: WsgiFence, headers: Headers, method: str = "POST", path: str = "/") -> Answer:
+class Exchange:
+    """A request to an ASGI fence whose parts are sent one by one, and what was answered so far."""
+
+    def __init__(self, fence: AsgiFence, headers: Headers, *parts: Any, **scope: Any) -> None:
+        self.sent: list[Any] = []
+        self.taken = 0  # parts that were received
+        self._parts = asyncio.Queue[Any]()
+        for part in parts:
+            self.give(part)
+        default = {"type": "http", "method": "POST", "path": "/", "headers": headers}
+        self.task = asyncio.create_task(fence({**default, **scope}, self._receive, self._send))
+
+    def give(self, part: Any) -> None:
+        """A whole message, or part of a body: text ends it, bytes do not."""
+        if isinstance(part, str | bytes):
+            more = isinstance(part, bytes)
+            body = part if isinstance(part, bytes) else part.encode()
+            part = {"type": "http.request", "body": body, "more_body": more}
+        self._parts.put_nowait(part)
+
+    async def _receive(self) -> Any:
+        part = await self._parts.get()
+        self.taken += 1
+        return part
+
+    async def _send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def answer(self) -> Answer:
+        """The whole of it."""
+        async with asyncio.timeout(20):
+            await self.task
+        start, *rest = self.sent
+        assert not rest[-1].get("more_body")
+        found = {key.decode(): value.decode() for key, value in start["headers"]}
+        return Answer(start["status"], found, b"".join(part.get("body", b"") for part in rest))
+
+
+def ask_wsgi(
+    fence: WsgiFence, headers: Headers, method: str = "POST", path: str = "/", **more: Any
+) -> Answer:
     """As a server does: of several headers of one name it makes one, and it closes what it got."""
     environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path}
+    environ.update({key.replace("wsgi_", "wsgi."): value for key, value in more.items()})
     for key, value in headers:
         name = "HTTP_" + key.decode("latin-1").upper().replace("-", "_")
         text = value.decode("latin-1")
         environ[name] = f"{environ[name]},{text}" if name in environ else text
     said: list[Any] = []
-    parts = fence(environ, lambda status, found: said.append((status, found)))
+    written: list[bytes] = []
+
+    def start(status: str, found: Any, exc_info: Any = None) -> Callable[[bytes], None]:
+        said.append((status, found))
+        return written.append
+
+    parts = fence(environ, start)
     try:
         body = b"".join(parts)
     finally:
@@ -109,4 +156,5 @@ def ask_wsgi(fence: WsgiFence, headers: Headers, method: str = "POST", path: str
         if close is not None:
             close()
     [(status, found)] = said
-    return Answer(int(status[:3]), {key.lower(): value for key, value in found}, body)
+    plain = {key.lower(): value for key, value in found}
+    return Answer(int(status[:3]), plain, b"".join(written) + body)

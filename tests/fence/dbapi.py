@@ -11,16 +11,31 @@ from typing import Any
 import asyncpg
 
 
+class Info:
+    """What psycopg tells about a connection: 0 when it is idle, 2 inside of a transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def transaction_status(self) -> int:
+        return 0 if self._connection._transaction is None else 2
+
+
 class Connection:
     """Opens a transaction with the first statement, as the standard says."""
 
-    def __init__(self, url: str, *, autocommit: bool = False) -> None:
+    def __init__(self, url: str, *, autocommit: bool = False, tells: bool = True) -> None:
+        """With `tells`, it has psycopg's `info`, which the standard does not know."""
         self.autocommit = autocommit
+        if tells:
+            self.info = Info(self)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self._real = self.run(asyncpg.connect(url))
         self._transaction: Any = None
+        self.isolation: str | None = None  # as psycopg's isolation_level
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
@@ -30,7 +45,7 @@ class Connection:
 
     async def execute(self, sql: str, values: Sequence[object]) -> list[Any]:
         if self._transaction is None and not self.autocommit:
-            self._transaction = self._real.transaction()
+            self._transaction = self._real.transaction(isolation=self.isolation)
             await self._transaction.start()
         if not values:
             await self._real.execute(sql)

@@ -1,20 +1,24 @@
-"""A server behind a fence, to be killed: `python -m tests.fence.serving KIND LEDGER PORT`."""
+"""A server behind a fence: `python -m tests.fence.serving KIND LEDGER PORT OPTIONS`."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import uvicorn
+from werkzeug.serving import run_simple
 
 from hustings.fence import AsgiFence, WsgiFence
 from hustings.fence.http import header
@@ -24,14 +28,55 @@ from tests.fence.writers import ROOT
 START_S = 30.0
 
 
-async def asgi(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b"done"})
+def note(journal: str, token: str) -> None:
+    """What is protected: a file with the tokens in the order in which they wrote."""
+    with open(journal, "a") as stream:
+        stream.write(token + "\n")
 
 
-def wsgi(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-    start("200 OK", [("Content-Length", "4")])
-    return [b"done"]
+def thinking_asgi(journal: str) -> Any:
+    """Reads the body, thinks for as long as the path says, then writes: POST /HOW/MILLISECONDS."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        _, how, *rest = scope["path"].split("/")
+        token = dict(scope["headers"]).get(b"hustings-token", b"").decode()
+        if how == "task":
+            await asyncio.sleep(int(rest[0]) / 1000)
+            note(journal, token)
+        elif how == "thread":
+            await asyncio.to_thread(think, journal, token, int(rest[0]))
+        elif how == "deaf":
+            while True:  # this one does not even end when it is cancelled
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(1000)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"done"})
+
+    return app
+
+
+def thinking_wsgi(journal: str) -> Any:
+    """The same, in threads."""
+
+    def app(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        _, how, *rest = environ["PATH_INFO"].split("/")
+        token = environ.get("HTTP_HUSTINGS_TOKEN", "")
+        if how in ("task", "thread"):
+            think(journal, token, int(rest[0]))
+        elif how == "deaf":
+            threading.Event().wait()
+        start("200 OK", [("Content-Length", "4")])
+        return [b"done"]
+
+    return app
+
+
+def think(journal: str, token: str, milliseconds: int) -> None:
+    time.sleep(milliseconds / 1000)
+    note(journal, token)
 
 
 class Threads(ThreadingMixIn, WSGIServer):
@@ -43,22 +88,28 @@ class Silent(WSGIRequestHandler):
         pass
 
 
-def main(kind: str, ledger: str, port: str) -> None:
+def main(kind: str, ledger: str, port: str, options: str) -> None:
+    journal, more = ledger + ".journal", json.loads(options)
     if kind == "asgi":
-        fence = AsgiFence(asgi, ledger)
-        uvicorn.run(fence, port=int(port), log_level="error", lifespan="off")
-    else:
-        app: Any = WsgiFence(wsgi, ledger)
+        fence = AsgiFence(thinking_asgi(journal), ledger, **more)
+        uvicorn.run(fence, port=int(port), log_level="critical", lifespan="off")
+    elif kind == "wsgi":
+        app: Any = WsgiFence(thinking_wsgi(journal), ledger, **more)
         with make_server("127.0.0.1", int(port), app, Threads, Silent) as server:
             server.serve_forever()
+    else:
+        logging.getLogger("werkzeug").disabled = True
+        werkzeug = WsgiFence(thinking_wsgi(journal), ledger, **more)
+        run_simple("127.0.0.1", int(port), werkzeug, threaded=True)
 
 
 class Server:
     """One such process, which can be killed and started again at the same port."""
 
-    def __init__(self, kind: str, ledger: Path, port: int) -> None:
+    def __init__(self, kind: str, ledger: Path, port: int, **options: Any) -> None:
         self.port = port
-        self._words = [kind, str(ledger), str(port)]
+        self.journal = Path(f"{ledger}.journal")
+        self._words = [kind, str(ledger), str(port), json.dumps(options)]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -75,15 +126,22 @@ class Server:
             else:
                 return
 
+    def written(self) -> list[int]:
+        """The tokens that wrote, in the order in which they did."""
+        return [int(line) for line in self.journal.read_text().split()]
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def ask(self, token: int | None, method: str = "POST") -> tuple[int, bytes]:
+    def ask(
+        self, token: int | None, method: str = "POST", path: str = "/", body: bytes = b""
+    ) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_S)
         try:
-            connection.request(method, "/", headers={} if token is None else header(token))
+            headers = {} if token is None else header(token)
+            connection.request(method, path, body=body, headers=headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:

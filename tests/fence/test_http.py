@@ -1,13 +1,10 @@
-"""The HTTP fences: what passes, what is answered instead, and who waits for whom."""
+"""The HTTP fences: what passes, and what is answered instead."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +15,9 @@ from hypothesis import strategies as st
 from hustings.core.errors import BadInput
 from hustings.fence import AsgiFence, Ledger, WsgiFence
 from hustings.fence.http import HEADER, header
-from hustings.fence.running import Running
 from tests.fence.asking import Answer, Behind, Headers, ask_asgi, ask_wsgi, token
-from tests.fence.judging import Try, falls
+from tests.fence.judging import falls
+from tests.fence.overtaking import DONE
 
 folder_stays = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -151,8 +148,14 @@ def test_a_fence_that_cannot_tell_lets_nobody_pass(tmp_path: Path, kind: str) ->
 
 def test_sentences(tmp_path: Path) -> None:
     app = Behind().asgi
-    for options in ({"serialise": 0.0}, {"serialise": float("inf")}, {"resource": ""}):
-        with pytest.raises(BadInput):
+    wrong: list[dict[str, Any]] = [
+        *({"grace": grace} for grace in (-1.0, float("inf"), float("nan"), 3601)),
+        *({"body_limit": limit} for limit in (-1, True, 1.5, None)),
+        {"resource": ""},
+        {"resource": "x" * 256},
+    ]
+    for options in wrong:
+        with pytest.raises(BadInput, match="|".join(options) + "|resource"):
             AsgiFence(app, tmp_path / "tokens", **options)
     with pytest.raises(BadInput):
         AsgiFence(app, tmp_path / "nowhere" / "tokens")
@@ -191,111 +194,6 @@ def test_other_scopes(tmp_path: Path) -> None:
     assert behind.log == ["lifespan", "websocket"]
 
 
-def test_two_at_once(tmp_path: Path) -> None:
-    """Without `serialise`: who passed may still be at work when a larger one is, and says so."""
-    behind = Behind(5)
-    fence = WsgiFence(behind.wsgi, tmp_path / "tokens")
-    with ThreadPoolExecutor() as pool:
-        old = pool.submit(ask_wsgi, fence, token(5))
-        behind.await_inside(5)
-        assert ask_wsgi(fence, token(6)).status == 200
-        behind.release(5)
-        assert old.result().status == 200
-    assert behind.log == ["begin 5", "begin 6", "end 6", "end 5"]
-
-
-def await_highest(ledger: Ledger, number: int) -> None:
-    deadline = time.monotonic() + 20.0
-    while ledger.highest("http") != number:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
-def test_serialised_threads(tmp_path: Path) -> None:
-    behind, ledger = Behind(5), Ledger(tmp_path / "tokens")
-    fence = WsgiFence(behind.wsgi, ledger, serialise=20.0)
-    with ThreadPoolExecutor() as pool:
-        old = pool.submit(ask_wsgi, fence, token(5))
-        behind.await_inside(5)
-        new = pool.submit(ask_wsgi, fence, token(6))
-        late = ask_wsgi(fence, token(4))
-        await_highest(ledger, 6)
-        assert late.status == ask_wsgi(fence, token(5)).status == 412
-        assert not new.done()
-        behind.release(5)
-        assert (old.result().status, new.result().status) == (200, 200)
-    order = [each for each in behind.log if each.endswith("6")]
-    assert behind.log[-2:] == order == ["begin 6", "end 6"]
-
-
-def test_serialised_tasks(tmp_path: Path) -> None:
-    behind, ledger = Behind(5), Ledger(tmp_path / "tokens")
-    fence = AsgiFence(behind.asgi, ledger, serialise=20.0)
-
-    async def story() -> None:
-        old = asyncio.create_task(ask_asgi(fence, token(5)))
-        await asyncio.to_thread(behind.await_inside, 5)
-        six = asyncio.create_task(ask_asgi(fence, token(6)))
-        await asyncio.to_thread(await_highest, ledger, 6)
-        seven = asyncio.create_task(ask_asgi(fence, token(7)))
-        await asyncio.to_thread(await_highest, ledger, 7)
-        assert not six.done()
-        assert not seven.done()
-        behind.release(5)
-        assert (await old).status == 200
-        assert (await six).status == 412  # 7 came while it waited
-        assert (await seven).status == 200
-
-    asyncio.run(story())
-    assert behind.log[-3:] == ["end 5", "begin 7", "end 7"]
-    assert not any(each.endswith("6") for each in behind.log)
-
-
-@both
-def test_smaller_ones_that_do_not_end(tmp_path: Path, kind: str) -> None:
-    behind = Behind(5)
-    ledger = Ledger(tmp_path / "tokens")
-    if kind == "wsgi":
-        wsgi = WsgiFence(behind.wsgi, ledger, serialise=0.05)
-    else:
-        asgi = AsgiFence(behind.asgi, ledger, serialise=0.05)
-
-    def ask(number: int) -> Answer:
-        if kind == "wsgi":
-            return ask_wsgi(wsgi, token(number))
-        return asyncio.run(ask_asgi(asgi, token(number)))
-
-    with ThreadPoolExecutor() as pool:
-        old = pool.submit(ask, 5)
-        behind.await_inside(5)
-        refused = ask(6)
-        assert (refused.status, refused.json()["error"]) == (503, "fence-busy")
-        behind.release(5)
-        assert old.result().status == 200
-    assert ask(5).status == 412
-    assert ask(6).status == 200
-
-
-def test_who_runs_is_forgotten() -> None:
-    running, woken = Running(), list[int]()
-    running.enter("x", 5)
-    running.enter("x", 5)
-    assert running.when_alone("x", 5, lambda: woken.append(5))
-    assert running.when_alone("y", 6, lambda: woken.append(0))
-    six, seven = lambda: woken.append(6), lambda: woken.append(7)
-    assert not running.when_alone("x", 6, six)
-    assert not running.when_alone("x", 7, seven)
-    running.enter("x", 6)
-    running.leave("x", 5)
-    assert woken == []
-    running.leave("x", 5)
-    assert woken == [6]
-    running.forget("x", seven)
-    running.leave("x", 6)
-    assert woken == [6]
-    assert (running._at_work, running._waiting) == ({}, {})
-
-
 def test_an_application_that_fails_has_ended(tmp_path: Path) -> None:
     def failing(environ: Any, start: Any) -> Any:
         raise ZeroDivisionError
@@ -309,45 +207,42 @@ def test_an_application_that_fails_has_ended(tmp_path: Path) -> None:
     asgi = AsgiFence(failing_too, tmp_path / "tokens")
     with pytest.raises(ZeroDivisionError):
         asyncio.run(ask_asgi(asgi, token(5)))
-    assert wsgi._running._at_work == asgi._running._at_work == {}
+    assert wsgi.in_flight._requests == asgi.in_flight._requests == {}
+    assert wsgi.in_flight._presence._held == asgi.in_flight._presence._held == {}
 
 
 def test_many_clients(tmp_path: Path) -> None:
-    """With `serialise` the application sees tokens that never fall, whatever comes when."""
-    inside, begun, lock = 0, list[int](), threading.Lock()
-    tries = list[Try]()
+    """The application sees tokens that never fall, one at a time, whatever comes when."""
+    rng, at_work, begun = random.Random(1), dict[int, int](), list[int]()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        nonlocal inside
-        number = int(dict(scope["headers"])[b"hustings-token"])
+        number = scope["hustings.token"]
         begun.append(number)
-        assert inside in (0, number), "two tokens at work"
-        inside = number
-        count[number] = count.get(number, 0) + 1
-        for _ in range(rng.randrange(5)):
-            await asyncio.sleep(0)
-        count[number] -= 1
-        if not count[number]:
-            inside = 0
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"done"})
+        at_work[number] = at_work.get(number, 0) + 1
+        assert len(at_work) == 1, "two tokens at work"
+        try:
+            for _ in range(rng.randrange(5)):
+                await asyncio.sleep(0)
+        finally:
+            at_work[number] -= 1
+            if not at_work[number]:
+                del at_work[number]
+        for message in DONE:
+            await send(message)
 
-    rng, count = random.Random(1), dict[int, int]()
-    fence = AsgiFence(app, tmp_path / "tokens", serialise=20.0)
+    fence = AsgiFence(app, tmp_path / "tokens", grace=60.0)
+    statuses = list[int]()
 
     async def client(seed: int) -> None:
         mine = random.Random(seed)
         for step in range(25):
             number = max(1, step + mine.randrange(-5, 5))
-            answer = await ask_asgi(fence, token(number))
-            assert answer.status in (200, 412)
-            with lock:
-                tries.append(Try(number, 0, 0, answer.status == 200))
+            statuses.append((await ask_asgi(fence, token(number))).status)
 
     async def everybody() -> None:
         await asyncio.gather(*(client(seed) for seed in range(12)))
 
     asyncio.run(everybody())
     assert not falls(begun)
-    assert len(begun) == sum(each.accepted is True for each in tries)
-    assert 0 < len(begun) < len(tries)
+    assert set(statuses) == {200, 412}
+    assert statuses.count(200) <= len(begun) < len(statuses)

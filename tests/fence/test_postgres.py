@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.fence import FenceBroken, FenceBusy, PostgresFence, StaleToken
+from hustings.fence import FenceBroken, FenceBusy, PostgresFence, SnapshotTooOld, StaleToken
 from hustings.fence.fence import LARGEST_TOKEN
 from hustings.fence.postgres import STALE, install, install_async, migration, stale_token
 from tests.fence.dbapi import Connection
@@ -135,7 +135,7 @@ async def attempt(
                 await connection.execute(NOTE, fence.resource, token, level)
     except StaleToken as stale:
         return Try(token, began, time.monotonic(), False, stale.highest)
-    except asyncpg.SerializationError:
+    except (SnapshotTooOld, asyncpg.SerializationError):
         return None
     except asyncpg.PostgresError as error:
         found = stale_token(error)

@@ -6,21 +6,23 @@ whatever time it is for whom. `postgres`, `redis`, `http` and `file` are fences 
 say; `Fence` is for a store of one's own.
 """
 
+from hustings.fence.asgi import AsgiFence
 from hustings.fence.fence import (
     AsyncFence,
     AsyncStore,
     Fence,
     FenceBroken,
     FenceBusy,
+    Overtaken,
     StaleToken,
     Stamped,
     Store,
 )
 from hustings.fence.file import FileFence
-from hustings.fence.http import AsgiFence, WsgiFence
 from hustings.fence.ledger import Ledger
-from hustings.fence.postgres import PostgresFence
+from hustings.fence.postgres import PostgresFence, SnapshotTooOld
 from hustings.fence.redis import RedisFence
+from hustings.fence.wsgi import WsgiFence
 
 __all__ = [
     "AsgiFence",
@@ -31,8 +33,10 @@ __all__ = [
     "FenceBusy",
     "FileFence",
     "Ledger",
+    "Overtaken",
     "PostgresFence",
     "RedisFence",
+    "SnapshotTooOld",
     "StaleToken",
     "Stamped",
     "Store",

@@ -34,6 +34,22 @@ class StaleToken(HustingsError):
         return type(self), (self.token, self.highest)
 
 
+class Overtaken(StaleToken):
+    """A larger token came while this one's request was under way, and nothing more of it passes.
+
+    What it had done until then stays done: look before you do it again.
+    """
+
+    def __init__(self, token: int, highest: int) -> None:
+        HustingsError.__init__(
+            self,
+            f"token {token} was overtaken by {highest} while its request was under way: "
+            "what it did before stays, and nothing more of it passes",
+        )
+        self.token = token
+        self.highest = highest
+
+
 class FenceBusy(HustingsError):
     """Others were in the way for longer than one waits. Nothing was written; try again."""
 

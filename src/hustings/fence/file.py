@@ -85,7 +85,7 @@ class FileFence:
         """A new file, locked for as long as its writer lives, so that others see that it does."""
         while True:
             part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}.part")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             try:
                 descriptor = os.open(part, flags, 0o666)
             except OSError as error:
@@ -100,7 +100,7 @@ class FileFence:
         ours = re.compile(re.escape(f".{self._path.name}.") + r"[0-9a-f]{16}\.part")
         with os.scandir(self._path.parent) as entries:
             left = [each.name for each in entries if ours.fullmatch(each.name)]
-        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
         for name in left[:_MOST_LEFT]:
             part = self._path.with_name(name)
             with suppress(OSError):

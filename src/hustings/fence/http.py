@@ -1,55 +1,71 @@
-"""HTTP services that refuse the requests of a leader that was replaced: for ASGI and for WSGI.
+"""HTTP services that refuse the requests of a leader that was replaced: what ASGI and WSGI share.
 
     app = AsgiFence(app, "tokens", resource="billing")
 
 A client sends the token of its term in the header `Hustings-Token`. The highest one is on disk
-before the first request that carries it reaches the application; a request with a smaller one never
-does. What is answered then, with a JSON body that says why:
+before the first request that carries it reaches the application. What is answered instead of the
+application's answer, with a JSON body that says why:
 
-    400  the header is not one token
-    412  the token is stale; the body names the highest
+    400  the header is not one token, or the body ended before its length
+    411  the body has no length that this server tells (WSGI)
+    412  the token is stale; the body names the highest, and in `handed_over` whether the
+         application had got the request: if it had, look what it did before you do it again
+    413  the body is longer than `body_limit`
     428  there is no token, and the method is one that changes things
-    503  the fence cannot tell (its file is damaged or locked), or smaller ones did not end
+    503  the fence cannot tell (its file is damaged or locked)
 
-What this cannot promise: a request that passed may still be running when a larger token comes, and
-what it writes afterwards, it writes. Where that matters, give the token on to a store that has a
-fence of its own; or set `serialise`, and a request waits up to that many seconds until all with
-smaller tokens have left the application: those in the same process, for it cannot see others'.
+What the fence promises, without any option:
+
+- The body is read first. Just before the application gets the request, its token is compared with
+  the highest. So a leader that was stopped between head and body reaches nobody.
+- When a larger token comes, requests with smaller ones that are in the application are overtaken.
+  The application gets no more of such a request's body, and its answer becomes a 412, or is cut
+  where it had begun. After half of `grace` its task is cancelled (ASGI; a thread cannot be).
+- The larger one enters when the overtaken ones have left, and at the latest `grace` seconds after
+  its token was first seen. So a request that hangs costs the next leader at most `grace`, once.
+- Requests with equal tokens do not wait for one another.
+- Processes of one machine that share a ledger keep this together: workers of one server too.
+
+What no middleware can promise: an application that still runs after `grace` (a thread, a task that
+ignores that it was cancelled, work that it gave to another thread, process or queue) may still
+write. And servers on several machines have several ledgers: a token that came to one is not known
+to the other. Both are closed by handing the token on to what is written to: it is in
+`scope["hustings.token"]` and `environ["hustings.token"]`, for a `PostgresFence`, a `RedisFence` or
+a `WHERE token <= ...` of one's own. A `StaleToken` that leaves the application is answered by 412.
+
+With `stream` the body is not read first: for bodies beyond memory. Then the application is called
+at the head, and every part of the body is compared before the application gets it. What is lost:
+the application may act on the beginning of a body whose end is never let through; and in WSGI a
+client that stops in the middle of its body keeps its thread in the application, so that the next
+leader waits for it, `grace` seconds, once.
 
 A token is no secret and no proof of who sends it. Whoever may send a token may send a large one and
-lock out everybody else: authenticate clients in front of this.
+lock out everybody else: authenticate clients in front of this. Time limits for slow clients are the
+server's: a thread that reads a slow body is a thread that serves nobody else.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from hustings.core.errors import BadInput
 from hustings.fence.fence import LARGEST_TOKEN, FenceBroken, FenceBusy, StaleToken, checked
+from hustings.fence.inflight import InFlight
 from hustings.fence.ledger import LONGEST_NAME, Ledger
-from hustings.fence.running import Running
 
 HEADER = "Hustings-Token"
+TOKEN_KEY = "hustings.token"  # where the application finds it
 OPEN_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")  # these change nothing
-REASONS = {
-    400: "Bad Request",
-    412: "Precondition Failed",
-    428: "Precondition Required",
-    503: "Service Unavailable",
-}
+GRACE = 2.0  # seconds
+BODY_LIMIT = 8 * 1024 * 1024  # bytes
+LONGEST_GRACE = 3600.0
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+A = TypeVar("A")  # an application
+R = TypeVar("R")  # what a server tells about a request
 
 _TOKEN = re.compile(rb"[1-9][0-9]{0,18}")
 
@@ -63,7 +79,7 @@ def header(token: int) -> dict[str, str]:
     return {HEADER: str(checked(token))}
 
 
-class _Refusal(Exception):
+class Refusal(Exception):
     """An answer instead of the application's."""
 
     def __init__(self, status: int, error: str, message: str, **more: int) -> None:
@@ -72,6 +88,7 @@ class _Refusal(Exception):
         self.body = json.dumps({"error": error, "message": message, **more}).encode() + b"\n"
 
     def headers(self) -> list[tuple[str, str]]:
+        """All that the answer needs."""
         plain = [
             ("Content-Type", "application/json"),
             ("Content-Length", str(len(self.body))),
@@ -80,235 +97,84 @@ class _Refusal(Exception):
         return [*plain, ("Retry-After", "1")] if self.status == 503 else plain
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
+    """What a request asks to enter with."""
+
     name: str
     token: int
 
 
-class _HttpFence:
+class HttpFence(Generic[A, R]):
     """What both kinds share: from headers to a token, and from errors to answers."""
 
     def __init__(
         self,
+        app: A,
         ledger: Ledger | str | Path,
-        resource: str | Callable[[Any], str],
-        required: bool,
-        open_methods: Iterable[str],
-        serialise: float | None,
+        *,
+        resource: str | Callable[[R], str] = "http",
+        required: bool = True,
+        open_methods: Iterable[str] = OPEN_METHODS,
+        grace: float = GRACE,
+        body_limit: int = BODY_LIMIT,
+        stream: bool = False,
     ) -> None:
-        if serialise is not None and not 0 < serialise < float("inf"):
-            raise BadInput("serialise is a positive number of seconds, or None")
+        """`resource` is what a token is for; a function of what the server tells about a request
+        (the scope, the environment), if there are several.
+
+        With `required`, a request without a token passes only with one of the `open_methods`.
+        `grace` is how long, in seconds, a larger token waits for smaller ones to leave the
+        application. A body is read into memory first, up to `body_limit` bytes; with `stream` it is
+        not, and has no limit.
+        """
+        if not 0 <= grace <= LONGEST_GRACE:
+            raise BadInput(f"grace lies between 0 and {LONGEST_GRACE:g} seconds, not {grace}")
+        if type(body_limit) is not int or body_limit < 0:
+            raise BadInput("body_limit is a number of bytes, 0 or more")
         if isinstance(resource, str) and not 0 < len(resource) <= LONGEST_NAME:
             raise BadInput(f"a resource's name has between 1 and {LONGEST_NAME} characters")
-        self._ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        self._app = app
+        self.in_flight = InFlight(ledger, grace)
+        self.grace = grace
+        self.body_limit = body_limit
+        self.stream = stream
         self._resource = resource
         self._required = required
         self._open = frozenset(each.upper() for each in open_methods)
-        self._serialise = serialise
-        self._running = Running()
 
-    def _entry(self, request: Any, method: str, values: list[bytes]) -> _Entry | None:
+    def entry(self, request: R, method: str, values: list[bytes]) -> Entry | None:
         """What a request asks to enter with; None if it may pass without."""
         if not values:
             if self._required and method.upper() not in self._open:
-                raise _Refusal(428, "token-required", f"this needs a token in {HEADER}")
+                raise Refusal(428, "token-required", f"this needs a token in {HEADER}")
             return None
         if len(values) > 1 or not _TOKEN.fullmatch(values[0]) or int(values[0]) > LARGEST_TOKEN:
             rule = f"{HEADER} is one decimal number between 1 and 2**63 - 1, without signs or zeros"
-            raise _Refusal(400, "bad-token", f"{rule} in front")
+            raise Refusal(400, "bad-token", f"{rule} in front")
         name = self._resource if isinstance(self._resource, str) else self._resource(request)
         if not 0 < len(name) <= LONGEST_NAME:
-            raise _Refusal(400, "bad-resource", "this resource's name cannot be kept")
-        return _Entry(name, int(values[0]))
+            raise Refusal(400, "bad-resource", "this resource's name cannot be kept")
+        return Entry(name, int(values[0]))
 
-    def _refusal(self, error: StaleToken | FenceBusy | FenceBroken) -> _Refusal:
-        if isinstance(error, StaleToken):
-            return _Refusal(
-                412, "stale-token", str(error), token=error.token, highest=error.highest
-            )
-        if isinstance(error, FenceBusy):
-            return _Refusal(503, "fence-busy", "others are in the way: try again")
+    def too_long(self) -> Refusal:
+        """What is answered to a body that does not fit."""
+        return Refusal(
+            413, "body-too-long", f"a fenced request has a body of at most {self.body_limit} bytes"
+        )
+
+
+def refusal(error: Exception, entered: bool) -> Refusal | None:
+    """The answer to what stopped a request; None if it is not the fence's affair."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, StaleToken):
+        numbers = {"token": error.token, "highest": error.highest, "handed_over": entered}
+        return Refusal(412, "stale-token", str(error), **numbers)
+    if isinstance(error, FenceBusy):
+        return Refusal(503, "fence-busy", "others are in the way: try again")
+    if isinstance(error, FenceBroken):
         # The sentence names a file of the server, which is no business of a client's.
-        return _Refusal(503, "fence-broken", "the fence cannot tell which token is the highest")
-
-    def _still_running(self) -> _Refusal:
-        message = f"requests with smaller tokens did not end within {self._serialise:g} s"
-        return _Refusal(503, "fence-busy", message)
-
-
-class AsgiFence(_HttpFence):
-    """The fence around an ASGI application; answers HTTP requests and websockets."""
-
-    def __init__(
-        self,
-        app: AsgiApp,
-        ledger: Ledger | str | Path,
-        *,
-        resource: str | Callable[[Scope], str] = "http",
-        required: bool = True,
-        open_methods: Iterable[str] = OPEN_METHODS,
-        serialise: float | None = None,
-    ) -> None:
-        """`resource` is what a token is for; a function of the scope, if there are several.
-
-        With `required`, a request without a token passes only with one of the `open_methods`.
-        """
-        super().__init__(ledger, resource, required, open_methods, serialise)
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        name = HEADER.lower().encode()
-        values = [value for key, value in scope["headers"] if bytes(key).lower() == name]
-        method = scope.get("method", "websocket")
-        entry: _Entry | None = None
-        try:
-            entry = self._entry(scope, method, values)
-        except _Refusal as refusal:
-            await _answer(scope, send, refusal)
-            return
-        if entry is None:
-            await self._app(scope, receive, send)
-            return
-        self._running.enter(*entry)
-        try:
-            refused = await self._ask(entry)
-            if refused is None:
-                await self._app(scope, receive, send)
-            else:
-                await _answer(scope, send, refused)
-        finally:
-            self._running.leave(*entry)
-
-    async def _ask(self, entry: _Entry) -> _Refusal | None:
-        try:
-            if not self._ledger.passes(*entry):
-                await asyncio.to_thread(self._ledger.admit, *entry)
-            if self._serialise is not None:
-                await self._alone(entry, self._serialise)
-        except (StaleToken, FenceBusy, FenceBroken) as error:
-            return self._refusal(error)
-        except _Refusal as refusal:
-            return refusal
-        return None
-
-    async def _alone(self, entry: _Entry, patience: float) -> None:
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(ended.set)
-
-        if self._running.when_alone(*entry, wake):
-            return
-        try:
-            async with asyncio.timeout(patience):
-                await ended.wait()
-        except TimeoutError:
-            raise self._still_running() from None
-        finally:
-            self._running.forget(entry.name, wake)
-        self._ledger.passes(*entry)  # a larger one may have come while this one waited
-
-
-async def _answer(scope: Scope, send: Send, refusal: _Refusal) -> None:
-    kind = "http"
-    if scope["type"] == "websocket":
-        if "websocket.http.response" not in scope.get("extensions", {}):
-            await send({"type": "websocket.close", "code": 1008, "reason": str(refusal)[:100]})
-            return
-        kind = "websocket.http"
-    headers = [(key.lower().encode(), value.encode()) for key, value in refusal.headers()]
-    body = b"" if scope.get("method") == "HEAD" else refusal.body
-    start = {"type": f"{kind}.response.start", "status": refusal.status, "headers": headers}
-    await send(start)
-    await send({"type": f"{kind}.response.body", "body": body})
-
-
-class WsgiFence(_HttpFence):
-    """The fence around a WSGI application."""
-
-    def __init__(
-        self,
-        app: WsgiApp,
-        ledger: Ledger | str | Path,
-        *,
-        resource: str | Callable[[dict[str, Any]], str] = "http",
-        required: bool = True,
-        open_methods: Iterable[str] = OPEN_METHODS,
-        serialise: float | None = None,
-    ) -> None:
-        """`resource` is what a token is for; a function of the environment, if there are several.
-
-        With `required`, a request without a token passes only with one of the `open_methods`.
-        """
-        super().__init__(ledger, resource, required, open_methods, serialise)
-        self._app = app
-
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        """One request."""
-        method = str(environ["REQUEST_METHOD"])
-        text = environ.get("HTTP_HUSTINGS_TOKEN")
-        values = [] if text is None else [str(text).encode("utf-8", "replace")]
-        try:
-            entry = self._entry(environ, method, values)
-            if entry is None:
-                return self._app(environ, start)
-            self._running.enter(*entry)
-            try:
-                self._ask(entry)
-            except BaseException:
-                self._running.leave(*entry)
-                raise
-        except _Refusal as refusal:
-            start(f"{refusal.status} {REASONS[refusal.status]}", refusal.headers())
-            return [] if method == "HEAD" else [refusal.body]
-        try:
-            return _Leaving(self._app(environ, start), lambda: self._running.leave(*entry))
-        except BaseException:
-            self._running.leave(*entry)
-            raise
-
-    def _ask(self, entry: _Entry) -> None:
-        try:
-            self._ledger.admit(*entry)
-            if self._serialise is not None:
-                self._alone(entry, self._serialise)
-        except (StaleToken, FenceBusy, FenceBroken) as error:
-            raise self._refusal(error) from None
-
-    def _alone(self, entry: _Entry, patience: float) -> None:
-        ended = threading.Event()
-        wake = ended.set
-        if self._running.when_alone(*entry, wake):
-            return
-        try:
-            if not ended.wait(patience):
-                raise self._still_running()
-        finally:
-            self._running.forget(entry.name, wake)
-        self._ledger.passes(*entry)  # a larger one may have come while this one waited
-
-
-class _Leaving:
-    """An application's answer; the request has ended when the server closes it."""
-
-    def __init__(self, parts: Iterable[bytes], leave: Callable[[], None]) -> None:
-        self._parts = parts
-        self._leave: Callable[[], None] | None = leave
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._parts)
-
-    def close(self) -> None:
-        try:
-            close = getattr(self._parts, "close", None)
-            if close is not None:
-                close()
-        finally:
-            leave, self._leave = self._leave, None
-            if leave is not None:
-                leave()
+        message = "the fence cannot tell which token is the highest"
+        return Refusal(503, "fence-broken", message, handed_over=entered)
+    return None

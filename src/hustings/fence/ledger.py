@@ -53,9 +53,18 @@ class Ledger:
         with self._locked() as lock:
             self._begin(lock)
 
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
     def highest(self, name: str) -> int:
         """The highest token that passed under this name; 0 if none did."""
         return self._read().get(name, 0)
+
+    def tokens(self) -> dict[str, int]:
+        """The highest tokens of all names."""
+        return self._read()
 
     def passes(self, name: str, token: int) -> bool:
         """Whether `token` is the highest and known to be on disk; `StaleToken` if it is smaller.
@@ -63,7 +72,7 @@ class Ledger:
         One read and no lock. False means that `admit` is needed.
         """
         checked(token)
-        highest = self._read().get(name, 0)
+        highest = self.highest(name)
         admitted(token, highest)
         return token == highest == self._durable.get(name)
 
@@ -95,13 +104,13 @@ class Ledger:
         self._durable[name] = token
 
     def _begin(self, lock: int) -> None:
-        begun = os.fstat(lock).st_size > 0
+        begun = bool(os.fstat(lock).st_size)
         if not begun and not os.path.lexists(self._path):
             self._write({})
         self._read()
         if not begun:
             try:
-                os.pwrite(lock, _BEGUN, 0)
+                os.write(lock, _BEGUN)
                 os.fsync(lock)
                 sync_folder(self._guard.parent)
             except OSError as error:
@@ -111,7 +120,7 @@ class Ledger:
     def _locked(self) -> Iterator[int]:
         """Opened anew each time, so that the lock also keeps threads of one process apart."""
         try:
-            lock = os.open(self._guard, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(self._guard, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
             raise FenceBroken(
                 f"cannot open {self._what}: its folder does not exist; create it first"
@@ -224,7 +233,7 @@ def _why(error: OSError | ValueError) -> str:
 
 def _read_whole(path: Path) -> bytes:
     """Opened without waiting: a pipe under this name must not hold anybody up."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         status = os.fstat(descriptor)
         if status.st_mode & 0o170000 != 0o100000:
@@ -235,7 +244,7 @@ def _read_whole(path: Path) -> bytes:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     try:
         rest = memoryview(data)
@@ -248,7 +257,7 @@ def _write_whole(path: Path, data: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make a folder's names survive a crash."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

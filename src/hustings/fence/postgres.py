@@ -21,9 +21,20 @@ and in one statement, where it is a plain change of known rows (`one_statement` 
 A stale token raises SQLSTATE LE001, so the transaction cannot commit. From the check to its end the
 transaction holds a lock: shared among those of the same token, while a larger one waits for them,
 and newcomers wait behind that. So whatever a smaller token writes is committed before a larger one
-is let in. This holds at every isolation level; above READ COMMITTED a transaction may fail with
-40001 instead, as others do there. In one statement the rows are looked up as of its beginning: a
-change that depends on what it reads elsewhere needs a transaction with the check first.
+is let in. At READ COMMITTED the statements after the check see all of it. In one statement the rows
+are looked up as of its beginning: a change that depends on what it reads elsewhere needs a
+transaction with the check first.
+
+At REPEATABLE READ and SERIALIZABLE a transaction sees the database as of its first statement, and
+that is before the wait for the lock. There a token passes only if the snapshot already holds it:
+then all transactions with smaller tokens had ended before the snapshot was taken. The first
+transaction of a new token is refused with SQLSTATE LE002 (`SnapshotTooOld`). `transaction` and
+`transaction_sync` then raise the token in a short transaction at READ COMMITTED and begin again.
+Whoever opens transactions by hand calls `raise_token` once, when its term begins; in plain SQL:
+
+    BEGIN ISOLATION LEVEL READ COMMITTED; SELECT hustings_fence('jobs', 7); COMMIT;
+
+A transaction whose token was overtaken after its snapshot fails with 40001 there, as others do.
 
 A writer that is stopped in the middle of its transaction keeps its lock. `idle` bounds that: after
 so many seconds without a statement the server ends that session, and with it the transaction.
@@ -33,13 +44,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, HustingsError
 from hustings.fence.fence import FenceBroken, FenceBusy, StaleToken, checked
 
 STALE = "LE001"  # the SQLSTATE of a stale token; classes from I to Z are free for use
+OLD_SNAPSHOT = "LE002"
 WAIT = 5.0
 IDLE = 5.0
 LONGEST_NAME = 255
@@ -47,6 +59,9 @@ LONGEST_NAME = 255
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HIGHEST = re.compile(r"highest=([0-9]{1,19})")
 _LOCK_CLASS = 1_213_551_444  # spells HUST: keeps our advisory locks apart from other people's
+
+_READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_NOT_ITS_OWN = "raise_token needs a transaction of its own: commit or roll back the open one first"
 
 _MIGRATION = """\
 SELECT pg_advisory_xact_lock({lock}, 0);  -- two who install at once take turns
@@ -66,9 +81,19 @@ BEGIN
         RAISE EXCEPTION 'a fence needs a resource and a token between 1 and 2**63 - 1'
             USING ERRCODE = '22023';
     END IF;
+    SELECT token INTO stored FROM {schema}.hustings_fences WHERE resource = of_resource;
+    -- A snapshot that lasts was taken before any wait below. One that holds this token was taken
+    -- after all smaller ones had ended; one that does not may miss what they committed last.
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable')
+        AND (stored IS NULL OR stored < with_token)
+    THEN
+        RAISE EXCEPTION 'token % of % is newer than the snapshot of this % transaction',
+            with_token, of_resource, current_setting('transaction_isolation')
+            USING ERRCODE = '{old_snapshot}',
+            HINT = 'Roll back, call hustings_fence in a READ COMMITTED transaction, begin again.';
+    END IF;
     -- Row locks alone would let a stream of shared ones overtake a larger token for ever;
     -- these locks queue, and go with the transaction.
-    SELECT token INTO stored FROM {schema}.hustings_fences WHERE resource = of_resource;
     IF stored = with_token THEN
         PERFORM pg_advisory_xact_lock_shared({lock}, hashtext(of_resource));
         SELECT token INTO found_token FROM {schema}.hustings_fences
@@ -78,8 +103,9 @@ BEGIN
         INSERT INTO {schema}.hustings_fences AS held (resource, token)
             VALUES (of_resource, with_token)
             ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token
-            WHERE held.token <= EXCLUDED.token
-            RETURNING held.token INTO found_token;
+            WHERE held.token < EXCLUDED.token;
+        SELECT token INTO found_token FROM {schema}.hustings_fences
+            WHERE resource = of_resource;
     END IF;
     IF found_token IS DISTINCT FROM with_token THEN
         SELECT token INTO stored FROM {schema}.hustings_fences WHERE resource = of_resource;
@@ -109,7 +135,11 @@ $fence$;
 def migration(schema: str = "public") -> str:
     """The SQL that installs the fence, for one's own migrations; running it again is harmless."""
     return _MIGRATION.format(
-        schema=_schema(schema), longest=LONGEST_NAME, lock=_LOCK_CLASS, stale=STALE
+        schema=_schema(schema),
+        longest=LONGEST_NAME,
+        lock=_LOCK_CLASS,
+        stale=STALE,
+        old_snapshot=OLD_SNAPSHOT,
     )
 
 
@@ -147,6 +177,22 @@ def stale_token(error: BaseException) -> StaleToken | None:
     return StaleToken(int(token[1]), int(highest[1]))
 
 
+class SnapshotTooOld(HustingsError):
+    """This transaction may not see what the leader before committed last. Nothing was written."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(
+            f"this transaction's snapshot is older than the token, so it may miss what the leader "
+            f"before wrote to {resource!r}: roll back, call raise_token (or raise_token_sync) "
+            "outside of a transaction, and begin again; or use READ COMMITTED"
+        )
+        self.resource = resource
+
+    def __reduce__(self) -> tuple[type[SnapshotTooOld], tuple[str]]:
+        """It may have to travel home from a worker process."""
+        return type(self), (self.resource,)
+
+
 class PostgresFence:
     """The fence around what belongs to one resource; it holds no connection of its own."""
 
@@ -163,18 +209,54 @@ class PostgresFence:
 
     @asynccontextmanager
     async def transaction(self, connection: Any, token: int) -> AsyncIterator[None]:
-        """A transaction that commits only under a token that is not stale."""
+        """A transaction that commits only under a token that is not stale.
+
+        It has the connection's own isolation level, and at each sees all that smaller tokens wrote.
+        """
         with self._telling():
-            async with connection.transaction():
-                await self.check(connection, token)
+            async with AsyncExitStack() as stack:
+                stack.push_async_exit(await self._begun(connection, token))
                 yield
+
+    async def _begun(self, connection: Any, token: int) -> Any:
+        idle = _in_transaction(connection) is False
+        try:
+            return await self._checked_first(connection, token)
+        except SnapshotTooOld:
+            if not idle:  # it is the caller's transaction, and not ours to begin anew
+                raise
+        await self.raise_token(connection, token)
+        return await self._checked_first(connection, token)
+
+    async def _checked_first(self, connection: Any, token: int) -> Any:
+        transaction = connection.transaction()
+        await transaction.__aenter__()
+        try:
+            await self.check(connection, token)
+        except BaseException as error:
+            await transaction.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return transaction
+
+    async def raise_token(self, connection: Any, token: int) -> None:
+        """Make `token` the highest and wait until all smaller ones have ended, and no more.
+
+        For transactions at REPEATABLE READ or SERIALIZABLE that are opened by hand: call it when a
+        term begins. It needs a connection that is not inside of a transaction.
+        """
+        checked(token)
+        if _in_transaction(connection):
+            raise BadInput(_NOT_ITS_OWN)
+        async with connection.transaction():
+            await connection.execute(_READ_COMMITTED)
+            await self.check(connection, token)
 
     async def check(self, connection: Any, token: int) -> None:
         """The check alone, for a transaction that is open already."""
         checked(token)
         with self._telling():
             if hasattr(connection, "fetchval"):  # asyncpg
-                if not connection.is_in_transaction():
+                if not _in_transaction(connection):
                     raise BadInput("a fence needs a transaction: open one, and check within it")
                 await connection.fetchval(self._sql("$1, $2, $3, $4"), *self._values(token))
             else:
@@ -184,21 +266,52 @@ class PostgresFence:
 
     @contextmanager
     def transaction_sync(self, connection: Any, token: int) -> Iterator[None]:
-        """A transaction of a DB-API connection: checked first, committed or rolled back last."""
+        """A transaction of a DB-API connection: checked first, committed or rolled back last.
+
+        At REPEATABLE READ and SERIALIZABLE the first one of a new token raises the token before, if
+        the driver tells that no transaction is open (psycopg does); else it is `SnapshotTooOld`.
+        """
+        idle = _in_transaction(connection) is False
         with self._telling():
             try:
-                self.check_sync(connection, token)
+                try:
+                    self.check_sync(connection, token)
+                except SnapshotTooOld:
+                    if not idle:  # the caller's own statements would be lost without a word
+                        raise
+                    connection.rollback()
+                    self.raise_token_sync(connection, token)
+                    self.check_sync(connection, token)
                 yield
                 connection.commit()
             except BaseException:
                 connection.rollback()
                 raise
 
+    def raise_token_sync(self, connection: Any, token: int) -> None:
+        """As `raise_token`, for a DB-API connection."""
+        checked(token)
+        if _in_transaction(connection):
+            raise BadInput(_NOT_ITS_OWN)
+        _not_by_itself(connection)
+        try:
+            cursor = connection.cursor()
+            try:
+                cursor.execute(_READ_COMMITTED)
+            finally:
+                cursor.close()
+            self.check_sync(connection, token)
+            connection.commit()
+        except BaseException as error:
+            connection.rollback()
+            if _sqlstate(error) == "25001":  # too late to choose the level: a query was before
+                raise BadInput(_NOT_ITS_OWN) from None
+            raise
+
     def check_sync(self, connection: Any, token: int) -> None:
         """The check alone, as part of a DB-API connection's transaction."""
         checked(token)
-        if getattr(connection, "autocommit", False) and not _in_transaction(connection):
-            raise BadInput("a fence needs a transaction: this connection commits by itself")
+        _not_by_itself(connection)
         with self._telling():
             cursor = connection.cursor()
             try:
@@ -242,6 +355,8 @@ class PostgresFence:
             if stale is not None:
                 raise stale from None
             state = _sqlstate(error)
+            if state == OLD_SNAPSHOT:
+                raise SnapshotTooOld(self._resource) from None
             if state == "55P03":
                 raise FenceBusy(
                     f"transactions with other tokens of {self._resource!r} did not end within "
@@ -263,10 +378,19 @@ def _sqlstate(error: BaseException) -> str | None:
     return None
 
 
-def _in_transaction(connection: Any) -> bool:
-    """Whether a psycopg connection is inside of a transaction now."""
+def _in_transaction(connection: Any) -> bool | None:
+    """Whether a connection is inside of a transaction now; None if its driver does not say."""
+    if hasattr(connection, "is_in_transaction"):  # asyncpg
+        return bool(connection.is_in_transaction())
     status = getattr(getattr(connection, "info", None), "transaction_status", None)
-    return getattr(status, "name", "IDLE") != "IDLE"
+    if status is None:
+        return None
+    return bool(int(status) != 0)  # psycopg: 0 is idle, in libpq's numbers
+
+
+def _not_by_itself(connection: Any) -> None:
+    if getattr(connection, "autocommit", False) and not _in_transaction(connection):
+        raise BadInput("a fence needs a transaction: this connection commits by itself")
 
 
 def _schema(name: str) -> str:
