@@ -98,13 +98,13 @@ async def reached(condition: Callable[[], object], what: str, *tasks: asyncio.Ta
         await asyncio.sleep(LOOK_S)
 
 
-async def granted(guard: Guard, holder: Holder, ttl: float) -> Grant:
+async def granted(guard: Guard, holder: Holder, ttl: float, known: int = 0) -> Grant:
     """Ask until it is granted; refusals and outages pass."""
     deadline = time.monotonic() + PATIENCE_S
     said: object = "nothing"
     while time.monotonic() < deadline:
         try:
-            answer = await guard.acquire(holder, ttl)
+            answer = await guard.acquire(holder, ttl, known)
         except Unreachable as error:
             said = error
         else:

@@ -22,6 +22,7 @@ from hustings.guard import (
     HeldBy,
     Holder,
     Holding,
+    MemoryLost,
     NotGranted,
     Unreachable,
     make_guard,
@@ -260,3 +261,63 @@ def test_bad_addresses_are_refused(url: str, says: str) -> None:
 
 def test_the_promise_says_what_was_tested() -> None:
     assert "HUSTINGS_TEST_CONSUL" in make_guard("consul://h", "jobs").promise.evidence
+
+
+def test_a_cluster_that_counts_anew_grants_nothing_until_an_operator_decides() -> None:
+    async def play() -> None:
+        consul = Consul()
+        async with two_guards(consul) as (one, two):
+            consul.index = 5000
+            first = await granted(one, ANNA)
+            await consul.forget()
+            with pytest.raises(NotGranted):
+                await one.renew(first, TTL)
+            for _ in range(2):
+                with pytest.raises(MemoryLost, match=f"--recover --above {first.token}"):
+                    await two.acquire(BERT, TTL, first.token)
+                assert consul.sessions == {}, "it has let go of what it got"
+            await one.recover(first.token)
+            await one.recover(10)
+            answer = await two.acquire(BERT, TTL, first.token)
+            assert isinstance(answer, Grant)
+            second = answer
+            assert second.token > first.token
+            assert (await two.renew(second, TTL)).token == second.token
+            held = await one.acquire(ANNA, TTL, first.token)
+            assert held == HeldBy("bert", second.token, TTL)
+            async with one.observe() as states:
+                assert await anext(states) == Holding("bert", second.token)
+            await two.release(second)
+            assert (await granted(one, ANNA)).token > second.token
+
+    run(play())
+
+
+def test_who_holds_while_an_operator_lifts_goes_on_with_a_larger_token() -> None:
+    async def play() -> None:
+        async with two_guards(Consul()) as (one, two):
+            first = await granted(one, ANNA)
+            await two.recover(9000)
+            with pytest.raises(NotGranted):
+                await one.renew(first, TTL)
+            held = await refused(two, BERT)
+            first = await granted(one, ANNA)
+            assert first.token == held.token > 9000
+            await one.renew(first, TTL)
+            await one.release(first)
+            second = await granted(two, BERT)
+            assert second.token > 9000
+            assert (await granted(two, BERT)).token == second.token
+
+    run(play())
+
+
+def test_a_base_that_is_no_number_is_told_of() -> None:
+    async def play() -> None:
+        consul = Consul()
+        consul.keys["service/jobs/.base"] = {"ModifyIndex": 3, "Value": "bWFueQ=="}
+        with pytest.raises(Unreachable, match=r"\.base"):
+            async with two_guards(consul):
+                pass
+
+    run(play())

@@ -83,6 +83,42 @@ def test_it_takes_over_from_etcdctl(etcd: Engine) -> None:
     run(story())
 
 
+def test_turns_are_taken_with_etcdctl_after_a_recovery(etcd: Engine) -> None:
+    async def story() -> None:
+        async with make_guard(etcd.url(), "lifted") as guard:
+            await guard.recover(10**9)
+            assert queue_of(etcd, "lifted") == [], "nobody stands because of it"
+            grant = await granted(guard, ANNA)
+            with candidate(etcd, "lifted", "foreign") as other:
+                await asyncio.to_thread(
+                    wait_until, lambda: len(queue_of(etcd, "lifted")) == 2, "a queue of two"
+                )
+                await guard.release(grant)
+                assert other.stdout is not None
+                won = await asyncio.to_thread(other.stdout.readline)
+                assert won.strip() == queue_of(etcd, "lifted")[0]
+                answer = await guard.acquire(BERT, TTL, grant.token)
+                assert isinstance(answer, HeldBy)
+                assert answer.holder == "foreign"
+                assert answer.token > grant.token > 10**9
+                async with guard.observe() as states:
+                    assert await anext(states) == Holding("foreign", answer.token)
+            assert (await granted(guard, BERT)).token > answer.token
+
+    run(story())
+
+
+def test_a_base_that_is_no_number_is_told_of(etcd: Engine) -> None:
+    async def story() -> None:
+        async with make_guard(etcd.url(), "odd") as guard:
+            for value in ("many", "-1", "9" * 30):
+                etcd.order("put", "--", "odd.base", value)
+                with pytest.raises(Unreachable, match=r"odd\.base"):
+                    await guard.acquire(ANNA, TTL)
+
+    run(story())
+
+
 def test_etcdctl_takes_over_from_it_and_is_not_overtaken(etcd: Engine) -> None:
     async def story() -> None:
         async with make_guard(etcd.url(), "before") as guard:

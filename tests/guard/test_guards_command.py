@@ -44,6 +44,23 @@ def test_every_built_in_guard_is_listed_and_keeps_its_word_about_it() -> None:
     assert len(CATALOGUE) == len(rows)
 
 
+def test_a_guard_that_cannot_be_used_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client is there: nothing has to be installed."""
+    monkeypatch.setenv("CONSUL_HTTP_TOKEN_FILE", "/nowhere/token")
+    monkeypatch.setitem(BUILT_IN, "nats", ("hustings.nowhere", "make", "nats"))
+    why = "CONSUL_HTTP_TOKEN_FILE: cannot read password file /nowhere/token: "
+    rows = {row["name"]: row for row in json.loads(told("--json"))["guards"]}
+    assert (rows["consul"]["installed"], rows["nats"]["installed"]) == (True, False)
+    assert rows["consul"]["problem"].startswith(why)
+    assert "pip install" in rows["nats"]["problem"]
+    assert "problem" not in rows["etcd"]
+    (consul,) = (line for line in told().splitlines() if line.startswith("! consul: "))
+    assert why in consul
+    table = told().split("hustings guards URL")[0]
+    assert "cannot be used" in table
+    assert "not installed" in table
+
+
 def test_who_holds_is_told(valkey: Engine) -> None:
     url = valkey.url("looked-at")
 
@@ -81,3 +98,57 @@ def test_the_schema_is_installed_where_it_is_missing() -> None:
         address = engine.url("installed")
         assert "held by: nobody" in told(address, "--group", "installed", "--install")
         assert "held by: nobody" in told(address, "--group", "installed")
+
+
+def complains(*words: str) -> str:
+    result = CliRunner().invoke(hustings, ["guards", *words])
+    assert isinstance(result.exception, BadInput), result.output
+    return str(result.exception)
+
+
+def test_tokens_are_lifted_by_command() -> None:
+    whose = ("memory://lifted-by-command", "--group", "jobs")
+    told_ = told(*whose, "--recover", "--above", "81733", "--yes")
+    assert "all tokens of jobs are larger than 81733 from now on" in told_
+    found = json.loads(told(*whose, "--recover", "--above", "9", "--yes", "--json"))
+    assert (found["group"], found["above"], found["holder"]) == ("jobs", 9, None)
+
+    async def token() -> int:
+        async with make_guard(whose[0], "jobs") as guard:
+            grant = await guard.acquire(Holder("a", 1), 5.0)
+            assert isinstance(grant, Grant)
+            return grant.token
+
+    assert asyncio.run(token()) == 81734
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        ("--recover --above 5 --yes", "address"),
+        ("memory:// --recover --above 5 --yes", "--group"),
+        ("memory:// --group g --recover --yes", "--above"),
+        ("memory:// --group g --recover --above 5", "--yes"),
+        ("memory:// --group g --recover --above 5 --json", "--yes"),
+        ("memory:// --group g --recover --above five --yes", "whole number, not 'five'"),
+        ("memory:// --group g --recover --above 1_000 --yes", "whole number"),
+        ("memory:// --group g --recover --above -5 --yes", "whole number"),
+        ("memory:// --group g --recover --above 0 --yes", "a token is a number from 1"),
+        ("memory:// --group g --recover --above 9007199254740992 --yes", "a token is a number"),
+        ("quorum://a,b,c --group g --recover --above 5 --yes", "its members"),
+        ("memory:// --above 5", "for --recover"),
+        ("memory:// --yes", "for --recover"),
+    ],
+)
+def test_what_cannot_be_recovered_is_said(words: str, says: str) -> None:
+    assert says in complains(*words.split())
+
+
+def test_somebody_at_a_terminal_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    whose = ["guards", "memory://asked", "--group", "jobs", "--recover", "--above", "7"]
+    monkeypatch.setattr("hustings.cli.guards.is_terminal", lambda: True)
+    for answer, code in (("n\n", 1), ("y\n", 0)):
+        result = CliRunner().invoke(hustings, whose, input=answer)
+        assert result.exit_code == code
+        assert "jobs is held by: nobody" in result.stderr
+        assert ("all tokens of jobs" in result.stdout) == (code == 0)

@@ -325,3 +325,90 @@ def test_bad_addresses_are_refused(url: str, says: str) -> None:
 
 def test_the_promise_says_what_was_tested() -> None:
     assert "HUSTINGS_TEST_KUBERNETES" in make_guard("kubernetes://h", "jobs").promise.evidence
+
+
+def test_a_cluster_that_counts_anew_goes_on_above_what_is_known() -> None:
+    async def play() -> None:
+        server, clock = Kubernetes(), Clock()
+        async with two_guards(server) as (one, two):
+            two._clock = clock
+            server.version = 5000
+            first = await granted(one, ANNA)
+            server.forget()
+            with pytest.raises(NotGranted):
+                await one.renew(first, TTL)
+            assert await two.acquire(BERT, TTL, first.token) == HeldBy("", 0, TTL)
+            assert server.leases == {}, "nothing is written before it is safe"
+            clock.now += TTL
+            second = await two.acquire(BERT, TTL, first.token)
+            assert isinstance(second, Grant)
+            assert second.token > first.token
+            assert (await two.renew(second, TTL)).token == second.token
+            held = await refused(one, ANNA)
+            assert (held.holder, held.token) == ("bert", second.token)
+            await server.foreign("jobs", "client-go", acquireTime="now", leaseTransitions=7)
+            assert (await refused(one, ANNA)).token > second.token, "also of who knows nothing"
+
+    run(play())
+
+
+def test_a_holder_in_its_time_goes_on_at_once_when_its_lease_is_gone() -> None:
+    async def play() -> None:
+        server = Kubernetes()
+        async with two_guards(server) as (one, _):
+            server.version = 5000
+            first = await granted(one, ANNA)
+            server.forget()
+            again = await one.acquire(ANNA, TTL, first.token)
+            assert isinstance(again, Grant)
+            assert again.token > first.token
+
+    run(play())
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_operator_lifts_tokens(held: bool) -> None:
+    async def play() -> None:
+        async with two_guards(Kubernetes()) as (one, two):
+            first = await granted(one, ANNA) if held else None
+            await two.recover(9000)
+            await two.recover(10)
+            if first is not None:
+                first = await one.renew(first, TTL)
+                assert (await refused(two, BERT)).token == first.token
+                await one.release(first)
+            second = await granted(two, BERT)
+            assert second.token > 9000
+            assert (await granted(two, BERT)).token == second.token
+            assert (await refused(one, ANNA)).token == second.token
+
+    run(play())
+
+
+def test_who_is_favoured_stays_so_when_tokens_are_lifted() -> None:
+    async def play() -> None:
+        async with two_guards(Kubernetes()) as (one, two):
+            await one.release(await granted(one, ANNA), to="carl")
+            await two.recover(9000)
+            assert (await refused(two, BERT)).holder == "carl"
+
+    run(play())
+
+
+def test_asking_for_less_takes_nothing_from_what_was_promised() -> None:
+    async def play() -> None:
+        clock = Clock()
+        async with two_guards(Kubernetes()) as (one, two):
+            one._clock = two._clock = clock
+            first = await granted(one, ANNA, 30.0)
+            clock.now += 5.0
+            first = await one.renew(first, 2.0)
+            clock.now += 1.0
+            assert (await granted(one, ANNA, 2.0)).token == first.token
+            await refused(two, BERT)
+            clock.now += 23.9
+            await refused(two, BERT)
+            clock.now += 0.2
+            assert (await granted(two, BERT)).token > first.token
+
+    run(play())

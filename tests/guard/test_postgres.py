@@ -14,7 +14,7 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Holder, Unreachable, make_guard, parse_url
 from hustings.guard.postgres import MIGRATION, install
-from hustings.guard.postgres_schema import channel_of
+from hustings.guard.postgres_schema import VERSION, channel_of
 from hustings.guard.postgres_wire import Address, Wire, text
 from tests.guard.conformance import granted, reached, refused, rig_on
 from tests.guard.engines.base import Engine, free_port
@@ -27,6 +27,7 @@ from tests.net.kit.loops import background, run
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 OWNER = f"{USER}:{PASSWORD}"
+SCHEMA_1 = Path(__file__).parent / "postgres_schema_1.sql"
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_a_schema_of_another_version_is_refused(postgres: Postgres, database: st
     async def play() -> None:
         url = postgres.url_of(OWNER, database)
         wire = await dial(url)
-        await wire.execute(MIGRATION.replace("to_jsonb(1)", "to_jsonb(99)"))
+        await wire.execute(MIGRATION.replace(f"to_jsonb({VERSION})", "to_jsonb(99)"))
         wire.end()
         guard = make_guard(url, "group")
         try:
@@ -112,6 +113,86 @@ def test_a_schema_of_another_version_is_refused(postgres: Postgres, database: st
                 await guard.open()
         finally:
             await guard.close()
+
+    run(play())
+
+
+async def with_schema_1(url: str) -> Wire:
+    """A connection to a database as the first version of the schema left it; ada holds there."""
+    wire = await dial(url)
+    await wire.execute(SCHEMA_1.read_text())
+    for token in (1, 2):
+        told = await wire.ask(f"hustings.guard_acquire('group', 'ada', {token}, 0.5)")
+        assert told == {"granted": True, "token": token}
+        await wire.ask(f"hustings.guard_release('group', 'ada', {token}, {token}, NULL)")
+    told = await wire.ask("hustings.guard_acquire('group', 'ada', 3, 0.5)")
+    assert told == {"granted": True, "token": 3}
+    return wire
+
+
+def test_the_first_version_of_the_schema_is_refused(postgres: Postgres, database: str) -> None:
+    async def play() -> None:
+        url = postgres.url_of(OWNER, database)
+        (await with_schema_1(url)).end()
+        guard = make_guard(url, "group")
+        try:
+            with pytest.raises(BadInput, match=r"version 1, and this is 2.*--install"):
+                await guard.open()
+        finally:
+            await guard.close()
+
+    run(play())
+
+
+def test_the_first_version_of_the_schema_is_brought_up_to_date(
+    postgres: Postgres, database: str
+) -> None:
+    """Tokens go on, a lease counts for its whole time, and an old member is let in no more."""
+
+    async def play() -> None:
+        url = postgres.url_of(OWNER, database)
+        wire = await with_schema_1(url)
+        try:
+            await install(url)
+            async with make_guard(url, "group") as guard:
+                began = guard.now()
+                held = await refused(guard, BEN, 0.5)
+                assert (held.holder, held.token) == ("ada", 3)
+                grant = await granted(guard, BEN, 20.0)
+                assert grant.token == 4
+                assert guard.now() >= began + 0.5
+                with pytest.raises(Exception, match="does not exist"):
+                    await wire.ask("hustings.guard_acquire('group', 'ada', 3, 0.5)")
+                await install(url)
+                await guard.renew(grant, 20.0)
+        finally:
+            wire.end()
+
+    run(play())
+
+
+def test_a_state_from_before_shows_no_mark_again(postgres: Postgres, database: str) -> None:
+    """As after a restored backup: the row is as it was, and its holder goes on from there."""
+
+    async def play() -> None:
+        url = postgres.url_of(OWNER, database)
+        await install(url)
+        wire = await dial(url)
+        try:
+            async with make_guard(url, "group") as one, make_guard(url, "group") as two:
+                grant = await granted(one, ADA, 0.5)
+                await wire.execute("CREATE TABLE backup AS TABLE hustings.guard_lease")
+                grant = await one.renew(grant, 0.5)
+                await refused(two, BEN, 0.5)  # it has seen the renewal
+                for _ in range(15):
+                    await wire.execute(
+                        "UPDATE hustings.guard_lease SET mark = backup.mark FROM backup"
+                    )
+                    grant = await one.renew(grant, 0.5)
+                    await refused(two, BEN, 0.5)
+                    await asyncio.sleep(0.05)
+        finally:
+            wire.end()
 
     run(play())
 
@@ -201,7 +282,9 @@ def test_a_hasty_session_still_writes_tokens_down(postgres: Postgres) -> None:
         wire = await dial(postgres.url())
         try:
             await wire.execute("BEGIN; SET LOCAL synchronous_commit = off")
-            await wire.ask(f"hustings.guard_acquire({text('hasty')}, 'ada', 1, 20)")
+            await wire.ask(
+                f"hustings.guard_acquire({text('hasty')}, 'ada', 1, 20, 1, 0, 0, 0, 0, false)"
+            )
             assert await wire.ask("to_jsonb(current_setting('synchronous_commit'))") == "on"
         finally:
             wire.end()
@@ -209,7 +292,9 @@ def test_a_hasty_session_still_writes_tokens_down(postgres: Postgres) -> None:
     run(play())
 
 
-def test_a_change_of_holder_is_announced_and_a_renewal_is_not(postgres: Postgres) -> None:
+def test_every_change_is_announced_and_a_renewal_too(postgres: Postgres) -> None:
+    """Who waits measures from the last renewal, so it must hear of it."""
+
     async def play() -> None:
         heard: list[int] = []
         wire = await dial(postgres.url())
@@ -218,11 +303,11 @@ def test_a_change_of_holder_is_announced_and_a_renewal_is_not(postgres: Postgres
                 await wire.listen(channel_of(rig.group), lambda: heard.append(1))
                 guard = await rig.guard()
                 grant = await granted(guard, ADA, 20.0)
-                for _ in range(5):
-                    grant = await guard.renew(grant, 20.0)
                 await reached(lambda: len(heard) == 1, "the grant is announced")
+                grant = await guard.renew(grant, 20.0)
+                await reached(lambda: len(heard) == 2, "the renewal is announced")
                 await guard.release(grant)
-                await reached(lambda: len(heard) == 2, "the release is announced")
+                await reached(lambda: len(heard) == 3, "the release is announced")
         finally:
             wire.end()
 
@@ -247,6 +332,36 @@ def test_of_several_hosts_one_that_answers_is_used(postgres: Postgres) -> None:
         places = f"127.0.0.1:{free_port()},127.0.0.1:{postgres.port}"
         async with make_guard(f"postgres://{OWNER}@{places}/postgres", "hosts") as guard:
             assert isinstance(await guard.acquire(ADA, 20.0), Grant)
+
+    run(play())
+
+
+@pytest.mark.parametrize("way", ["option", "passfile", "variable"])
+def test_a_password_need_not_stand_in_the_address(
+    postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    bare = url = postgres.url_of(USER)
+    secret = tmp_path / "secret"
+    if way == "option":
+        secret.write_text(f"{PASSWORD}\n")
+        url += f"?password_file={secret}"
+    elif way == "passfile":
+        secret.write_text(f"127.0.0.1:{postgres.port}:*:{USER}:{PASSWORD}\n")
+        monkeypatch.setenv("PGPASSFILE", str(secret))
+    else:
+        secret.touch()
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    secret.chmod(0o600)
+
+    async def play() -> None:
+        await install(url)
+        await install(parse_url(url))
+        async with make_guard(url, "secretive") as guard:
+            await guard.release(await granted(guard, ADA, 20.0))
+        monkeypatch.delenv("PGPASSFILE", raising=False)
+        monkeypatch.delenv("PGPASSWORD", raising=False)
+        with pytest.raises(BadInput, match="refuses access"):
+            await make_guard(bare, "secretive").open()
 
     run(play())
 

@@ -26,6 +26,7 @@ from hustings.guard.redis_wire import Ear, Wire
 from tests.guard.conformance import granted, reached, refused, rig_on
 from tests.guard.engines.base import Engine
 from tests.guard.engines.certificates import Certificates
+from tests.guard.engines.stepped import SteppedCache
 from tests.guard.engines.valkey import PASSWORD
 from tests.guard.engines.valkey import Engine as Valkey
 from tests.guard.proxy import Proxy
@@ -198,13 +199,151 @@ def test_after_a_restart_that_may_have_lost_writes_only_the_holder_goes_on() -> 
         engine.close()
 
 
-def test_a_young_group_on_an_old_server_does_not_wait(valkey: Valkey) -> None:
+def test_a_young_group_on_a_server_known_for_a_lease_does_not_wait(valkey: Valkey) -> None:
     async def play() -> None:
         url = plain(valkey)
         async with make_guard(url, "first") as guard:
-            await granted(guard, ADA, 0.5)  # by now the server is older than that
+            await granted(guard, ADA, 0.5)  # by now this process has known the server for so long
         async with make_guard(url, "young") as guard:
             assert isinstance(await guard.acquire(ADA, 0.5), Grant)
+
+    run(play())
+
+
+def test_how_long_a_server_says_that_it_runs_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It says so by its time of day: after a step it has run for an hour, or began tomorrow."""
+    engine = SteppedCache()
+
+    async def play() -> None:
+        async with rig_on(engine) as rig:
+            for by_s in (3600.0, -3600.0):
+                engine.step(by_s)
+                monkeypatch.setattr("hustings.guard.redis._RUNS", {})  # a process that is new
+                guard = await rig.guard()
+                opened = guard.now()
+                held = await refused(guard, ADA, 0.5)
+                assert (held.token, held.holder) == (0, "")
+                await granted(guard, ADA, 0.5)
+                assert 0.5 <= guard.now() - opened < 5.0
+                rig.group += "s"
+
+    try:
+        engine.start()
+        run(play())
+    finally:
+        engine.close()
+
+
+def test_the_longest_lease_heard_of_is_waited_for() -> None:
+    """The server has forgotten it, the guard has not."""
+
+    async def play() -> None:
+        async with rig_on(Forgetful()) as rig:
+            engine = rig.engine
+            assert isinstance(engine, Forgetful)
+            try:
+                engine.start()
+                one, two = await rig.guard(), await rig.guard()
+                first = await granted(one, ADA, 1.5)
+                await refused(two, BEN, 0.2)
+                await asyncio.to_thread(engine.stop, kill=True)
+                await asyncio.to_thread(engine.start)
+                await granted(two, BEN, 0.2)
+                assert one.now() >= first.deadline, "the next came in while the first could act"
+            finally:
+                engine.close()
+
+    run(play())
+
+
+def test_a_forgetful_server_goes_on_above_what_is_known() -> None:
+    """After one lease, and not one for the restart and another one for the lost tokens."""
+    engine = Forgetful()
+
+    async def play() -> None:
+        async with rig_on(engine) as rig:
+            one, two = await rig.guard(), await rig.guard()
+            notes: list[str] = []
+            two.note = notes.append
+            await one.recover(1000)
+            first = await granted(one, ADA, TTL)
+            assert first.token == 1001
+            await asyncio.to_thread(engine.stop, kill=True)
+            await asyncio.to_thread(engine.start)
+            began = two.now()
+            second = await granted(two, BEN, TTL, first.token)
+            assert two.now() >= first.deadline, "the next came in while the first could act"
+            assert two.now() < began + 1.9 * TTL
+            assert second.token == 1002
+            assert [note for note in notes if "last token is 0, and token 1001" in note] == notes[
+                :1
+            ]
+            assert "lost its memory" in notes[0]
+            await two.release(second)
+            assert (await granted(one, ADA, TTL)).token == 1003, "who knows of nothing goes on, too"
+
+    try:
+        engine.start()
+        run(play())
+    finally:
+        engine.close()
+
+
+def test_a_leader_in_its_time_goes_on_at_once_on_a_forgetful_server() -> None:
+    engine = Forgetful()
+
+    async def play() -> None:
+        async with rig_on(engine) as rig:
+            one, two = await rig.guard(), await rig.guard()
+            first = await granted(one, ADA, 8.0)
+            await asyncio.to_thread(engine.stop, kill=True)
+            await asyncio.to_thread(engine.start)
+            held = await two.acquire(BEN, 8.0, first.token)
+            assert (held.token, isinstance(held, HeldBy)) == (0, True)
+            again = await granted(one, ADA, 8.0, first.token)
+            assert again.token == first.token + 1
+            assert one.now() < first.deadline
+            assert (await refused(two, BEN, 8.0)).token == again.token
+
+    try:
+        engine.start()
+        run(play())
+    finally:
+        engine.close()
+
+
+# What an older release left there
+
+
+async def old_lease(wire: Wire, key: str, until: int) -> None:
+    fields = ("token", 7, "holder", "old", "life", 5, "ttl", 500_000, "until", until)
+    await wire.command("HSET", key, *fields)
+
+
+def test_a_lease_of_the_first_format_is_waited_for_and_goes_on(valkey: Valkey) -> None:
+    async def play() -> None:
+        wire = Wire(parse_url(valkey.url()), 2.0)
+        try:
+            async with rig_on(valkey) as rig:
+                guard = await rig.guard()
+                key = f"hustings:{{{rig.group}}}:guard"
+                for renewal in range(4):  # long past, by the time of day, and renewed all the same
+                    await old_lease(wire, key, 1_000_000 + renewal)
+                    held = await refused(guard, BEN, 0.5)
+                    assert (held.holder, held.token) == ("old", 7)
+                    await asyncio.sleep(0.2)
+                began = guard.now()
+                grant = await granted(guard, BEN, 20.0)
+                assert grant.token == 8
+                assert guard.now() - began >= 0.2, "the last renewal counts"
+                until = await wire.command("HGET", key, "until")
+                assert int(until) > 2**52, "a member of that release is kept out"
+                await guard.release(grant)
+                assert await wire.command("HGET", key, "until") is None, "and let in again"
+        finally:
+            await wire.close()
 
     run(play())
 
@@ -226,7 +365,9 @@ def test_a_group_is_one_key_that_stays(valkey: Valkey) -> None:
     run(play())
 
 
-def test_a_change_of_holder_is_announced_and_a_renewal_is_not(valkey: Valkey) -> None:
+def test_every_change_is_announced_and_a_renewal_too(valkey: Valkey) -> None:
+    """Who waits measures from the last renewal, so it must hear of it."""
+
     async def play() -> None:
         wire = Wire(parse_url(valkey.url()), 2.0)
         try:
@@ -236,11 +377,11 @@ def test_a_change_of_holder_is_announced_and_a_renewal_is_not(valkey: Valkey) ->
                 async with wire.listening(f"hustings:{{{rig.group}}}:guard") as ear:
                     listening = asyncio.create_task(_listen(ear, heard))
                     grant = await granted(guard, ADA, TTL)
-                    for _ in range(5):
-                        grant = await guard.renew(grant, TTL)
                     await reached(lambda: len(heard) == 1, "the grant is announced")
+                    grant = await guard.renew(grant, TTL)
+                    await reached(lambda: len(heard) == 2, "the renewal is announced")
                     await guard.release(grant)
-                    await reached(lambda: len(heard) == 2, "the release is announced")
+                    await reached(lambda: len(heard) == 3, "the release is announced")
                     listening.cancel()
                     await asyncio.wait([listening])
         finally:
@@ -275,6 +416,30 @@ def test_any_name_is_a_name(valkey: Valkey, name: str) -> None:
 
 
 # Addresses
+
+
+def test_a_password_need_not_stand_in_the_address(
+    valkey: Valkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(PASSWORD)
+    secret.chmod(0o600)
+    bare = f"redis://127.0.0.1:{valkey.port}"
+    monkeypatch.setenv("CACHE_PASSWORD", PASSWORD)
+
+    async def play() -> None:
+        for option in (f"password_file={secret}", "password_env=CACHE_PASSWORD"):
+            async with make_guard(f"{bare}?{option}", "secretive"):
+                pass
+        guard = make_guard(bare, "secretive")
+        with pytest.raises(BadInput, match="refuses access"):
+            await guard.open()
+        await guard.close()
+        monkeypatch.setenv("REDISCLI_AUTH", PASSWORD)
+        async with make_guard(bare, "secretive"):
+            pass
+
+    run(play())
 
 
 @pytest.mark.parametrize(

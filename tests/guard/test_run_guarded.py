@@ -7,6 +7,7 @@ one file; what ran when is read there.
 from __future__ import annotations
 
 import itertools
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,36 @@ def test_kills_and_stops_under_an_embedded_quorum(runs: Runs, tmp_path: Path) ->
             members = [each for each in members if each is not stricken]
     assert journal.overlaps() == []
     assert len({token for token, _ in journal.lines()}) >= 3
+
+
+def test_all_voters_lose_their_state_and_tokens_go_on(runs: Runs, tmp_path: Path) -> None:
+    """They wait for one lease, which ends whoever may lead, and begin above the date."""
+    journal = Journal(tmp_path)
+    guard = quorum(runs)
+    members = started(runs, journal, guard)
+    token, first = journal.token, runs.all[:]
+    for each in members:
+        each.signal(signal.SIGKILL)
+        each.process.wait(30)
+    until(lambda: not runs.leading(), "the command has ended")
+    for number in range(3):
+        shutil.rmtree(runs.folder / f"state-{number}")
+    runs.all.clear()
+    members = started(runs, journal, guard)
+    journal.wait_for_more_than(token)
+    assert journal.overlaps() == []
+    assert [each.name for each in members] == [each.name for each in first]
+    begun = "no voter remembered an earlier vote"
+    until(lambda: any(begun in each.said for each in members), "they say so")
+
+
+def test_who_names_other_voters_is_refused(runs: Runs, tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    started(runs, journal, quorum(runs))
+    other = runs.start("true", "--guard", "quorum://x,y,z", "--protocol", "bully", grace="200ms")
+    assert other.process.wait(30) == 2
+    assert "does not fit group" in other.said
+    assert "voters is x,y,z here and" in other.said
 
 
 def test_without_voters_nobody_leads_and_nothing_runs(runs: Runs, tmp_path: Path) -> None:

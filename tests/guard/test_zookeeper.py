@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiozk import protocol
 from kazoo.client import KazooClient
 from kazoo.recipe.election import Election
 from kazoo.recipe.lock import Lock
@@ -28,6 +29,7 @@ from hustings.guard import (
     make_guard,
 )
 from hustings.guard.zookeeper import ZooKeeperGuard
+from hustings.guard.zookeeper_wire import Session, Wire
 from tests.guard.engines.base import wait_until
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.zookeeper import PASSWORD, USER, Engine, One, three
@@ -86,6 +88,105 @@ class Candidate:
         self.election.cancel()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
+
+
+def test_turns_are_taken_with_kazoo_after_a_recovery(zookeeper: Engine) -> None:
+    async def story() -> None:
+        async with make_guard(zookeeper.url(), "lifted") as guard:
+            await guard.recover(10**9)
+            grant = await granted(guard, ANNA)
+            with (
+                foreigner(zookeeper) as client,
+                Candidate(client, "/hustings/lifted", "foreign") as other,
+            ):
+                await asyncio.to_thread(
+                    wait_until,
+                    lambda: len(client.get_children("/hustings/lifted")) == 2,
+                    "a queue of two",
+                )
+                await guard.release(grant)
+                assert await asyncio.to_thread(other.leads.wait, PATIENCE_S)
+                answer = await guard.acquire(BERT, TTL, grant.token)
+                assert isinstance(answer, HeldBy)
+                (node,) = client.get_children("/hustings/lifted")
+                assert answer.token == client.exists(f"/hustings/lifted/{node}").czxid + 10**9
+                assert answer.token > grant.token > 10**9
+                async with guard.observe() as states:
+                    assert await anext(states) == Holding("foreign", answer.token)
+                    other.ends.set()
+                    assert await anext(states) == Holding(None, answer.token)
+            assert (await granted(guard, BERT)).token > answer.token
+
+    run(story())
+
+
+def test_a_base_that_is_no_number_is_told_of(zookeeper: Engine) -> None:
+    async def story() -> None:
+        async with make_guard(zookeeper.url(), "odd") as guard:
+            with foreigner(zookeeper) as client:
+                for value in (b"many", b"-1", b"", b"9" * 30):
+                    if client.exists("/hustings/odd.base"):
+                        client.set("/hustings/odd.base", value)
+                    else:
+                        client.create("/hustings/odd.base", value)
+                    with pytest.raises(Unreachable, match=r"odd\.base"):
+                        await guard.acquire(ANNA, TTL)
+
+    run(story())
+
+
+@pytest.mark.parametrize("how", ["acquire", "renew"])
+def test_who_goes_on_is_confirmed_by_a_write_at_the_end(
+    zookeeper: Engine, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Reads, and the renewal of a session, may be answered by a leader that was deposed."""
+    asked: list[object] = []
+    plain = Wire.ask
+
+    async def recorded(self: Wire, session: Session, request: Any) -> Any:
+        asked.append(request)
+        return await plain(self, session, request)
+
+    async def story() -> None:
+        async with make_guard(zookeeper.url(), f"confirmed-{how}") as guard:
+            grant = await granted(guard, ANNA, LONG_TTL)
+            monkeypatch.setattr(Wire, "ask", recorded)
+            if how == "renew":
+                await guard.renew(grant, LONG_TTL)
+            else:
+                assert (await granted(guard, ANNA, LONG_TTL)).token == grant.token
+            assert isinstance(asked[-1], protocol.TransactionRequest)
+
+    run(story())
+
+
+@pytest.mark.parametrize("how", ["acquire", "renew"])
+def test_who_is_not_confirmed_does_not_go_on(
+    zookeeper: Engine, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its node is deleted between the look and the write."""
+    plain = Wire.ask
+
+    async def story() -> None:
+        path = f"unconfirmed-{how}"
+        async with make_guard(zookeeper.url(), path) as guard:
+            with foreigner(zookeeper) as client:
+                grant = await granted(guard, ANNA, LONG_TTL)
+
+                async def spoiled(self: Wire, session: Session, request: Any) -> Any:
+                    if isinstance(request, protocol.TransactionRequest):
+                        for each in client.get_children(f"/hustings/{path}"):
+                            client.delete(f"/hustings/{path}/{each}")
+                    return await plain(self, session, request)
+
+                monkeypatch.setattr(Wire, "ask", spoiled)
+                if how == "renew":
+                    with pytest.raises(NotGranted):
+                        await guard.renew(grant, LONG_TTL)
+                else:
+                    assert isinstance(await guard.acquire(ANNA, LONG_TTL), HeldBy)
+
+    run(story())
 
 
 def test_it_takes_over_from_kazoo(zookeeper: Engine) -> None:

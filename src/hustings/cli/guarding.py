@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,11 @@ import click
 from hustings.cli import reading
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_whole
+from hustings.sim.build import Voting
 from hustings.sim.experiment import Experiment
-from hustings.substrate.confirmed import Confirmed, GuardConfig
+from hustings.sim.runs import Report
+from hustings.substrate.confirmed import Confirmed
 
 if TYPE_CHECKING:
     from hustings.protocols.quorum import QuorumConfig
@@ -39,7 +42,7 @@ GUARD_OPTIONS = (
 )
 
 
-def lease(guard: str, typed: tuple[str, ...], delta: float) -> GuardConfig | None:
+def lease(guard: str, typed: tuple[str, ...]) -> dict[str, str] | None:
     """What members ask the guard for, if there is one."""
     if guard not in GUARDS:
         raise UnknownName("guard", guard, GUARDS)
@@ -50,29 +53,40 @@ def lease(guard: str, typed: tuple[str, ...], delta: float) -> GuardConfig | Non
         return None
     if guard == "quorum":
         given.pop("voters", None)
-    return GuardConfig.parse({"delta": delta, **given})
+    return given
 
 
-def voting(
-    guard: str, typed: tuple[str, ...], delta: float, members: int
-) -> Callable[[Confirmed], Election] | None:
+def voting(guard: str, typed: tuple[str, ...], members: int) -> Voting | None:
     """The first members as voters, if they are the guard."""
     if guard != "quorum":
         return None
-    from hustings.protocols.quorum import QuorumConfig
-
     text = str(reading.settings(typed).get("voters", VOTERS))
-    count = int(text) if text.isdigit() else 0
+    try:
+        count = parse_whole(text)
+    except ValueError:
+        raise BadInput(f"voters must be a whole number, not {text!r}") from None
     if count > members:
         raise BadInput(f"{count} voters need as many members, and there are {members}")
-    config = QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, count + 1))})
-    return partial(_around, config)
+    return partial(electorate, count)
 
 
-def _around(config: QuorumConfig, confirmed: Confirmed) -> Election:
-    from hustings.protocols.quorum import Quorate
+@dataclass(frozen=True, slots=True)
+class Voters:
+    """Puts a part in the quorum round a member's election."""
 
-    return Quorate(confirmed, config)
+    config: QuorumConfig
+
+    def __call__(self, confirmed: Confirmed) -> Election:
+        from hustings.protocols.quorum import Quorate
+
+        return Quorate(confirmed, self.config)
+
+
+def electorate(voters: int, delta: float) -> Voters:
+    """Members 1 to `voters` as the guard, where messages take `delta` at most."""
+    from hustings.protocols.quorum import QuorumConfig
+
+    return Voters(QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, voters + 1))}))
 
 
 def remarks_on_guard(experiment: Experiment) -> list[str]:
@@ -84,3 +98,15 @@ def remarks_on_guard(experiment: Experiment) -> list[str]:
         f"clocks drift by up to {drift:g}, and members count on {guard.drift:g}: two may lead at "
         "one time, with different tokens; --guard-set drift=... tells them"
     ]
+
+
+def remarks_on_outcome(experiment: Experiment, result: Report) -> list[str]:
+    """That nobody was confirmed, where a guard should have."""
+    if experiment.guard is None or result.metrics.get("leader") is not None:
+        return []
+    told = "no run ended with a confirmed leader that all live members hold"
+    if isinstance(experiment.voting, Voters):
+        voters = experiment.voting.config.voters
+        needed = len(voters) // 2 + 1
+        told += f": {needed} of its voters, members {voters[0]} to {voters[-1]}, have to be up"
+    return [told]

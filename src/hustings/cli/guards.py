@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -12,77 +14,136 @@ from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from hustings.guard.seam import Holding, Promise
+    from hustings.guard.seam import Guard, Holding, Promise
 
 WITHIN_S = 10.0
+
+T = TypeVar("T")
 
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--group", default="group", show_default=True, metavar="GROUP", help="Whose lease.")
+@click.option("--group", metavar="GROUP", help="Whose lease.  [default: group]")
 @click.option("--install", is_flag=True, help="Make what the engine needs first (PostgreSQL).")
+@click.option(
+    "--recover",
+    is_flag=True,
+    help="Let an engine that has lost its memory go on, with tokens above --above.",
+)
+@click.option(
+    "--above",
+    metavar="TOKEN",
+    help="The highest token that anybody knows: members say it in their logs.",
+)
+@click.option("--yes", is_flag=True, help="Recover without asking first.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def guards(url: str | None, group: str, install: bool, as_json: bool) -> None:
+def guards(
+    url: str | None,
+    group: str | None,
+    install: bool,
+    recover: bool,
+    above: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Who can confirm leaders, so that there are never two, and what each promises.
 
     With URL, connect to one, say what it promises there, and who holds GROUP's lease now.
+
+    With --recover, all tokens of GROUP are larger than --above from now on. This is for an engine
+    that came back without its memory: members refuse what it grants, and say so. Wait one lease
+    after the loss, because a leader that the engine has forgotten may act as long.
 
     \b
     hustings guards
     hustings guards etcd://127.0.0.1:2379 --group billing
     hustings guards postgres://app@db/app --install
+    hustings guards etcd://127.0.0.1:2379 --group billing --recover --above 81733
     """
-    from hustings.guard.catalogue import promises
-
+    if not recover and (above is not None or yes):
+        raise BadInput("--above and --yes are for --recover")
     if url is None:
-        if install:
-            raise BadInput("--install needs the address of an engine")
-        rows = promises()
-        if as_json:
-            show_json(
-                {
-                    "guards": [
-                        {
-                            "name": listed.name,
-                            "example": listed.example,
-                            "token": listed.token,
-                            "shares": listed.shares,
-                            "installed": promise is not None,
-                            **({} if promise is None else to_json(promise)),
-                        }
-                        for listed, promise in rows
-                    ]
-                }
-            )
-            return
-        show_table(
-            "Guards",
-            ["guard", "guarantee", "token", "tokens grow", "shares elections with", "tested on"],
-            [
-                [
-                    listed.name,
-                    "-" if promise is None else promise.guarantee.value,
-                    listed.token,
-                    "not installed" if promise is None else _growth(promise),
-                    listed.shares,
-                    "-" if promise is None else _evidence(promise),
-                ]
-                for listed, promise in rows
-            ],
-            "hustings guards URL connects to one and tells more",
-        )
+        if install or recover:
+            word = "--install" if install else "--recover"
+            raise BadInput(f"{word} needs the address of an engine")
+        _list(as_json)
         return
-    promise, holding = asyncio.run(_look(url, group, install))
+    whose = "group" if group is None else group
+    lifted: dict[str, object] = {}
+    if recover:
+        if group is None:
+            raise BadInput("--recover needs --group: every group has tokens of its own")
+        lifted["above"] = _recover(url, group, install, _token(above), sure=yes, asks=not as_json)
+    promise, holding = asyncio.run(_look(url, whose, install))
+    if as_json:
+        held_now = {"group": whose, "holder": holding.holder, "token": holding.token}
+        show_json({**held_now, **lifted, **to_json(promise)})
+        return
+    if recover:
+        click.echo(f"all tokens of {whose} are larger than {lifted['above']} from now on")
+    _show(whose, promise, holding)
+
+
+def _list(as_json: bool) -> None:
+    """All guards there are."""
+    from hustings.guard.catalogue import promises
+    from hustings.guard.urls import NotInstalled
+
+    rows = promises()
     if as_json:
         show_json(
             {
-                "group": group,
-                "holder": holding.holder,
-                "token": holding.token,
-                **to_json(promise),
+                "guards": [
+                    {
+                        "name": listed.name,
+                        "example": listed.example,
+                        "token": listed.token,
+                        "shares": listed.shares,
+                        "installed": not isinstance(promise, NotInstalled),
+                        **_json_of(promise),
+                    }
+                    for listed, promise in rows
+                ]
             }
         )
         return
+    show_table(
+        "Guards",
+        ["guard", "guarantee", "token", "tokens grow", "shares elections with", "tested on"],
+        [
+            [listed.name, "-", listed.token, _why_not(promise), listed.shares, "-"]
+            if isinstance(promise, BadInput)
+            else [
+                listed.name,
+                promise.guarantee.value,
+                listed.token,
+                _growth(promise),
+                listed.shares,
+                _evidence(promise),
+            ]
+            for listed, promise in rows
+        ],
+        "hustings guards URL connects to one and tells more",
+    )
+    for listed, promise in rows:
+        if isinstance(promise, BadInput):
+            click.echo(f"! {listed.name}: {promise}")
+        elif promise.monotone and promise.proviso:
+            click.echo(f"* {listed.name}: {promise.proviso}")
+
+
+def _json_of(promise: Promise | BadInput) -> dict[str, object]:
+    return {"problem": str(promise)} if isinstance(promise, BadInput) else to_json(promise)
+
+
+def _why_not(error: BadInput) -> str:
+    from hustings.guard.urls import NotInstalled
+
+    return "not installed" if isinstance(error, NotInstalled) else "cannot be used"
+
+
+def _show(group: str, promise: Promise, holding: Holding) -> None:
+    """One guard, and who holds there."""
     held = "nobody" if holding.holder is None else f"{holding.holder}, token {holding.token}"
     click.echo(f"{group} is held by: {held}")
     click.echo(
@@ -91,6 +152,36 @@ def guards(url: str | None, group: str, install: bool, as_json: bool) -> None:
     )
     click.echo(f"tokens grow: {_growth(promise)}" + _proviso(promise))
     click.echo(f"out of reach: {promise.unreachable}")
+
+
+def _token(text: str | None) -> int:
+    if text is None:
+        raise BadInput(
+            "--recover needs --above: the highest token that members know (in their logs, and as "
+            "the metric hustings_token), or that a fence does"
+        )
+    if not (text.isascii() and text.isdigit()):
+        raise BadInput(f"--above is a token, a whole number, not {text!r}")
+    return int(text)
+
+
+def is_terminal() -> bool:
+    """Whether there is somebody who can be asked."""
+    return sys.stdin.isatty()
+
+
+def _recover(url: str, group: str, install: bool, above: int, *, sure: bool, asks: bool) -> int:
+    """Lift the tokens of a group, once somebody has said that it shall be; above what."""
+    if not sure:
+        if not (asks and is_terminal()):
+            raise BadInput("--recover changes the tokens of a group: say --yes if that is meant")
+        _, holding = asyncio.run(_look(url, group, install))
+        held = "nobody" if holding.holder is None else f"{holding.holder}, token {holding.token}"
+        click.echo(f"{group} is held by: {held}", err=True)
+        question = f"All tokens of {group} shall be larger than {above} from now on?"
+        click.confirm(question, abort=True, err=True)
+    asyncio.run(_lift(url, group, above))
+    return above
 
 
 def to_json(promise: Promise) -> dict[str, object]:
@@ -107,7 +198,8 @@ def to_json(promise: Promise) -> dict[str, object]:
 
 
 def _growth(promise: Promise) -> str:
-    return "always" if promise.monotone else "not always"
+    always = "always *" if promise.proviso else "always"
+    return always if promise.monotone else "not always"
 
 
 def _proviso(promise: Promise) -> str:
@@ -119,6 +211,26 @@ def _evidence(promise: Promise) -> str:
 
 
 async def _look(url: str, group: str, install: bool) -> tuple[Promise, Holding]:
+    async def ask(guard: Guard) -> tuple[Promise, Holding] | None:
+        async with guard.observe() as states:
+            async for state in states:
+                return guard.promise, state
+        return None
+
+    found = await _ask(url, group, ask, install=install)
+    if found is None:
+        raise BadInput(f"this guard has nothing to say about {group!r}")
+    return found
+
+
+async def _lift(url: str, group: str, above: int) -> None:
+    await _ask(url, group, lambda guard: guard.recover(above))
+
+
+async def _ask(
+    url: str, group: str, ask: Callable[[Guard], Awaitable[T]], *, install: bool = False
+) -> T:
+    """Open a guard, ask it something, and close it; who does not answer is told of."""
     from hustings.guard.quorum import SCHEME
     from hustings.guard.seam import Unreachable
     from hustings.guard.urls import make_guard, parse_url
@@ -136,9 +248,8 @@ async def _look(url: str, group: str, install: bool) -> tuple[Promise, Holding]:
             await install_postgres(place)
         guard = make_guard(url, group)
         try:
-            async with asyncio.timeout(WITHIN_S), guard, guard.observe() as states:
-                async for state in states:
-                    return guard.promise, state
+            async with asyncio.timeout(WITHIN_S), guard:
+                return await ask(guard)
         finally:
             with suppress(Exception):
                 await guard.close()
@@ -146,4 +257,3 @@ async def _look(url: str, group: str, install: bool) -> tuple[Promise, Holding]:
         raise BadInput(
             f"guard {place.shown} does not answer ({error}): start it, or correct its address"
         ) from None
-    raise BadInput(f"guard {place.shown} has nothing to say about {group!r}")

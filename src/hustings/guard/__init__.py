@@ -4,11 +4,14 @@
 """
 
 from hustings.guard.seam import (
+    Behind,
+    Floor,
     Grant,
     Guard,
     HeldBy,
     Holder,
     Holding,
+    MemoryLost,
     NotGranted,
     Promise,
     Unreachable,
@@ -16,12 +19,15 @@ from hustings.guard.seam import (
 from hustings.guard.urls import GuardUrl, make_guard, parse_url, schemes
 
 __all__ = [
+    "Behind",
+    "Floor",
     "Grant",
     "Guard",
     "GuardUrl",
     "HeldBy",
     "Holder",
     "Holding",
+    "MemoryLost",
     "NotGranted",
     "Promise",
     "Unreachable",

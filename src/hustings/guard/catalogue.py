@@ -19,7 +19,7 @@ class Listed(NamedTuple):
     shares: str  # whose elections it takes part in
 
     def promise(self) -> Promise:
-        """What it guarantees at its example's address; `BadInput` if its client is missing."""
+        """What it guarantees at its example's address; `BadInput` if it cannot be used here."""
         if self.name == SCHEME:
             return Quorum(parse_url(self.example), lambda _: 0).promise
         return make_guard(self.example, "group").promise
@@ -38,12 +38,12 @@ CATALOGUE = (
 )
 
 
-def promises() -> list[tuple[Listed, Promise | None]]:
-    """Each guard and what it promises; nothing where its client is not installed."""
-    found: list[tuple[Listed, Promise | None]] = []
+def promises() -> list[tuple[Listed, Promise | BadInput]]:
+    """Each guard and what it promises, or why it cannot be used here: see `NotInstalled`."""
+    found: list[tuple[Listed, Promise | BadInput]] = []
     for listed in CATALOGUE:
         try:
             found.append((listed, listed.promise()))
-        except BadInput:
-            found.append((listed, None))
+        except BadInput as error:
+            found.append((listed, error))
     return found

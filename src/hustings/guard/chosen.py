@@ -14,13 +14,24 @@ from hustings.core.errors import BadInput
 from hustings.guard.petition import Petitioner
 from hustings.guard.quorum import SCHEME, Quorum, Voters
 from hustings.guard.seam import Guard, Holder, Promise, Unreachable
-from hustings.guard.urls import make_guard, parse_url
+from hustings.guard.urls import GuardUrl, make_guard, parse_url
+from hustings.net.agreed_config import Field
 from hustings.net.host import Host
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 GuardLike = str | Callable[[str], Guard]
 
 SAME = {"etcds": "etcd", "postgresql": "postgres", "rediss": "redis", "valkey": "redis"}
+PORTS = {
+    "consul": 8500,
+    "etcd": 2379,
+    "kubernetes": 6443,
+    "nats": 4222,
+    "postgres": 5432,
+    "redis": 6379,
+    "zookeeper": 2181,
+}
+SCOPES = ("election", "dc", "lease", "recipe", "context")  # options that choose a part of an engine
 _LIFE_BITS = 62
 MOST_KIND = 24  # characters
 PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
@@ -36,6 +47,9 @@ class Chosen:
     lease: Mapping[str, object]  # what is asked of it
     engine: Callable[[], Guard] | None = None
     quorum: Quorum | None = None
+    address: str = ""  # the engine's, without what does not matter to which one it is
+    scope: str = ""  # the part of the engine that is asked
+    named: bool = False  # whether the address is a name that somebody gave
 
     @property
     def kind(self) -> str:
@@ -48,12 +62,34 @@ class Chosen:
         """What makes members the guard."""
         return None if self.quorum is None else self.quorum.around
 
+    async def agreed(self, asked: float, note: Callable[[str], None]) -> tuple[Field, ...]:
+        """What all members of a group must say alike; the engine may have to be asked."""
+        kind = Field("guard", self.kind, True)
+        if self.quorum is not None:
+            return (kind, *self.quorum.agreed(asked))
+        scope = (Field("guard path", self.scope, True),) if self.scope else ()
+        return (kind, Field("guard engine", await self._identity(note), True), *scope)
+
+    async def _identity(self, note: Callable[[str], None]) -> str:
+        assert self.engine is not None
+        guard = self.engine()
+        if self.named or type(guard).identity is Guard.identity:
+            return self.address
+        await _open(guard, self.shown, PATIENCE, note)
+        try:
+            return await guard.identity() or self.address
+        except Unreachable as error:
+            raise BadInput(f"guard {self.shown} does not tell which one it is: {error}") from None
+        finally:
+            await guard.close()
+
     async def petitioner(
         self,
         member: str,
         id_of: Callable[[str], MemberId],
         note: Callable[[str], None],
         heir: Callable[[], str | None],
+        known: Callable[[], tuple[int, int]],
     ) -> Petitioner | None:
         """Who asks the engine for a member, opened; nobody where the guard is the group itself."""
         if self.engine is None:
@@ -62,7 +98,12 @@ class Chosen:
         await _open(guard, self.shown, PATIENCE, note)
         # Not the incarnation: two processes with copies of one state would be the same holder.
         holder = Holder(member, secrets.randbits(_LIFE_BITS))
-        return Petitioner(guard, holder, id_of, note, heir)
+        return Petitioner(guard, holder, id_of, note, heir, known)
+
+    def begin_above(self, date: int) -> None:
+        """Tokens of the group's own voters are larger than this number, which grows with time."""
+        if self.quorum is not None:
+            self.quorum.above = date
 
     def voters(self, host: Host, id_of: Callable[[str], MemberId]) -> Voters:
         """Who votes, where the guard is the group itself."""
@@ -72,6 +113,8 @@ class Chosen:
         """Refuse what cannot work; `kept` is whether the member keeps anything."""
         if self.engine is not None and lease is not None:
             self.engine().check_ttl(lease.asked)
+        if self.quorum is not None and lease is not None:
+            self.quorum.check(lease.asked)
         if self.quorum is not None and self.quorum.durable and not kept:
             if member in self.quorum.names:
                 raise BadInput(
@@ -108,8 +151,26 @@ def choose(
         return Chosen(shown, quorum.promise, lease(quorum.promise), quorum=quorum)
     made = make_guard(guard, group)
     return Chosen(
-        url.shown, made.promise, lease(made.promise), engine=lambda: make_guard(guard, group)
+        url.shown,
+        made.promise,
+        lease(made.promise),
+        engine=lambda: make_guard(guard, group),
+        address=url.identity or _address(url),
+        scope=_scope(url),
+        named=bool(url.identity),
     )
+
+
+def _scope(url: GuardUrl) -> str:
+    chosen = [f"{name}={url.options[name]}" for name in SCOPES if name in url.options]
+    return " ".join([*([url.path] if url.path else []), *chosen])
+
+
+def _address(url: GuardUrl) -> str:
+    """Hosts and ports in order: without an account, and whichever of them is named first."""
+    port = PORTS.get(SAME.get(url.scheme, url.scheme))
+    places = sorted(f"{host}:{given or port or ''}" for host, given in url.hosts)
+    return ",".join(places) or "this machine"
 
 
 async def _open(guard: Guard, shown: str, patience: float, note: Callable[[str], None]) -> None:

@@ -5,6 +5,8 @@ Layout     One key, prefix/.lock, marked with the flags by which locks are told 
 Token      The key's ModifyIndex when it was acquired: an index of the whole cluster, which only
            grows. (LockIndex counts acquisitions, but begins anew when the key is deleted, as
            `consul lock` does when it is done.)
+Recovery   A cluster that has lost its store counts indexes anew. An operator then writes a key
+           beside the lock (prefix/.base): its number is added to every index to make a token.
 Lease      The session's TTL. Consul ends a session no sooner than that after it was renewed; it
            takes up to twice as long, which also covers a leader of the cluster that renews without
            knowing that it was deposed. A TTL is at least 10 s, and stays what it was at first.
@@ -38,7 +40,19 @@ import msgspec
 from hustings.core.errors import BadInput
 from hustings.guard.options import NET_S, TIMEOUT_S, seconds
 from hustings.guard.returns import Returns
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    DECIDED,
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+    base_of,
+)
 from hustings.guard.tls import OPTIONS, client_tls
 from hustings.guard.urls import GuardUrl
 from hustings.guard.watching import Feed, Seen, follow
@@ -82,6 +96,7 @@ class Standing(NamedTuple):
     ttl: float
     token: int = 0
     lock_index: int = 0
+    base: int = 0  # what was added to the index to make the token
 
 
 class ConsulGuard(Guard):
@@ -89,9 +104,10 @@ class ConsulGuard(Guard):
 
     promise = Promise(
         monotone=True,
-        proviso="a cluster restored from a snapshot counts from the snapshot's index",
+        proviso=f"a cluster that lost its store, or was restored from a snapshot, {DECIDED}",
         evidence=EVIDENCE,
     )
+    recovers = True
 
     def __init__(
         self,
@@ -119,6 +135,7 @@ class ConsulGuard(Guard):
         self._standing: dict[Holder, Standing] = {}
         self._returns = Returns()
         self._highest = 0  # token that any observer has seen
+        self._base = 0  # what indexes are added to, as it was read last
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -134,6 +151,7 @@ class ConsulGuard(Guard):
             if lock is not None and lock.flags != LOCK_FLAGS:
                 raise BadInput(f"key {self.key} in Consul at {self.shown} is not a lock")
             await self._end_session(await self._new_session("hustings", SHORTEST_S))
+            await self._read_base()
         except _Refused as refusal:
             await self.close()
             if refusal.status in (401, 403):
@@ -156,24 +174,33 @@ class ConsulGuard(Guard):
 
     # Questions
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
         async with self._unreachable():
-            lock, _ = await self._look()
-            me = self._standing.get(holder)
-            if lock is not None and lock.session is not None:
-                if me is None or lock.session != me.session:
-                    return HeldBy(lock.holder, lock.modify_index, ttl)
-                if await self._renew_session(me, ttl):
-                    return self._hold(holder, me, lock)
-            me = await self._stand(holder, me, ttl)
-            await self._put({"acquire": me.session, "flags": str(LOCK_FLAGS)}, holder.name)
-            lock, _ = await self._look()
-            if lock is not None and lock.session == me.session:
+            answer = await self._lock(holder, ttl)
+            if isinstance(answer, HeldBy) or answer >= floor.known:
+                return answer
+            # Which token it would be shows only once the lock is held: nobody believes this one.
+            await self._let_go(self._standing.pop(holder))
+            return Behind(answer)
+
+    async def _lock(self, holder: Holder, ttl: float) -> int | HeldBy:
+        lock, _ = await self._look()
+        await self._read_base()
+        me = self._standing.get(holder)
+        if lock is not None and lock.session is not None:
+            if me is None or lock.session != me.session:
+                return HeldBy(lock.holder, self._token(lock), ttl)
+            if await self._renew_session(me, ttl):
                 return self._hold(holder, me, lock)
-            if lock is not None and lock.session is not None:
-                return HeldBy(lock.holder, lock.modify_index, ttl)
-            return HeldBy("", 0, min(ttl, SHORTEST_S))  # the delay after a session that has ended
+        me = await self._stand(holder, me, ttl)
+        await self._put({"acquire": me.session, "flags": str(LOCK_FLAGS)}, holder.name)
+        lock, _ = await self._look()
+        if lock is not None and lock.session == me.session:
+            return self._hold(holder, me, lock)
+        if lock is not None and lock.session is not None:
+            return HeldBy(lock.holder, self._token(lock), ttl)
+        return HeldBy("", 0, min(ttl, SHORTEST_S))  # the delay after a session that has ended
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         me = self._standing.get(holder)
@@ -181,9 +208,11 @@ class ConsulGuard(Guard):
             raise NotGranted(f"{holder} does not hold {token}")
         async with self._unreachable():
             lock, _ = await self._look()
-            held = lock is not None and (lock.session, lock.lock_index) == (
+            await self._read_base()
+            held = lock is not None and (lock.session, lock.lock_index, self._base) == (
                 me.session,
                 me.lock_index,
+                me.base,
             )
             if not held or not await self._renew_session(me, ttl):
                 raise NotGranted(f"{holder} does not hold {token} any more")
@@ -194,16 +223,51 @@ class ConsulGuard(Guard):
             return
         self._returns.sent(holder, token)
         async with self._unreachable():
-            # First the key, then the session: the end of a session that holds has its delay.
-            await self._put({"release": me.session}, "")
-            await self._end_session(me.session)
+            await self._let_go(me)
         self._returns.confirmed(holder, token)
         self._standing.pop(holder, None)
 
+    async def _let_go(self, me: Standing) -> None:
+        """First the key, then the session: the end of a session that holds has its delay."""
+        await self._put({"release": me.session}, "")
+        await self._end_session(me.session)
+
+    async def _recover(self, above: int) -> None:
+        """Whoever holds meanwhile has a larger token when it asks next."""
+        async with self._unreachable():
+            done = False
+            while not done:
+                version = await self._read_base()
+                if self._base >= above:
+                    return
+                path, how = f"kv/{quote(self._base_key)}", {"cas": str(version)}
+                _, body, _ = await self._ask("PUT", path, how, str(above).encode())
+                done = body.strip() == b"true"
+            self._base = above
+
+    async def _read_base(self) -> int:
+        """Read what indexes are added to; the index of the key that says so, 0 if there is none."""
+        path = f"kv/{quote(self._base_key)}"
+        status, body, _ = await self._ask("GET", path, {"consistent": ""})
+        if status == MISSING:
+            self._base = 0
+            return 0
+        key = msgspec.json.decode(body, type=list[Lock])[0]
+        number = base64.b64decode(key.value or "")
+        self._base = base_of(number, f"key {self._base_key} in Consul")
+        return key.modify_index
+
+    def _token(self, lock: Lock) -> int:
+        return lock.modify_index + self._base
+
+    @property
+    def _base_key(self) -> str:
+        return f"{self.key.removesuffix('.lock')}.base"
+
     def _hold(self, holder: Holder, me: Standing, lock: Lock) -> int:
         """Remember what is held; the index grows if somebody writes to the key meanwhile."""
-        if (me.token, me.lock_index) == (0, 0) or me.lock_index != lock.lock_index:
-            me = me._replace(token=lock.modify_index, lock_index=lock.lock_index)
+        if not me.token or (me.lock_index, me.base) != (lock.lock_index, self._base):
+            me = me._replace(token=self._token(lock), lock_index=lock.lock_index, base=self._base)
             self._standing[holder] = me
         return me.token
 
@@ -310,6 +374,7 @@ class ConsulGuard(Guard):
     @asynccontextmanager
     async def _watch(self) -> AsyncIterator[Feed]:
         async with self._unreachable():
+            await self._read_base()
             yield _Feed(self)
 
 
@@ -325,8 +390,9 @@ class _Feed:
         lock, self._index = await guard._look()
         if lock is None or lock.session is None:
             return Seen(Holding(None, guard._highest), 0.0)
-        guard._highest = max(guard._highest, lock.modify_index)
-        return Seen(Holding(lock.holder, lock.modify_index), math.inf)
+        token = guard._token(lock)
+        guard._highest = max(guard._highest, token)
+        return Seen(Holding(lock.holder, token), math.inf)
 
     async def wait(self, seconds: float) -> None:
         if self._index:

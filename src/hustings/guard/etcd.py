@@ -3,6 +3,9 @@
 Layout     Under the election's name, one key per candidate: name/lease in hex, whose value is the
            candidate's name, bound to its lease. Whose key was created first leads; the revision
            of its creation is the token. Revisions only grow, so tokens do.
+Recovery   A cluster that has lost its store counts revisions anew. An operator then writes a key
+           beside the election (name.base): its number is added to every revision to make a token.
+           Foreign candidates do not know it, and need not.
 Fairness   Nobody of ours queues: a key is created only if there is none under the name, in one
            transaction. So whoever queues by foreign means is never overtaken, and comes first.
 Lease      Granted by consensus, hence from after the question was sent. A renewal asks one node
@@ -26,7 +29,7 @@ import math
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from aetcd import rpc
 
@@ -34,7 +37,19 @@ from hustings.core.errors import BadInput
 from hustings.guard.etcd_nodes import Line, Nodes, tls_files
 from hustings.guard.options import NET_S, TIMEOUT_S, seconds
 from hustings.guard.returns import Returns
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    DECIDED,
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+    base_of,
+)
 from hustings.guard.urls import GuardUrl
 from hustings.guard.watching import Feed, Seen, follow
 
@@ -42,13 +57,34 @@ PORT = 2379
 SHORTEST = 1.0  # etcd counts whole seconds
 
 
+class Queue(NamedTuple):
+    """Who stands, in the order of coming, at one moment."""
+
+    candidates: list[Any]
+    base: int  # what revisions are added to
+    base_version: int  # the revision that wrote it; 0 if none has
+    revision: int  # of the whole cluster
+
+    @property
+    def last(self) -> int:
+        """All that comes later has a larger token."""
+        return self.revision + self.base
+
+    def token(self, key: Any) -> int:
+        return int(key.create_revision) + self.base
+
+    def is_of(self, key: Any, holder: Holder, token: int) -> bool:
+        return self.token(key) == token and _belongs(key, holder)
+
+
 class EtcdGuard(Guard):
     """The election `name` of a cluster."""
 
     promise = Promise(
         monotone=True,
-        proviso="a cluster restored from a snapshot counts from the snapshot's revision",
+        proviso=f"a cluster that lost its store, or was restored from a snapshot, {DECIDED}",
     )
+    recovers = True
 
     def __init__(self, nodes: Nodes, name: str) -> None:
         super().__init__()
@@ -57,6 +93,7 @@ class EtcdGuard(Guard):
         self.prefix = f"{name}/".encode()
         self.end = f"{name}0".encode()  # "0" follows "/": the end of all that begins with name/
         self.next_key = f"{name}.next".encode()
+        self.base_key = f"{name}.base".encode()
         self._returns = Returns()
         self._highest = 0  # token that any observer has seen
 
@@ -66,37 +103,44 @@ class EtcdGuard(Guard):
             raise BadInput(f"ttl must be at least {SHORTEST:g} s with etcd, not {ttl:g}")
 
     async def open(self) -> None:
-        await self.nodes.converse(self._candidates, opening=True)
+        await self.nodes.converse(self._queue, opening=True)
 
     async def close(self) -> None:
         await self.nodes.close()
 
     # Questions
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
         lease = _lease_for(holder)  # the same one in all attempts: an earlier one may have worked
 
-        async def talk(line: Line) -> int | HeldBy:
-            candidates = await self._candidates(line)
-            entered = not candidates
+        async def talk(line: Line) -> int | HeldBy | Behind:
+            queue = await self._queue(line)
+            entered = not queue.candidates
             if entered:
-                candidates = await self._enter(line, holder, lease, ttl)
-            if not candidates:
+                if queue.last < floor.known:
+                    return Behind(queue.last)
+                queue = await self._enter(line, holder, lease, ttl)
+            if not queue.candidates:
                 return await self._reserved(line, ttl)
-            first = candidates[0]
+            first = queue.candidates[0]
+            token = queue.token(first)
             if not _belongs(first, holder):
-                return await self._held(line, first, ttl)
+                return await self._held(line, first, token, ttl)
+            if token < floor.known:  # its own, of which it has heard since that nobody believes it
+                await self._withdraw(line, first, None)
+                return HeldBy("", 0, 0.0) if queue.last >= floor.known else Behind(queue.last)
             if entered or await self._prolong(line, first, holder, ttl):
-                return int(first.create_revision)
-            return HeldBy(holder.name, int(first.create_revision), 0.0)  # it is about to go
+                return token
+            return HeldBy(holder.name, token, 0.0)  # it is about to go
 
         return await self.nodes.converse(talk)
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         async def talk(line: Line) -> None:
-            candidates = await self._candidates(line)
-            if not candidates or not _is(candidates[0], holder, token):
+            queue = await self._queue(line)
+            candidates = queue.candidates
+            if not candidates or not queue.is_of(candidates[0], holder, token):
                 raise NotGranted(f"{holder} does not hold {token} any more")
             if not await self._prolong(line, candidates[0], holder, ttl):
                 raise NotGranted(f"the lease of {holder} has run out")
@@ -105,25 +149,61 @@ class EtcdGuard(Guard):
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         async def talk(line: Line) -> None:
-            mine = [each for each in await self._candidates(line) if _is(each, holder, token)]
-            for each in mine:
-                await self._withdraw(line, each, to)
+            queue = await self._queue(line)
+            for each in queue.candidates:
+                if queue.is_of(each, holder, token):
+                    await self._withdraw(line, each, to)
 
         self._returns.sent(holder, token)
         await self.nodes.converse(talk)
         self._returns.confirmed(holder, token)
 
-    async def _candidates(self, line: Line) -> list[Any]:
-        """Who stands, in the order of coming. Asked of a majority: never out of date."""
-        request = rpc.RangeRequest(
+    async def identity(self) -> str:
+        async def talk(line: Line) -> int:
+            answer = await line.call(line.kv.Range, rpc.RangeRequest(key=self.base_key))
+            return int(answer.header.cluster_id)
+
+        return f"cluster {await self.nodes.converse(talk):x}"
+
+    async def _recover(self, above: int) -> None:
+        """Whoever holds meanwhile has a larger token when it asks next."""
+
+        async def talk(line: Line) -> bool:
+            queue = await self._queue(line)
+            if queue.last >= above:
+                return True
+            request = rpc.TxnRequest(
+                compare=[_compare(self.base_key, mod_revision=queue.base_version)],
+                success=[_put(self.base_key, str(above), 0)],
+            )
+            return bool((await line.call(line.kv.Txn, request)).succeeded)
+
+        while not await self.nodes.converse(talk):
+            pass  # somebody else has just written it
+
+    async def _queue(self, line: Line) -> Queue:
+        """Who stands, and the base. Asked of a majority: never out of date."""
+        standing = rpc.RangeRequest(
             key=self.prefix,
             range_end=self.end,
             sort_target=rpc.RangeRequest.CREATE,
             sort_order=rpc.RangeRequest.ASCEND,
         )
-        return list((await line.call(line.kv.Range, request)).kvs)
+        request = rpc.TxnRequest(
+            success=[
+                rpc.RequestOp(request_range=standing),
+                rpc.RequestOp(request_range=rpc.RangeRequest(key=self.base_key)),
+            ]
+        )
+        answer = await line.call(line.kv.Txn, request)
+        candidates, bases = (list(each.response_range.kvs) for each in answer.responses)
+        base, version = 0, 0
+        for key in bases:
+            base = base_of(key.value, f"key {self.name}.base in etcd")
+            version = int(key.mod_revision)
+        return Queue(candidates, base, version, int(answer.header.revision))
 
-    async def _enter(self, line: Line, holder: Holder, lease: int, ttl: float) -> list[Any]:
+    async def _enter(self, line: Line, holder: Holder, lease: int, ttl: float) -> Queue:
         """Create a key if nobody stands and no other is favoured; who stands afterwards."""
         try:
             grant = rpc.LeaseGrantRequest(TTL=math.ceil(ttl), ID=lease)
@@ -143,10 +223,10 @@ class EtcdGuard(Guard):
             failure=[rpc.RequestOp(request_txn=favoured)],
         )
         await line.call(line.kv.Txn, request)
-        candidates = await self._candidates(line)
-        if not any(int(each.lease) == lease for each in candidates):
+        queue = await self._queue(line)
+        if not any(int(each.lease) == lease for each in queue.candidates):
             await self._revoke(line, lease)
-        return candidates
+        return queue
 
     async def _prolong(self, line: Line, key: Any, holder: Holder, ttl: float) -> bool:
         """Renew the lease of a key; if that is for less than asked, bind the key to a longer one.
@@ -185,9 +265,9 @@ class EtcdGuard(Guard):
             if error.code() != rpc.StatusCode.NOT_FOUND:
                 raise
 
-    async def _held(self, line: Line, key: Any, ttl: float) -> HeldBy:
+    async def _held(self, line: Line, key: Any, token: int, ttl: float) -> HeldBy:
         remaining = await self._remaining(line, int(key.lease), ttl)
-        return HeldBy(_text(key.value), int(key.create_revision), remaining)
+        return HeldBy(_text(key.value), token, remaining)
 
     async def _reserved(self, line: Line, ttl: float) -> HeldBy:
         """Nobody stands, and yet there was no way in: the place is kept for somebody."""
@@ -251,11 +331,11 @@ class _Feed:
     async def look(self) -> Seen:
         self._news.clear()
         guard = self._guard
-        candidates = await guard.nodes.converse(guard._candidates)
-        if not candidates:
+        queue = await guard.nodes.converse(guard._queue)
+        if not queue.candidates:
             return Seen(Holding(None, guard._highest), 0.0)
-        first = candidates[0]
-        token = int(first.create_revision)
+        first = queue.candidates[0]
+        token = queue.token(first)
         guard._highest = max(guard._highest, token)
         return Seen(Holding(_text(first.value), token), math.inf)
 
@@ -305,10 +385,6 @@ def _belongs(key: Any, holder: Holder) -> bool:
     return lease & 0xFFFFFFFF == _tag(holder) and _text(key.value) == holder.name
 
 
-def _is(key: Any, holder: Holder, token: int) -> bool:
-    return int(key.create_revision) == token and _belongs(key, holder)
-
-
 def _text(value: bytes) -> str:
     return value.decode(errors="replace")
 
@@ -317,9 +393,14 @@ def _compare(
     key: bytes,
     *,
     create_revision: int | None = None,
+    mod_revision: int | None = None,
     value: bytes | None = None,
     range_end: bytes = b"",
 ) -> Any:
+    if mod_revision is not None:
+        return rpc.Compare(
+            result=rpc.Compare.EQUAL, target=rpc.Compare.MOD, key=key, mod_revision=mod_revision
+        )
     if value is not None:
         return rpc.Compare(result=rpc.Compare.EQUAL, target=rpc.Compare.VALUE, key=key, value=value)
     return rpc.Compare(

@@ -6,7 +6,8 @@ Record     A Lease (coordination.k8s.io/v1): holderIdentity is name#life, leaseD
 Token      The resourceVersion with which a period of holding began. Versions of one kind of object
            are numbers that grow, also when the Lease is deleted and made anew, where
            leaseTransitions would begin again. Renewals carry it along in an annotation; of a
-           foreign holder the version at which it was first seen stands for it.
+           foreign holder the version at which it was first seen stands for it. In a cluster that
+           counts anew, an annotation says above what tokens go on: it is added to versions.
 Lease      Measured by who waits, as client-go does: a Lease that stays the same for its duration,
            on the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
            Times written in it are for people.
@@ -37,7 +38,17 @@ from hustings.core.errors import BadInput
 from hustings.guard.kubernetes_access import Configure, access
 from hustings.guard.kubernetes_lease import NEXT_MARK, Lease, new_lease
 from hustings.guard.options import LONGEST_TTL_S, NET_S, TIMEOUT_S, seconds
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
 from hustings.guard.unchanged import Unchanged
 from hustings.guard.urls import GuardUrl
 from hustings.guard.watching import Feed, Seen, follow
@@ -53,6 +64,8 @@ EVIDENCE = (
 
 class KubernetesGuard(Guard):
     """The Lease `name` of a namespace."""
+
+    lifts = recovers = True
 
     promise = Promise(
         monotone=True,
@@ -125,28 +138,48 @@ class KubernetesGuard(Guard):
 
     # Questions
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
+        async with self._unreachable():
+            for _ in range(ATTEMPTS):
+                lease = await self._read()
+                if lease is not None:
+                    refusal = self._refusal(lease, holder)
+                    if refusal is not None:
+                        return refusal
+                    if lease.identity == str(holder) and self._remaining(lease) > 0:
+                        token = self._token(lease)
+                        if token >= floor.known:
+                            if await self._write(lease, self._renewed(lease, token, ttl)):
+                                return token
+                            continue
+                last = 0 if lease is None else max(self._token(lease), lease.base)
+                if last < floor.known and not floor.lift:
+                    return Behind(last)
+                base = floor.known if last < floor.known else 0
+                taken = await self._write(lease, self._taken(lease, holder, ttl, base))
+                if taken is not None:
+                    return self._token(taken)
+        raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
+
+    def _taken(self, lease: Lease | None, holder: Holder, ttl: float, base: int) -> dict[str, Any]:
+        """How the Lease shall be when `holder` takes it; a `base` lifts later tokens."""
+        if lease is None:
+            return new_lease(self.name, self.namespace, holder, ttl, base)
+        return lease.taken(holder, ttl, base)
+
+    async def _recover(self, above: int) -> None:
+        """Who holds keeps its token; whoever comes next has a larger one."""
         async with self._unreachable():
             for _ in range(ATTEMPTS):
                 lease = await self._read()
                 if lease is None:
-                    made = await self._write(
-                        None, new_lease(self.name, self.namespace, holder, ttl)
-                    )
-                    if made is not None:
-                        return self._token(made)
-                    continue
-                refusal = self._refusal(lease, holder)
-                if refusal is not None:
-                    return refusal
-                if lease.identity == str(holder) and self._remaining(lease) > 0:
-                    token = self._token(lease)
-                    if await self._write(lease, lease.renewed(token, ttl)):
-                        return token
-                    continue
-                taken = await self._write(lease, lease.taken(holder, ttl))
-                if taken is not None:
-                    return self._token(taken)
+                    body = new_lease(self.name, self.namespace, None, 1.0, above)
+                elif lease.base >= above:
+                    return
+                else:
+                    body = lease.lifted(self._token(lease), above)
+                if await self._write(lease, body) is not None:
+                    return
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
     def _refusal(self, lease: Lease, holder: Holder) -> HeldBy | None:
@@ -167,11 +200,15 @@ class KubernetesGuard(Guard):
         """For how long a Lease counts yet, by this guard's clock; others' may differ."""
         return self._unchanged.remaining(lease.version, lease.ttl, self.now())
 
+    def _renewed(self, lease: Lease, token: int, ttl: float) -> dict[str, Any]:
+        """How the Lease shall be when its holder goes on; what was promised before stays so."""
+        return lease.renewed(token, max(ttl, self._remaining(lease)))
+
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         def renewed(lease: Lease) -> dict[str, Any]:
             if self._remaining(lease) <= 0:
                 raise NotGranted(f"the lease of {holder} has run out")
-            return lease.renewed(token, ttl)
+            return self._renewed(lease, token, ttl)
 
         await self._replace(holder, token, renewed)
 
@@ -202,7 +239,7 @@ class KubernetesGuard(Guard):
         if self._first_seen[0] != lease.period:
             if not lease.version.isdigit():
                 raise Unreachable(f"Kubernetes at {self.shown} has versions that are no numbers")
-            self._first_seen = (lease.period, int(lease.version))
+            self._first_seen = (lease.period, int(lease.version) + lease.base)
         return self._first_seen[1]
 
     # HTTP

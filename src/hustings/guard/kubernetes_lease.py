@@ -9,7 +9,8 @@ from typing import Any
 
 from hustings.guard.seam import Holder
 
-TOKEN_MARK, NEXT_MARK = "hustings/token", "hustings/next"  # annotations
+# Annotations: the holder's token, who alone is let in, and what versions are added to.
+TOKEN_MARK, NEXT_MARK, BASE_MARK = "hustings/token", "hustings/next", "hustings/base"
 OF_OURS = re.compile(r"(.+)#\d+")
 
 
@@ -42,15 +43,27 @@ class Lease:
         token, _, identity = self.marks.get(TOKEN_MARK, "").partition(" ")
         return int(token) if token.isdigit() and identity == self.identity else None
 
+    @property
+    def base(self) -> int:
+        """What a version is added to, to make a token."""
+        number = self.marks.get(BASE_MARK, "")
+        return int(number) if number.isascii() and number.isdigit() else 0
+
     def _written(self, marks: dict[str, str], **spec: object) -> dict[str, Any]:
         """How it shall be: only what is ours is changed."""
         others = {k: v for k, v in self.marks.items() if k not in (TOKEN_MARK, NEXT_MARK)}
         metadata = {**self.shown["metadata"], "annotations": {**others, **marks}}
         return {**self.shown, "metadata": metadata, "spec": {**self.spec, **spec}}
 
-    def taken(self, holder: Holder, ttl: float) -> dict[str, Any]:
+    def taken(self, holder: Holder, ttl: float, base: int) -> dict[str, Any]:
         """How it shall be when another takes it."""
-        return self._written({}, **_begun(holder, ttl), leaseTransitions=self.transitions + 1)
+        marks = {BASE_MARK: str(base)} if base else {}
+        return self._written(marks, **_begun(holder, ttl), leaseTransitions=self.transitions + 1)
+
+    def lifted(self, token: int, base: int) -> dict[str, Any]:
+        """How it shall be when its holder stays, and all later tokens are larger."""
+        kept = {NEXT_MARK: self.marks[NEXT_MARK]} if NEXT_MARK in self.marks else {}
+        return self._written({**kept, TOKEN_MARK: f"{token} {self.identity}", BASE_MARK: str(base)})
 
     def renewed(self, token: int, ttl: float) -> dict[str, Any]:
         """How it shall be when its holder goes on."""
@@ -70,20 +83,25 @@ class Lease:
         )
 
 
-def new_lease(name: str, namespace: str | None, holder: Holder, ttl: float) -> dict[str, Any]:
-    """The first Lease of this name."""
+def new_lease(
+    name: str, namespace: str | None, holder: Holder | None, ttl: float, base: int = 0
+) -> dict[str, Any]:
+    """The first Lease of this name; without a holder it only says what tokens are above."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+    if base:
+        metadata["annotations"] = {BASE_MARK: str(base)}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": metadata,
         "spec": {**_begun(holder, ttl), "leaseTransitions": 0},
     }
 
 
-def _begun(holder: Holder, ttl: float) -> dict[str, object]:
+def _begun(holder: Holder | None, ttl: float) -> dict[str, object]:
     now = _now()
     return {
-        "holderIdentity": str(holder),
+        "holderIdentity": "" if holder is None else str(holder),
         "leaseDurationSeconds": math.ceil(ttl),
         "acquireTime": now,
         "renewTime": now,

@@ -14,16 +14,29 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 
 from hustings.guard.options import NET_S, TIMEOUT_S, seconds
 from hustings.guard.returns import Returns
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
 from hustings.guard.urls import GuardUrl
 from hustings.guard.watching import Seen, follow
 
 T = TypeVar("T")
+
+NO_FLOOR = Floor()
 
 
 class Register:
@@ -32,12 +45,14 @@ class Register:
     Every method is one step, also between threads. Whoever waits is called when something changes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.rate = 1.0  # of its clock; a test may set it before anybody asks
         self.stopped = False  # then nobody reaches it
         self._lock = threading.Lock()
         self._holder: Holder | None = None
         self._token = 0
+        self._base = 0  # all later tokens are larger
         self._ttl = 0.0  # asked for last by who holds
         self._until = 0.0  # by its own clock
         self._favoured: tuple[str, float] | None = None  # who alone is let in, until when
@@ -45,21 +60,27 @@ class Register:
         self._numbers = 0
 
     def now(self) -> float:
-        return self.rate * time.monotonic()
+        return self.rate * self._clock()
 
-    def acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    def acquire(self, holder: Holder, ttl: float, floor: Floor = NO_FLOOR) -> int | HeldBy | Behind:
         with self._lock:
             now = self.now()
             if self._holder is not None and now < self._until:
                 if self._holder != holder:
                     return HeldBy(self._holder.name, self._token, self._until - now)
-                self._extend(now, ttl)
-                return self._token
+                if self._token >= floor.known:
+                    self._extend(now, ttl)
+                    return self._token
             if self._favoured is not None:
                 name, until = self._favoured
                 if name != holder.name and now < until:
                     return HeldBy(name, 0, until - now)
-            self._holder, self._token, self._favoured = holder, self._token + 1, None
+            last = max(self._token, self._base)
+            if last < floor.known:
+                if not floor.lift:
+                    return Behind(last)
+                last = self._base = floor.known
+            self._holder, self._token, self._favoured = holder, last + 1, None
             self._until = now
             self._extend(now, ttl)
             self._wake()
@@ -79,6 +100,16 @@ class Register:
                 self._holder = None
                 self._favoured = None if to is None else (to, self.now() + self._ttl)
                 self._wake()
+
+    def recover(self, above: int) -> None:
+        with self._lock:
+            self._base = max(self._base, above)
+
+    def forget(self) -> None:
+        """Lose everything, as an engine does that keeps nothing on disk; for tests."""
+        with self._lock:
+            self._holder, self._token, self._base, self._favoured = None, 0, 0, None
+            self._wake()
 
     def look(self) -> Seen:
         with self._lock:
@@ -108,20 +139,38 @@ class Register:
             wake()
 
 
-_REGISTERS: dict[tuple[str, str], Register] = {}
-_MAKING = threading.Lock()
+class Registers:
+    """All registers that can be reached from one place, by address and group."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._made: dict[tuple[str, str], Register] = {}
+        self._making = threading.Lock()
+
+    def of(self, space: str, group: str) -> Register:
+        """The register that all guards with this address share."""
+        with self._making:
+            return self._made.setdefault((space, group), Register(self._clock))
+
+    def within(self, space: str) -> list[Register]:
+        """All of one address, for tests to stop."""
+        with self._making:
+            return [each for (where, _), each in self._made.items() if where == space]
+
+
+_OF_THIS_PROCESS = Registers()
+# A group on a virtual clock has others.
+REGISTERS: ContextVar[Registers] = ContextVar("registers", default=_OF_THIS_PROCESS)
 
 
 def register_of(space: str, group: str) -> Register:
-    """The register that all guards of this process share."""
-    with _MAKING:
-        return _REGISTERS.setdefault((space, group), Register())
+    """The register that all guards here with this address share."""
+    return REGISTERS.get().of(space, group)
 
 
 def registers_in(space: str) -> list[Register]:
     """All registers of one address, for tests to stop."""
-    with _MAKING:
-        return [each for (where, _), each in _REGISTERS.items() if where == space]
+    return REGISTERS.get().within(space)
 
 
 class MemoryGuard(Guard):
@@ -132,6 +181,7 @@ class MemoryGuard(Guard):
         proviso="tokens begin anew with the process, and so do all who could hold one",
         clock="this process",
     )
+    lifts = recovers = True
 
     def __init__(
         self,
@@ -151,9 +201,9 @@ class MemoryGuard(Guard):
     async def open(self) -> None:
         await self._ask(self.register.look)
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
-        return await self._ask(partial(self.register.acquire, holder, ttl))
+        return await self._ask(partial(self.register.acquire, holder, ttl, floor))
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         if not await self._ask(partial(self.register.renew, holder, token, ttl)):
@@ -163,6 +213,9 @@ class MemoryGuard(Guard):
         self._returns.sent(holder, token)
         await self._ask(partial(self.register.release, holder, token, to))
         self._returns.confirmed(holder, token)
+
+    async def _recover(self, above: int) -> None:
+        await self._ask(partial(self.register.recover, above))
 
     def _observe(self) -> AsyncIterator[Holding]:
         return follow(self._attend, NET_S)

@@ -3,7 +3,9 @@
 Record     Who holds, in which life, for how long after each renewal, and under which token. Every
            write names the revision it replaces, so of two writers one fails.
 Token      The revision with which a period of holding began. The server gives out revisions, one
-           count for the whole bucket, so they only grow.
+           count for the whole bucket, so they only grow. In a bucket that was made anew they begin
+           anew: then the record also says above what tokens go on (`base`), and the token is the
+           revision plus that.
 Lease      Measured by who waits: a revision that stays the same for as long as the record says, on
            the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
            Expiry by the server would follow its wall clock, which may be set.
@@ -12,9 +14,10 @@ Transfer   `release(to=...)` leaves a name in the record: for as long as a lease
 
     nats://user:password@host:port,host:port/bucket?replicas=3&synced=yes
 
-The bucket (else "hustings") is made if there is none, on disk. A server tells its disk to keep what
-it has answered only every two minutes unless its setting `sync_interval` is `always`: the option
-`synced=yes` says that it is, and only then do tokens survive a loss of power for sure.
+The bucket (else "hustings") is made if there is none, on disk, also while members run. A server
+tells its disk to keep what it has answered only every two minutes unless its setting
+`sync_interval` is `always`: the option `synced=yes` says that it is, and only then do tokens
+survive a loss of power for sure.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -42,12 +45,24 @@ from nats.js.errors import (
     BucketNotFoundError,
     KeyNotFoundError,
     KeyWrongLastSequenceError,
+    NoStreamResponseError,
 )
 from nats.js.kv import KeyValue
 
 from hustings.core.errors import BadInput
+from hustings.guard.nats_record import Entry, Record, key_of
 from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
 from hustings.guard.tls import OPTIONS, client_tls
 from hustings.guard.unchanged import Unchanged
 from hustings.guard.urls import GuardUrl
@@ -70,32 +85,6 @@ UNSYNCED = Promise(
     "sync_interval: always (then say synced=yes); a bucket made anew counts anew",
     clock="who waits",
 )
-
-
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands in the bucket for a group."""
-
-    ttl: float
-    holder: str | None = None
-    life: int = 0
-    token: int = 0  # 0 in the first record of a period of holding: its revision is the token
-    to: str | None = None  # whom the last holder wanted to be next
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """A record with its revision; no record, no entry yet."""
-
-    record: Record | None
-    revision: int
-
-    @property
-    def token(self) -> int:
-        """Of who holds, or of who held last."""
-        return (self.record.token if self.record else 0) or self.revision
-
-    def is_of(self, holder: Holder) -> bool:
-        record = self.record
-        return record is not None and (record.holder, record.life) == (holder.name, holder.life)
 
 
 class _Client(Client):
@@ -122,6 +111,8 @@ class _Client(Client):
 class NatsGuard(Guard):
     """The record `key` of a bucket."""
 
+    lifts = recovers = True
+
     def __init__(
         self,
         servers: list[str],
@@ -147,6 +138,7 @@ class NatsGuard(Guard):
         self._replicas = replicas
         self._client: Client | None = None
         self._store: KeyValue | None = None
+        self._made = 0  # how often this guard has made the bucket
         self._unchanged = Unchanged()
         self._last = Entry(None, 0)  # what this guard wrote last
         self._cut = asyncio.Event()  # set when a connection ends: watches do not survive it
@@ -245,6 +237,7 @@ class NatsGuard(Guard):
                     replicas=self._replicas,
                     direct=False,
                 )
+                self._made += 1
             config = (await store.status()).stream_info.config
         except APIError as error:
             if error.err_code in NOT_ENABLED or error.code in (400, 401, 403):
@@ -261,7 +254,7 @@ class NatsGuard(Guard):
         try:
             async with asyncio.timeout(self.timeout):
                 return await question
-        except (KeyNotFoundError, KeyWrongLastSequenceError):
+        except (KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError):
             raise  # answers too
         except TimeoutError:
             raise Unreachable(f"NATS at {self.shown} did not answer in time") from None
@@ -270,18 +263,24 @@ class NatsGuard(Guard):
 
     # Questions
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         for _ in range(ATTEMPTS):
             entry = await self._read()
             refusal = self._refusal(entry, holder)
             if refusal is not None:
                 return refusal
-            kept = entry.token if entry.is_of(holder) and self._remaining(entry) > 0 else 0
-            written = await self._write(
-                Record(ttl=ttl, holder=holder.name, life=holder.life, token=kept), entry.revision
-            )
+            held = entry.is_of(holder) and self._remaining(entry) > 0
+            last = entry.token if held else max(entry.token, entry.base)
+            behind = last < floor.known
+            if behind and not floor.lift:
+                return Behind(last)
+            base = max(entry.base, floor.known) if behind else entry.base
+            kept = entry.token if held and not behind else 0
+            lasts = max(ttl, self._remaining(entry)) if kept else ttl  # what was promised stays so
+            record = Record(ttl=lasts, holder=holder.name, life=holder.life, token=kept, base=base)
+            written = await self._write(record, entry.revision)
             if written is not None:
-                return kept or written
+                return kept or written + base
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
 
     def _refusal(self, entry: Entry, holder: Holder) -> HeldBy | None:
@@ -301,29 +300,56 @@ class NatsGuard(Guard):
     def _remaining(self, entry: Entry) -> float:
         """For how long a record counts yet, by this guard's clock; others' may differ."""
         ttl = 0.0 if entry.record is None else entry.record.ttl
-        return self._unchanged.remaining(entry.revision, ttl, self.now())
+        # A bucket made anew counts anew: an old number may stand for a record that is new.
+        mark = (entry.revision, entry.record)
+        return self._unchanged.remaining(mark, ttl, self.now())
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         entry = self._last if self._last.is_of(holder) else await self._read()
         if entry.is_of(holder) and self._remaining(entry) <= 0:
             raise NotGranted(f"the lease of {holder} has run out")
-        record = Record(ttl=ttl, holder=holder.name, life=holder.life, token=token)
-        await self._replace(entry, holder, token, record)
+
+        def renewed(old: Entry) -> Record:
+            lasts = max(ttl, self._remaining(old))  # what was promised stays so
+            return Record(
+                ttl=lasts, holder=holder.name, life=holder.life, token=token, base=old.base
+            )
+
+        await self._replace(entry, holder, token, renewed)
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         entry = await self._read()
         if entry.record is None or not entry.is_of(holder) or entry.token != token:
             return
+        ttl = entry.record.ttl
         with suppress(NotGranted):
-            freed = Record(ttl=entry.record.ttl, token=token, to=to)
-            await self._replace(entry, holder, token, freed)
+            await self._replace(
+                entry,
+                holder,
+                token,
+                lambda old: Record(ttl=ttl, token=token, to=to, base=old.base),
+            )
 
-    async def _replace(self, entry: Entry, holder: Holder, token: int, record: Record) -> None:
+    async def _recover(self, above: int) -> None:
+        """Who holds keeps its token; whoever comes next has a larger one."""
+        for _ in range(ATTEMPTS):
+            entry = await self._read()
+            old = entry.record or Record(ttl=0.0)
+            held = old.holder is not None and self._remaining(entry) > 0
+            token = entry.token if held else max(entry.token, above)
+            record = msgspec.structs.replace(old, token=token, base=max(entry.base, above))
+            if await self._write(record, entry.revision) is not None:
+                return
+        raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
+
+    async def _replace(
+        self, entry: Entry, holder: Holder, token: int, make: Callable[[Entry], Record]
+    ) -> None:
         """Write over one's own record, whichever of one's writes was the last to arrive."""
         for _ in range(ATTEMPTS):
             if not entry.is_of(holder) or entry.token != token:
                 raise NotGranted(f"{holder} does not hold {token} any more")
-            if await self._write(record, entry.revision) is not None:
+            if await self._write(make(entry), entry.revision) is not None:
                 return
             entry = await self._read()
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
@@ -345,15 +371,30 @@ class NatsGuard(Guard):
             ) from None
 
     async def _write(self, record: Record, replaces: int) -> int | None:
-        """The new revision, or None if somebody else was quicker."""
+        """The new revision, or None if somebody else was quicker, or the bucket had to be made."""
         value = msgspec.json.encode(record)
         try:
             revision = await self._ask(self._kept().update(self._key, value, last=replaces))
         except KeyWrongLastSequenceError:
             return None
+        except NoStreamResponseError:
+            await self._make_again()
+            return None
         self._last = Entry(record, revision)
         self._remaining(self._last)  # it counts from now on, whenever it is read again
         return revision
+
+    async def _make_again(self) -> None:
+        """The bucket may be gone: a server that has lost its store, or somebody deleted it."""
+        if self._client is None:
+            raise Unreachable("the guard on NATS is not open")
+        made = self._made
+        try:
+            self._store = await self._ask(self._find_bucket(self._client))
+        except (BadInput, NoStreamResponseError) as error:
+            raise Unreachable(f"NATS at {self.shown} cannot be used now: {error}") from None
+        if self._made > made:
+            self.note(f"bucket {self._bucket} in NATS at {self.shown} was gone: it is made again")
 
     def _kept(self) -> KeyValue:
         if self._store is None:
@@ -382,10 +423,14 @@ class _Feed:
         self._guard = guard
         self._watcher = watcher
         self._cut = guard._cut
+        self._newest = 0
 
     async def look(self) -> Seen:
         guard = self._guard
         entry = await guard._read()
+        if entry.revision < self._newest:  # nothing would come of a bucket that is no more
+            raise Unreachable("the bucket in NATS was made again")
+        self._newest = entry.revision
         if entry.record is None or entry.record.holder is None:
             return Seen(Holding(None, entry.token), 0.0)
         remaining = guard._remaining(entry)
@@ -425,7 +470,7 @@ def make(url: GuardUrl, group: str) -> NatsGuard:
     return NatsGuard(
         servers,
         bucket,
-        _key(group),
+        key_of(group),
         shown=url.shown,
         timeout=seconds(url, "timeout", TIMEOUT_S),
         account=None if url.user is None or url.password is None else (url.user, url.password),
@@ -439,15 +484,3 @@ def _is_no_entry(error: Exception) -> bool:
     """The client knows this answer only if it comes late enough: else it is a plain error."""
     known = isinstance(error, (AuthorizationError, InvalidUserCredentialsError))
     return known or "authorization violation" in str(error).lower()
-
-
-def _key(group: str) -> str:
-    """A key for any name: other signs than letters, digits, _ and - in hex after `=`.
-
-    >>> _key("jobs.eu")
-    'jobs=2Eeu'
-    """
-    return "".join(
-        chr(each) if re.match(rb"[A-Za-z0-9_-]", bytes([each])) else f"={each:02X}"
-        for each in group.encode()
-    )

@@ -6,6 +6,10 @@ asked, which is never later than when the engine was: waiting here shortens a le
 lengthen it.
 
 Who was refused is told when the guard is free, so that a hand-over does not wait for the next try.
+
+A member that is told something it does not believe has the engine looked at (`check`). That goes
+its own way beside the questions, and at most once a second, however much is said. If the engine
+turns out to have forgotten what it said itself, it is reminded.
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ from contextlib import suppress
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import HustingsError
-from hustings.core.guard import Freed, Granted, Held, Verdict
-from hustings.guard.seam import Grant, Guard, HeldBy, Holder, NotGranted
+from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
+from hustings.guard.seam import Behind, Grant, Guard, HeldBy, Holder, NotGranted
 
 _FAREWELL = 2.0  # seconds for giving back what is held when the member leaves
-_AGAIN = 1.0  # seconds before a stream of news that broke is opened again
+_AGAIN = 1.0  # seconds before a stream of news that broke is opened again, or the next look
 _MOST_NAMES = 1000
 
 
@@ -34,11 +38,17 @@ class Petitioner:
         id_of: Callable[[str], MemberId],
         note: Callable[[str], None],
         heir: Callable[[], str | None] = lambda: None,
+        known: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`id_of` gives the id that goes with a name, `heir` whom this member would see next."""
+        """`id_of` gives the id that goes with a name, `heir` whom this member would see next.
+
+        `known` is the highest token that this member has from the engine, and has heard of.
+        """
         self.guard = guard
+        guard.note = note
         self.holder = holder
         self._heir = heir
+        self._known = known
         self.answer: Callable[[Verdict], None] = lambda _: None
         self.names: dict[MemberId, str] = {}  # of holders, who need not be members
         self._id_of = id_of
@@ -48,11 +58,14 @@ class Petitioner:
         self._stirred = asyncio.Event()
         self._grant: Grant | None = None
         self._token = 0  # the last one heard of
-        self._away = False  # the last question was not answered
+        self._trouble: type[Exception] | None = None  # why the last question had no answer
         self._refused = asyncio.Event()  # somebody else holds, and this member waits
+        self._doubtful = asyncio.Event()  # the member wants to know what the engine says
+        self._forgotten: Behind | None = None  # it says less now, and is to be reminded
         self._closing = False
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._work()), loop.create_task(self._watch())]
+        self._work_task = loop.create_task(self._work())
+        self._readers = [loop.create_task(self._watch()), loop.create_task(self._look())]
 
     # What a host calls
 
@@ -65,22 +78,36 @@ class Petitioner:
         self._refused.clear()
         self._stirred.set()
 
+    def check(self) -> None:
+        """The member wants to see what the engine says."""
+        self._doubtful.set()
+
     async def close(self) -> None:
         """Give back what is held, if that goes quickly, and let go of the guard."""
         self._closing = True
         self._stirred.set()
-        work, watch = self._tasks
-        watch.cancel()
+        work = self._work_task
+        for reader in self._readers:
+            reader.cancel()
         try:
             await asyncio.wait({work}, timeout=_FAREWELL)
         finally:
             work.cancel()
-            await asyncio.gather(work, watch, return_exceptions=True)
-            with suppress(HustingsError, TimeoutError):
-                async with asyncio.timeout(_FAREWELL):
-                    await self.guard.close()
+            await asyncio.gather(work, *self._readers, return_exceptions=True)
+            await self._let_go()
+
+    async def abandon(self) -> None:
+        """As a crash: nothing is given back, and what is under way is not waited for."""
+        for task in (self._work_task, *self._readers):
+            task.cancel()
+        await self._let_go()
 
     # Inside
+
+    async def _let_go(self) -> None:
+        with suppress(HustingsError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL):
+                await self.guard.close()
 
     async def _work(self) -> None:
         while True:
@@ -88,11 +115,14 @@ class Petitioner:
             self._stirred.clear()
             wanted, self._wanted = self._wanted, None
             returning, self._returning = self._returning, False
+            forgotten, self._forgotten = self._forgotten, None
             try:
                 if returning:
                     await self._give_back()
                 if wanted is not None:
                     await self._ask(*wanted)
+                if forgotten is not None:
+                    await self.guard.remind(forgotten, max(self._known()))
                 if returning or wanted is not None:
                     self._reached()
             except Exception as error:  # also what a client was not expected to raise
@@ -108,7 +138,7 @@ class Petitioner:
             except NotGranted:
                 self._grant = None  # as if it had never been held
         if answer is None:
-            answer = await self.guard.acquire(self.holder, ttl)
+            answer = await self.guard.acquire(self.holder, ttl, *self._known())
         self._token = answer.token
         if isinstance(answer, Grant):
             self._grant = answer
@@ -138,6 +168,22 @@ class Petitioner:
                 self._missed(error)
             await asyncio.sleep(_AGAIN)  # asking again after a while does it, too
 
+    async def _look(self) -> None:
+        """When this member is in doubt, hear what the engine says."""
+        while True:
+            await self._doubtful.wait()
+            self._doubtful.clear()
+            try:
+                state = await self.guard.look()
+                holder = None if state.holder is None else self._id(state.holder)
+                if holder is not None and state.token < self._known()[0]:
+                    self._forgotten = Behind(state.token)
+                    self._stirred.set()
+                self.answer(Observed(holder, state.token))
+            except Exception as error:
+                self._missed(error)
+            await asyncio.sleep(_AGAIN)
+
     def _id(self, name: str) -> MemberId:
         member = self._id_of(name)
         self.names.pop(member, None)
@@ -147,12 +193,12 @@ class Petitioner:
         return member
 
     def _missed(self, error: Exception) -> None:
-        if not self._away:
+        if type(error) is not self._trouble:  # an engine that comes back may have another one
             what = str(error) if isinstance(error, HustingsError) else repr(error)
             self._note(f"the guard does not confirm anybody now: {what}")
-        self._away = True
+        self._trouble = type(error)
 
     def _reached(self) -> None:
-        if self._away:
+        if self._trouble is not None:
             self._note("the guard answers again")
-        self._away = False
+        self._trouble = None

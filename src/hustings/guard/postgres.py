@@ -3,13 +3,17 @@
     guard = make_guard("postgres://user:password@db.example:5432/app", "billing")
 
 The table and its functions are installed once, with `install` or the text `MIGRATION`. Questions
-are single statements, so a pooler in between does no harm; the server's clock measures leases.
-Observers LISTEN on a connection of their own. Behind a pooler that shares sessions, LISTEN hears
-nothing: say `listen=no`, and they look every `poll` seconds instead.
+are single statements, so a pooler in between does no harm. Observers LISTEN on a connection of
+their own. Behind a pooler that shares sessions, LISTEN hears nothing: say `listen=no`, and they
+look every `poll` seconds instead.
+
+Whoever waits measures the lease, on its own monotonic clock (`unchanged`): a row that stays the
+same for as long as its holder asked for is of a holder whose time is over. The server's time of day
+is never read, so steps of it end no lease and keep none. Who has watched takes over when the
+lease is over; who sees the row for the first time waits for the whole time of the holder.
 
 Tokens are as durable as the database's commits. A failover to a standby that had not received the
-last commits, or a restored backup, forgets tokens, and leases with them. So does a step of the
-server's clock, forwards, end leases early: its rate is trusted, see `Promise.drift`.
+last commits, or a restored backup, forgets tokens, and leases with them.
 
 Options: `timeout` (seconds for one question, 2), `listen` (yes or no), `poll` (seconds after which
 an observer looks in any case; 5, or 1 with listen=no), `sslmode` (prefer, disable, require,
@@ -25,10 +29,22 @@ from typing import Any
 
 from hustings.core.errors import BadInput
 from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
+from hustings.guard.passwords import with_password
 from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
 from hustings.guard.postgres_wire import Address, Wire, text, understood
 from hustings.guard.returns import Returns
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
+from hustings.guard.unchanged import ATTEMPTS, LOOKS, LocalExpiry, new_mark
 from hustings.guard.urls import GuardUrl, parse_url
 from hustings.guard.watching import Seen, follow
 
@@ -48,7 +64,9 @@ class PostgresGuard(Guard):
             "as durable as commits: a failover to a standby that lags, or a restored backup, "
             "forgets tokens"
         ),
+        clock="who waits",
     )
+    lifts = recovers = True
 
     def __init__(
         self,
@@ -69,6 +87,7 @@ class PostgresGuard(Guard):
         self._wire: Wire | None = None
         self._turn = asyncio.Lock()
         self._returns = Returns()
+        self._expiry = LocalExpiry()
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -82,26 +101,64 @@ class PostgresGuard(Guard):
                 f"and this is {VERSION}: run `hustings guards URL --install`"
             )
 
+    async def identity(self) -> str:
+        """Not every account may ask, and what stands between may not know."""
+        known = "system_identifier::text || ' ' || current_database()"
+        try:
+            return f"system {await self._ask(f'SELECT to_jsonb({known}) FROM pg_control_system()')}"
+        except BadInput:
+            return ""
+
     async def close(self) -> None:
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.end()
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
-        answer = await self._call("acquire", text(holder.name), str(holder.life), repr(ttl))
-        if answer["granted"]:
-            return int(answer["token"])
-        return HeldBy(answer["holder"], answer["token"], float(answer["remaining"]))
+        for _ in range(ATTEMPTS):
+            sent, mark = self.now(), new_mark()
+            answer = await self._call(
+                "acquire",
+                *(text(holder.name), str(holder.life), repr(ttl), mark),
+                self._expiry.ended(sent) or "0",
+                *self._promised(sent),
+                str(floor.known),
+                str(floor.lift),
+            )
+            if "behind" in answer:
+                return Behind(answer["behind"])
+            token = int(answer["token"])
+            if answer["granted"]:
+                self._expiry.wrote(mark, token, answer["ttl"], sent, self.now())
+                return token
+            left = self._expiry.saw(str(answer["mark"]), token, answer["ttl"], self.now())
+            if left > 0:
+                break
+        return HeldBy(answer["holder"], token, max(left, 0.0))
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
-        if not await self._call("renew", *_who(holder, token), repr(ttl)):
+        sent, mark = self.now(), new_mark()
+        if self._expiry.has_run_out(token, sent):
+            raise NotGranted(f"the lease of {holder} has run out")
+        answer = await self._call(
+            "renew", *_who(holder, token), repr(ttl), mark, *self._promised(sent)
+        )
+        if not answer["granted"]:
             raise NotGranted(f"{holder} does not hold token {token} any more")
+        self._expiry.wrote(mark, token, answer["ttl"], sent, self.now())
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         self._returns.sent(holder, token)
-        await self._call("release", *_who(holder, token), text(to))
+        await self._call("release", *_who(holder, token), text(to), new_mark())
         self._returns.confirmed(holder, token)
+
+    async def _recover(self, above: int) -> None:
+        await self._call("recover", str(above))
+
+    def _promised(self, now: float) -> tuple[str, str]:
+        mine, remains = self._expiry.promised(now)
+        return mine or "0", repr(remains)
 
     def _observe(self) -> AsyncIterator[Holding]:
         return follow(self._attend, self._poll)
@@ -155,10 +212,11 @@ class _Attention:
         guard = self._guard
         async with understood(guard._address.shown, guard._timeout):
             state = await self._wire.ask(f"hustings.guard_look({text(guard._group)})")
-        remaining = float(state["remaining"])
+        token, ttl = state["token"], state["ttl"]
+        remaining = guard._expiry.saw(str(state["mark"]), token, ttl, guard.now())
         if state["holder"] is None or remaining <= 0:
-            return Seen(Holding(None, state["token"]), 0.0)
-        return Seen(Holding(state["holder"], state["token"]), remaining)
+            return Seen(Holding(None, token), 0.0)
+        return Seen(Holding(state["holder"], token), min(remaining, ttl / LOOKS))
 
     async def wait(self, seconds: float) -> None:
         try:
@@ -174,7 +232,7 @@ def _who(holder: Holder, token: int) -> tuple[str, str, str]:
 
 async def install(url: str | GuardUrl) -> None:
     """Make the guard's table and functions at this address, or bring them up to date."""
-    place = parse_url(url) if isinstance(url, str) else url
+    place = with_password(parse_url(url) if isinstance(url, str) else url)
     place.only(*_OPTIONS)
     address = Address(place)
     async with understood(address.shown, INSTALL_S):

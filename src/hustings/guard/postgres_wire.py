@@ -19,6 +19,7 @@ from asyncpg import exceptions as refused
 
 from hustings.core.errors import BadInput
 from hustings.guard.options import one_of
+from hustings.guard.passwords import check_passfile
 from hustings.guard.seam import Unreachable
 from hustings.guard.urls import GuardUrl
 
@@ -58,6 +59,8 @@ class Address:
         }
 
     async def dial(self) -> Wire:
+        if self._arguments["password"] is None:
+            check_passfile()
         try:
             return Wire(await asyncpg.connect(**self._arguments))
         except ConnectionError as error:

@@ -2,33 +2,58 @@
 
 There is no server to ask: voters are named as members are, and their promises travel with the
 group's own messages. What they promise must survive a restart, so they need a state directory;
-with `?durable=no` they wait for one lease instead whenever they start.
+with `?durable=no` they wait for one lease instead whenever they start. `?longest=30s` is the
+longest lease that voters grant, and for which one without memory waits; without it that is the
+`ttl`. `quorum://b,c,d?first=a,b,c` says whom the group began with, where voters were replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hustings.core.choice import MemberId
+from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput
 from hustings.guard.seam import DRIFT, Promise
 from hustings.guard.urls import GuardUrl
+from hustings.net.agreed_config import Field
 from hustings.net.host import Host
 from hustings.protocols.quorum import Quorate, QuorumConfig
+from hustings.protocols.quorum.quorate import Move
 from hustings.substrate.confirmed import Confirmed
 from hustings.substrate.stack import StackedContext
 
 SCHEME = "quorum"
 FEWEST, MOST = 3, 7
-_LOOK = 3.0  # seconds: a voter that does not vote for so long says why
+_FIRST_LOOK = 1.0  # seconds: a voter that does not vote for so long says why
+_LOOK = 3.0  # and looks whether that has changed so often
+_BEGUN = (
+    "no voter remembered an earlier vote: they have waited for one lease and begin with tokens "
+    "above the date; that is right at a group's first start, and later means that all voters have "
+    "lost their state"
+)
+_LOST = (
+    "if all voters lose their state, or get an old copy of it back, tokens begin anew above the "
+    "date: they are smaller than before if then the clocks of all voters, and of whoever asks, are "
+    "behind"
+)
+_UNCONFIRMED = (
+    "somebody says that the voters have changed, and no majority of the voters that this member "
+    "knows confirms it: nothing is changed; if it is true and those voters are gone for good, "
+    "restart this member with the names of the present ones and an empty state"
+)
+_UNKEPT = (
+    "voters keep nothing: after all of them were restarted tokens begin anew above the date of "
+    "whoever asks, and may be smaller than before where times of day differ"
+)
 
 
 class Quorum:
     """Who votes in one group, and what that promises."""
 
     def __init__(self, url: GuardUrl, id_of: Callable[[str], MemberId]) -> None:
-        url.only("durable")
+        url.only("durable", "longest", "first")
         if url.user is not None or url.path or any(port is not None for _, port in url.hosts):
             raise BadInput("quorum:// takes names of members, as quorum://a,b,c, and no addresses")
         self.names = tuple(name for name, _ in url.hosts)
@@ -40,20 +65,45 @@ class Quorum:
         if durable not in ("yes", "no"):
             raise BadInput(f"option durable of quorum must be yes or no, not {durable!r}")
         self.durable = durable == "yes"
+        longest = url.options.get("longest")
+        self.longest = None if longest is None else parse_duration(longest, "option longest")
+        first = url.options.get("first")
+        self.first = tuple(sorted(self.names if first is None else first.split(",")))
+        self.above = 0  # tokens are larger
         self._ids = tuple(id_of(name) for name in self.names)
         self.promise = Promise(
             drift=DRIFT,
             monotone=self.durable,
-            proviso=""
-            if self.durable
-            else "voters keep nothing: after all of them were restarted tokens begin anew above "
-            "the date of whoever asks, and may be smaller than before where times of day differ",
+            proviso=_LOST if self.durable else _UNKEPT,
             clock="voters",
+        )
+
+    def check(self, asked: float) -> None:
+        """Refuse a lease that voters never grant."""
+        if self.longest is not None and not 0 < asked <= self.longest:
+            raise BadInput(
+                f"ttl must not exceed longest={show_duration(self.longest)} of quorum://, and is "
+                f"{show_duration(asked)}"
+            )
+
+    def agreed(self, asked: float) -> tuple[Field, ...]:
+        """What all members must say alike: else there would be two guards, or none."""
+        longest = asked if self.longest is None else self.longest
+        return (
+            Field("voters", ",".join(self.first), True),
+            Field("durable", "yes" if self.durable else "no", True),
+            Field("longest lease", show_duration(longest), True),
         )
 
     def around(self, confirmed: Confirmed) -> Quorate:
         """An election that asks, with these voters as its guard."""
-        config = QuorumConfig(delta=confirmed.lease.delta, voters=self._ids, durable=self.durable)
+        config = QuorumConfig(
+            delta=confirmed.lease.delta,
+            voters=self._ids,
+            durable=self.durable,
+            longest=self.longest,
+            above=self.above,
+        )
         return Quorate(confirmed, config)
 
 
@@ -90,20 +140,44 @@ class Voters:
     def watch(self, note: Callable[[str], None]) -> None:
         """Say so when it lasts, and whenever it is for another reason."""
         loop = asyncio.get_running_loop()
-        said: list[str | None] = [None]
+        said: str | None = None
+        begun = False
+        doubted = -1
 
         def look() -> None:
+            nonlocal said, begun, doubted
             if self._host.closed:
                 return
-            excuse = self.excuse()
-            if excuse is not None and excuse != said[0]:
-                note(excuse)
-            elif excuse is None and said[0] is not None:
+            for move in self._quorate.take_moves():
+                note(self._moved(move))
+            asked = self._quorate.succession
+            if asked.nonce and doubted != self.number and loop.time() > asked.asked + _FIRST_LOOK:
+                doubted = self.number
+                note(_UNCONFIRMED)
+            enrolment, excuse = self._quorate.enrolment, self.excuse()
+            if excuse is not None and excuse != said:
+                note(f"this voter {enrolment.excuse(loop.time())}")
+            elif excuse is None and said is not None:
                 note("this voter votes now")
-            said[0] = excuse
+            if enrolment.founded and not begun:
+                begun = True
+                note(_BEGUN)
+            said = excuse
             loop.call_later(_LOOK, look)
 
-        loop.call_later(_LOOK, look)
+        loop.call_later(_FIRST_LOOK, look)
+
+    def _moved(self, move: Move) -> str:
+        """Why this member goes by other voters from now on, in a sentence."""
+        before, after = move.before.voters, move.electorate.voters
+        return (
+            f"the voters are {self._named(after)} from now on (change {move.electorate.number}): "
+            f"so say {self._named(move.confirmed)} of the voters before, {self._named(before)}"
+        )
+
+    def _named(self, members: Iterable[MemberId]) -> str:
+        places = [(each, self._host.book.place(each)) for each in members]
+        return ", ".join(f"{each:x}" if place is None else place.name for each, place in places)
 
     def replace(self, old: str, new: str) -> bool:
         """Begin to let `new` vote in the place of `old`; whether that could be begun."""

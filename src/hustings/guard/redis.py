@@ -7,14 +7,21 @@ guard is ADVISORY and its tokens are not monotone: a failover to a replica, a re
 last writes, an eviction or a flush forgets leases and tokens, and during a failover two servers may
 grant at once. After a restart or a failover that it notices, it lets nobody in until the longest
 lease is over, so that a plain restart makes no second holder; tokens may begin anew all the same.
+A server that this process does not know yet may just have been restarted: the first holder of a
+group that is new there waits for one lease.
 
 `persistence=always` says that there is one server, that nothing takes its place, and that every
 write is on disk before it is answered. Then the guard is LEASED and its tokens are monotone. As far
 as CONFIG GET is permitted, `open` checks it: `appendonly` must be yes, `appendfsync` always, and
 `maxmemory-policy` none that evicts keys without a time to live.
 
-The server's clock measures leases; a step of it forwards ends them early. Observers subscribe to a
-channel with the key's name; keyspace notifications are not needed. Nodes of a cluster are refused.
+Whoever waits measures the lease, on its own monotonic clock (`unchanged`): a hash that stays the
+same for as long as its holder asked for is of a holder whose time is over. Nothing expires and the
+server's time of day is never read, so steps of it end no lease and keep none. Who has watched takes
+over when the lease is over; who sees the hash for the first time waits for the holder's whole time.
+
+Observers subscribe to a channel with the key's name; keyspace notifications are not needed. Nodes
+of a cluster are refused.
 
 Options: `timeout` (seconds for one question, 2), `poll` (seconds after which an observer looks in
 any case, 5), `persistence` (unknown or always); with rediss `ca`, `cert` and `key`, names of files.
@@ -23,6 +30,7 @@ any case, 5), `persistence` (unknown or always); with rediss `ca`, `cert` and `k
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,16 +40,37 @@ from urllib.parse import quote
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
-from hustings.guard.redis_scripts import ACQUIRE, LOOK, RELEASE, RENEW
+from hustings.guard.redis_scripts import (
+    ACQUIRE,
+    BEHIND,
+    GRANTED,
+    LOOK,
+    RECOVER,
+    RELEASE,
+    RENEW,
+    RUN,
+)
 from hustings.guard.redis_wire import Ear, Wire
 from hustings.guard.returns import Returns
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
+from hustings.guard.unchanged import ATTEMPTS, LOOKS, LocalExpiry, new_mark
 from hustings.guard.urls import GuardUrl
 from hustings.guard.watching import Seen, follow
 
 KEEPING = Promise(
     monotone=True,
     proviso="as long as nothing takes the server's place and nobody flushes it",
+    clock="who waits",
 )
 FORGETFUL = Promise(
     guarantee=Guarantee.ADVISORY,
@@ -50,14 +79,29 @@ FORGETFUL = Promise(
         "a failover, a restart without the last writes, an eviction or a flush forgets tokens "
         "and leases"
     ),
+    clock="who waits",
 )
 # What `persistence=always` says of the server's settings.
 REQUIRED = {"appendonly": ("yes",), "appendfsync": ("always",)}
 EVICTING = ("allkeys-lru", "allkeys-lfu", "allkeys-random")
 
+_MOST_RUNS = 64
+_RUNS: dict[str, float] = {}  # of servers, and when this process first knew of them
+
+
+def _known_for(run: str) -> float:
+    """For how long, at the least, a server runs that has this id."""
+    now = time.monotonic()
+    first = _RUNS.setdefault(run, now)
+    while len(_RUNS) > _MOST_RUNS:
+        del _RUNS[next(iter(_RUNS))]
+    return now - first
+
 
 class RedisGuard(Guard):
     """The lease of one group."""
+
+    lifts = recovers = True
 
     def __init__(
         self,
@@ -76,6 +120,9 @@ class RedisGuard(Guard):
         self._keeps = keeps
         self._wire = wire
         self._returns = Returns()
+        self._expiry = LocalExpiry()
+        self._run_id = ""  # of the server, where it may lose writes
+        self._longest = 0.0  # lease that this guard has heard of
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -87,26 +134,85 @@ class RedisGuard(Guard):
             await self._wire.command("PUBLISH", self._key, "")
             if self._keeps:
                 await self._check_settings()
+            else:
+                self._knows(await self._run(RUN))
 
     async def close(self) -> None:
         await self._wire.close()
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
-        keeps = "1" if self._keeps else "0"
-        answer = await self._ask(ACQUIRE, holder.name, str(holder.life), _micros(ttl), keeps)
-        if answer[0]:
-            return int(answer[1])
-        return HeldBy(answer[2], int(answer[1]), int(answer[3]) / 1e6)
+        for _ in range(ATTEMPTS):
+            sent, mark = self.now(), new_mark()
+            kind, *answer = await self._ask(
+                ACQUIRE,
+                *(holder.name, str(holder.life), _micros(ttl), mark),
+                self._expiry.ended(sent),
+                *self._promised(sent),
+                str(floor.known),
+                _flag(floor.lift),
+                _flag(floor.lift and self._still_leads(holder, floor.known, sent)),
+                *self._server(),
+            )
+            token = int(answer[0])
+            if kind == BEHIND:
+                self._knows(answer[1])
+                return Behind(token)
+            if kind == GRANTED:
+                self._expiry.wrote(mark, token, _seconds(answer[1]), sent, self.now())
+                return token
+            left = self._refused(token, *answer[1:])
+            if left > 0:
+                break
+        return HeldBy(answer[1], token, max(left, 0.0))
+
+    def _refused(self, token: int, holder: str, mark: str, lasting: str) -> float:
+        """For how long the lease is not to be had."""
+        if not token and not holder:  # the mark is a run that may have forgotten a lease
+            self._knows(mark)
+            return _seconds(lasting)
+        return self._saw(mark, token, lasting)
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
-        if not await self._ask(RENEW, *_who(holder, token), _micros(ttl)):
+        sent, mark = self.now(), new_mark()
+        if self._expiry.has_run_out(token, sent):
+            raise NotGranted(f"the lease of {holder} has run out")
+        lasting = await self._ask(
+            RENEW, *_who(holder, token), _micros(ttl), mark, *self._promised(sent)
+        )
+        if not lasting:
             raise NotGranted(f"{holder} does not hold token {token} any more")
+        self._expiry.wrote(mark, token, _seconds(lasting), sent, self.now())
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         self._returns.sent(holder, token)
-        await self._ask(RELEASE, *_who(holder, token), *(() if to is None else (to,)))
+        heir = () if to is None else (to,)
+        await self._ask(RELEASE, *_who(holder, token), new_mark(), *heir)
         self._returns.confirmed(holder, token)
+
+    async def _recover(self, above: int) -> None:
+        await self._ask(RECOVER, str(above))
+
+    # What this guard knows
+
+    def _saw(self, mark: str, token: int, lasting: str) -> float:
+        ttl = _seconds(lasting)
+        self._longest = max(self._longest, ttl)
+        return self._expiry.saw(mark, token, ttl, self.now())
+
+    def _promised(self, now: float) -> tuple[str, str]:
+        mine, remains = self._expiry.promised(now)
+        return mine, _micros(remains)
+
+    def _knows(self, run: str) -> None:
+        self._run_id = run
+        if run:
+            _known_for(run)
+
+    def _server(self) -> tuple[str, str, str, str]:
+        """Whether the server keeps all writes; its run, for how long it is known; longest lease."""
+        known_s = _known_for(self._run_id) if self._run_id else 0.0
+        return _flag(self._keeps), self._run_id, str(int(known_s * 1e6)), _micros(self._longest)
 
     def _observe(self) -> AsyncIterator[Holding]:
         return follow(self._attend, self._poll)
@@ -153,8 +259,12 @@ class _Attention:
         self._ear = ear
 
     async def look(self) -> Seen:
-        token, holder, remaining = await self._guard._ask(LOOK)
-        return Seen(Holding(holder, int(token)), int(remaining) / 1e6)
+        said, holder, mark, lasting = await self._guard._ask(LOOK)
+        token = int(said)
+        remaining = self._guard._saw(mark, token, lasting)
+        if holder is None or remaining <= 0:
+            return Seen(Holding(None, token), 0.0)
+        return Seen(Holding(holder, token), min(remaining, _seconds(lasting) / LOOKS))
 
     async def wait(self, seconds: float) -> None:
         await self._ear.wait(seconds)
@@ -164,8 +274,16 @@ def _who(holder: Holder, token: int) -> tuple[str, str, str]:
     return holder.name, str(holder.life), str(token)
 
 
+def _flag(value: bool) -> str:
+    return "1" if value else "0"
+
+
 def _micros(ttl: float) -> str:
     return str(math.ceil(ttl * 1e6))
+
+
+def _seconds(micros: str) -> float:
+    return int(micros) / 1e6
 
 
 def make(url: GuardUrl, group: str) -> Guard:

@@ -1,16 +1,26 @@
 """What the Redis guard asks a server to do, each question one script and so one step.
 
-One hash for each group, without a time to live, so that what the server evicts when it is full are
-other keys first. Its fields: `token`; `holder` and `life`; `until`, in microseconds of the server's
-clock; `ttl`, asked for last; `next` and `next_until`, who alone is let in after a release; and,
-where writes may be lost, `run`, `longest` and `from`: see `ACQUIRE`.
+One hash for each group, without a time to live: keys expire by the server's time of day, which may
+be stepped, and what a full server evicts are other keys first. No script reads a clock. Every write
+leaves a mark that its writer has drawn; who has seen one mark for as long as the lease lasts, on a
+clock of its own, asks with that mark as `ended`, and takes the lease if it is still there.
+
+Fields: `token`; `holder` and `life`; `ttl`, how long the last write counts, in microseconds; `mark`
+of that write; `next`, who alone is let in after a release; `floor`, which all later tokens exceed;
+and, where writes may be lost, `settled` and `longest`: see `ACQUIRE`. Tokens and marks stay text: a
+number of Lua has 53 bits.
+
+Releases of the first format measured leases by the server's time of day, and kept their end in
+`until`. Such a lease has no mark: its end, which every renewal moves, does as well. While a lease
+of this format is held, `until` lies so far ahead that a member of the old format waits.
 """
 
 from __future__ import annotations
 
-_NOW = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+GRANTED, BEHIND = 1, 2  # what the answers of ACQUIRE begin with, beside 0
+
+_COMMON = """
+local FAR = '9007199254740991'
 local function field(name) return redis.call('HGET', KEYS[1], name) end
 local function number(name) return tonumber(field(name) or '0') end
 local function put(name, value)
@@ -20,89 +30,119 @@ end
 local function held_by(holder, life, token)
     return field('holder') == holder and field('life') == life and field('token') == token
 end
-local function tell() redis.pcall('PUBLISH', KEYS[1], '') end
+local function mark_now()
+    local till = field('until')
+    if till and till ~= FAR then return 'until ' .. till end
+    return field('mark') or ''
+end
+local function hold(ttl, mark)
+    put('ttl', ttl)
+    put('mark', mark)
+    put('until', FAR)
+    redis.call('HDEL', KEYS[1], 'next', 'next_until')
+    redis.pcall('PUBLISH', KEYS[1], '')
+end
+-- A shorter ttl does not shorten what was promised before. Who wrote the last mark knows what is
+-- left of that; else the time that stands there may have been promised just now.
+local function covering(ttl, mine, remains)
+    if mark_now() == mine then return math.max(ttl, remains) end
+    return math.max(ttl, number('ttl'))
+end
 """
 
 # A server that is not known to keep every write may come back, or be replaced by one, that has
-# forgotten a lease. It shows by another `run_id` than the one noted, or by none noted and a server
-# younger than a lease. Then nobody is let in until the longest lease seen would be over; whoever
-# still holds one may renew it. Where INFO is forbidden this is not noticed.
+# forgotten a lease. It shows by a `run_id` that nobody has settled. A run is settled by an asker
+# that has known it for as long as the longest lease it has heard of, by its own clock: all leases
+# from before are over then. Until then nobody is let in but the last leader in its time (`leads`);
+# whoever still holds may renew. Where INFO is forbidden this is not noticed.
+#
+# `known` is the highest token that the asker has heard of: a server that is behind it grants
+# nothing unless it is to be lifted. Answers begin with 0: held by another; 1: granted; 2: behind.
 ACQUIRE = (
-    _NOW
+    _COMMON
     + """
-local holder, life, ttl, keeps = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-if keeps == '0' then
+local holder, life, ttl, mark = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local ended, mine, remains = ARGV[5], ARGV[6], tonumber(ARGV[7])
+local known, lift, leads, keeps = ARGV[8], ARGV[9] == '1', ARGV[10] == '1', ARGV[11] == '1'
+local run_known, known_for, longest = ARGV[12], tonumber(ARGV[13]), tonumber(ARGV[14])
+local function less(a, b) return #a < #b or (#a == #b and a < b) end
+local token, last = field('token') or '0', field('floor') or '0'
+if less(last, token) then last = token end
+local is_over = ended ~= '' and mark_now() == ended
+local is_same = field('holder') == holder and field('life') == life
+local is_held = field('holder') and not is_same and not is_over
+local is_behind = less(last, known) and not lift and not is_held
+if not keeps then
     local info = redis.pcall('INFO', 'server')
     local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)')
-    if run and run ~= field('run') then
-        local wait = math.max(number('longest'), ttl)
-        if not field('token') then
-            wait = wait - (tonumber(string.match(info, 'uptime_in_seconds:(%d+)')) - 1) * 1000000
-        end
-        put('run', run)
-        put('from', now + math.max(wait, 0))
-    end
-    put('longest', math.max(number('longest'), ttl))
-    if now < number('from') then
-        return {0, 0, '', string.format('%.0f', number('from') - now)}
+    put('longest', math.max(number('longest'), ttl, longest))
+    if run and run ~= field('settled') then
+        local wait = number('longest')
+        if run == run_known then wait = wait - known_for end
+        if is_behind then return {2, last, run} end
+        if wait > 0 and not leads then return {0, '0', '', run, string.format('%.0f', wait)} end
+        put('settled', run)
     end
 end
-local left = number('until') - now
-if field('holder') and left > 0 then
-    if field('holder') ~= holder or field('life') ~= life then
-        return {0, number('token'), field('holder'), string.format('%.0f', left)}
-    end
-    put('ttl', ttl)
-    put('until', now + math.max(left, ttl))
-    return {1, number('token')}
+if is_held then return {0, token, field('holder'), mark_now(), field('ttl')} end
+local heir = not field('holder') and not is_over and field('next')
+if heir and heir ~= holder then return {0, '0', heir, mark_now(), field('ttl')} end
+if is_behind then return {2, last, run_known} end
+local lasting = ttl
+if is_same then lasting = covering(ttl, mine, remains) end
+if is_over or not is_same or less(token, known) then
+    if less(last, known) then last = known end
+    put('token', last)
+    redis.call('HINCRBY', KEYS[1], 'token', 1)
 end
-left = number('next_until') - now
-if field('next') and left > 0 and field('next') ~= holder then
-    return {0, 0, field('next'), string.format('%.0f', left)}
-end
-redis.call('HDEL', KEYS[1], 'next', 'next_until')
 put('holder', holder)
 put('life', life)
-put('ttl', ttl)
-put('until', now + ttl)
-local token = redis.call('HINCRBY', KEYS[1], 'token', 1)
-tell()
-return {1, token}
+hold(lasting, mark)
+return {1, field('token'), string.format('%.0f', lasting)}
 """
 )
 
 RENEW = (
-    _NOW
+    _COMMON
     + """
-local ttl = tonumber(ARGV[4])
-local left = number('until') - now
-if not held_by(ARGV[1], ARGV[2], ARGV[3]) or left <= 0 then return 0 end
-put('ttl', ttl)
-put('until', now + math.max(left, ttl))
-return 1
+if not held_by(ARGV[1], ARGV[2], ARGV[3]) then return '' end
+local lasting = covering(tonumber(ARGV[4]), ARGV[6], tonumber(ARGV[7]))
+hold(lasting, ARGV[5])
+return string.format('%.0f', lasting)
 """
 )
 
 RELEASE = (
-    _NOW
+    _COMMON
     + """
-local heir = ARGV[4]
+local mark, heir = ARGV[4], ARGV[5]
 if not held_by(ARGV[1], ARGV[2], ARGV[3]) then return 0 end
 redis.call('HDEL', KEYS[1], 'holder', 'life', 'until')
-if heir then
-    put('next', heir)
-    put('next_until', now + number('ttl'))
-end
-tell()
+put('mark', mark)
+if heir then put('next', heir) end
+redis.pcall('PUBLISH', KEYS[1], '')
 return 1
 """
 )
 
 LOOK = (
-    _NOW
+    _COMMON
     + """
-local left = number('until') - now
-if not field('holder') or left <= 0 then return {number('token'), false, '0'} end
-return {number('token'), field('holder'), string.format('%.0f', left)}
+return {field('token') or '0', field('holder'), mark_now(), field('ttl') or '0'}
 """
 )
+
+# For an operator: who holds keeps its token, whoever comes next has one above this.
+RECOVER = (
+    _COMMON
+    + """
+if number('floor') < tonumber(ARGV[1]) then put('floor', ARGV[1]) end
+return 1
+"""
+)
+
+# The run of a server that may lose writes; nothing where INFO is forbidden.
+RUN = """
+local info = redis.pcall('INFO', 'server')
+return type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
+"""

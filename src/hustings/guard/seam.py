@@ -9,6 +9,10 @@ may act until `Grant.deadline`, on its own monotonic clock: counted from before 
 sent, and shortened by what two clocks may differ. A subclass says what an engine answers; that the
 deadline is reckoned so, and that an answer later than its own lease is worthless, is decided here
 once for all engines.
+
+Who asks also says the highest token that it knows. An engine whose tokens are below that has lost
+its memory. What follows from it is decided here, too: see `Floor` and `Behind`. What is known must
+come from the engine, or be close to what does: no engine is lifted on hearsay.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -28,6 +32,13 @@ from hustings.core.outcome import Guarantee
 from hustings.guard.cancelling import Cancellations
 
 DRIFT = 0.001  # rates of two clocks of ordinary machines differ by less, unless they are steered
+LARGEST_TOKEN = 2**53 - 1  # engines and fences that reckon with doubles know no larger ones exactly
+HIGHEST_LIFT = 2**52  # no engine is lifted above this, so that it has as many tokens left
+DECIDED = (  # a proviso, where members cannot lift tokens
+    "grants nothing below a token that is known until an operator lifts it: hustings guards "
+    "--recover"
+)
+LOOK_S = 5.0  # for an engine to say who holds
 
 
 class Unreachable(HustingsError):
@@ -36,6 +47,13 @@ class Unreachable(HustingsError):
 
 class NotGranted(HustingsError):
     """A lease is not held, or no longer: what was asked for needs one."""
+
+
+class MemoryLost(HustingsError):
+    """The engine has forgotten tokens that are known, and an operator must decide how it goes on.
+
+    Whatever it would grant now has a token that members and fences refuse.
+    """
 
 
 class Holder(msgspec.Struct, frozen=True, gc=False):
@@ -70,6 +88,19 @@ class HeldBy(msgspec.Struct, frozen=True, gc=False):
     remaining: float
 
 
+class Floor(msgspec.Struct, frozen=True, gc=False):
+    """What a new token must be larger than, and what an engine with smaller ones is to do."""
+
+    known: int = 0  # the highest token that the asker has heard of
+    lift: bool = False  # go on above `known`, in the same step as the grant
+
+
+class Behind(msgspec.Struct, frozen=True, gc=False):
+    """Nothing is granted: the engine's last token, `last`, is below the one that is known."""
+
+    last: int
+
+
 class Holding(msgspec.Struct, frozen=True, gc=False):
     """One state of a guard, as an observer sees it; nobody holds when `holder` is None."""
 
@@ -97,11 +128,19 @@ class Guard(ABC):
     """
 
     promise: Promise
+    lifts: ClassVar[bool] = False  # whether `_acquire` can lift the engine's tokens
+    recovers: ClassVar[bool] = False  # whether `_recover` can
 
     def __init__(self, *, clock: Callable[[], float] | None = None) -> None:
         """`clock` is the monotonic clock of deadlines; else the event loop's."""
         self._clock = clock
         self.questions = 0  # sent to the engine: what an election in front is to keep small
+        self.group = "GROUP"  # for sentences
+        self.note: Callable[[str], None] = lambda _: None  # told what an operator should know
+        self._noted = ""  # what was told last, until the engine is well again
+        self._last_grant: Grant | None = None  # what was granted last, and not given back
+        self._behind_since: float | None = None  # when the engine's loss was noticed
+        self._longest = 0.0  # lease of others that was heard of, which may be longer than ours
 
     @property
     def slack(self) -> float:
@@ -122,6 +161,13 @@ class Guard(ABC):
 
         `BadInput` is for what waiting does not cure, `Unreachable` for what it may.
         """
+
+    async def identity(self) -> str:
+        """What tells this engine from all others, at whichever of its addresses it is asked.
+
+        "" where the engine has none, or does not tell: then its address stands for it.
+        """
+        return ""
 
     async def close(self) -> None:
         """Let go of connections. What is held stays held until its time is over."""
@@ -144,17 +190,36 @@ class Guard(ABC):
     ) -> None:
         await self.close()
 
-    async def acquire(self, holder: Holder, ttl: float) -> Grant | HeldBy:
-        """Ask for the lease; who holds it already keeps its token, and has it renewed."""
+    async def acquire(
+        self, holder: Holder, ttl: float, known: int = 0, heard: int = 0
+    ) -> Grant | HeldBy:
+        """Ask for the lease; who holds it already keeps its token, and has it renewed.
+
+        `known` is the highest token that the asker believes in. Nothing smaller is granted: an
+        engine that has lost its memory goes on above `known` if it can be lifted, once everybody
+        whom it has forgotten must have ended. Else this raises `MemoryLost`.
+
+        `heard` is what others say, a little above it. An engine that is behind `known` goes on
+        above that, too: a token that it has forgotten must not be granted again.
+        """
         self.check_ttl(ttl)
         sent = self.now()
         self.questions += 1
         cancellations = Cancellations()
-        answer = await self._acquire(holder, ttl)
+        above = max(known, heard)
+        answer = await self._ask_above(holder, ttl, known, above, sent)
         cancellations.heed()
+        if isinstance(answer, Behind):
+            return self._wait_for_the_forgotten(answer, ttl, above)
         if isinstance(answer, HeldBy):
+            self._longest = max(self._longest, answer.remaining)
+            self._compare(answer, known)
             return answer
-        return self._granted(holder, answer, sent, ttl)
+        if self._behind_since is not None:
+            self._tell("lifted", f"the engine's tokens go on above {above}: {answer} is granted")
+        self._behind_since, self._noted = None, ""
+        self._last_grant = self._granted(holder, answer, sent, ttl)
+        return self._last_grant
 
     async def renew(self, grant: Grant, ttl: float) -> Grant:
         """Hold on for `ttl` more, with the same token; `NotGranted` if it is held no longer."""
@@ -164,7 +229,8 @@ class Guard(ABC):
         cancellations = Cancellations()
         await self._renew(grant.holder, grant.token, ttl)
         cancellations.heed()
-        return self._granted(grant.holder, grant.token, sent, ttl)
+        self._last_grant = self._granted(grant.holder, grant.token, sent, ttl)
+        return self._last_grant
 
     async def release(self, grant: Grant, to: str | None = None) -> None:
         """Hold no more; `to` is who should be next, where the engine can favour somebody.
@@ -172,9 +238,39 @@ class Guard(ABC):
         Releasing what is not held any more does nothing.
         """
         self.questions += 1
+        self._last_grant = None
         cancellations = Cancellations()
         await self._release(grant.holder, grant.token, to)
         cancellations.heed()
+
+    async def recover(self, above: int) -> None:
+        """Let all tokens from now on be larger than `above`: for an operator, who has decided.
+
+        `BadInput` where this engine knows no such thing. It costs nothing but numbers, and is safe
+        once every leader that the engine has forgotten has ended: a lease after it forgot them.
+        """
+        if not 0 < above <= HIGHEST_LIFT:
+            raise BadInput(f"a token is a number from 1 to {HIGHEST_LIFT} here, not {above}")
+        self.questions += 1
+        await self._recover(above)
+
+    async def look(self) -> Holding:
+        """The present state."""
+        try:
+            async with asyncio.timeout(LOOK_S), self.observe() as states:
+                return await anext(states)
+        except (TimeoutError, StopAsyncIteration):
+            raise Unreachable("the engine did not say who holds") from None
+
+    async def remind(self, answer: Behind, known: int) -> None:
+        """The engine has said `known` itself, and lets somebody in below: let it go on above that.
+
+        `MemoryLost` where somebody has to decide. Whoever holds meanwhile holds.
+        """
+        if not self.lifts:
+            raise self._undecided(answer, known)
+        await self.recover(known)
+        self._tell("behind", f"{_lost(answer, known)}. Its next tokens are above that")
 
     @asynccontextmanager
     async def observe(self) -> AsyncIterator[AsyncIterator[Holding]]:
@@ -196,11 +292,96 @@ class Guard(ABC):
             raise Unreachable("the answer took longer than the lease it grants")
         return Grant(holder, token, deadline)
 
+    # An engine that has lost its memory
+
+    async def _ask_above(
+        self, holder: Holder, ttl: float, known: int, above: int, now: float
+    ) -> int | HeldBy | Behind:
+        """Ask; lift the engine's tokens if that is safe now."""
+        if above > LARGEST_TOKEN:
+            raise MemoryLost(f"token {above} is known here, and no engine counts that far")
+        lifts = self.lifts and above <= HIGHEST_LIFT
+        since = self._behind_since
+        waited = since is not None and now >= since + max(ttl, self._longest)
+        floor = Floor(above, lift=True) if lifts and waited else Floor(known)
+        answer = await self._acquire(holder, ttl, floor)
+        if isinstance(answer, Behind) and lifts and self._still_leads(holder, known, now):
+            self._tell("behind", f"{_lost(answer, above)}. It goes on above that at once")
+            self._behind_since = now
+            answer = await self._acquire(holder, ttl, Floor(above, lift=True))
+        if isinstance(answer, int) and answer < known:  # it did not look: nobody would believe it
+            await self._release(holder, answer, None)
+            answer = Behind(answer)
+        return answer
+
+    def _still_leads(self, holder: Holder, known: int, now: float) -> bool:
+        """Whether the asker is the last leader, in its time: then there is nobody to wait for."""
+        held = self._last_grant
+        if held is None or (held.holder, held.token) != (holder, known):
+            return False
+        return now < held.deadline
+
+    def _wait_for_the_forgotten(self, answer: Behind, ttl: float, known: int) -> HeldBy:
+        """Whom the engine has forgotten may lead on for a lease; nobody is let in meanwhile."""
+        if not self.lifts or known > HIGHEST_LIFT:
+            raise self._undecided(answer, known)
+        now, lease = self.now(), max(ttl, self._longest)
+        if self._behind_since is None:
+            self._behind_since = now
+        self._tell(
+            "behind",
+            f"{_lost(answer, known)}. A leader that it has forgotten may act for {lease:g} s yet: "
+            f"nobody is let in until then, and then its tokens go on above {known}",
+        )
+        return HeldBy("", 0, max(self._behind_since + lease - now, 0.0))
+
+    def _compare(self, held: HeldBy, known: int) -> None:
+        """Who holds with a token that is refused everywhere is no leader: say so."""
+        if held.token == 0:
+            return
+        if held.token >= known:
+            self._behind_since, self._noted = None, ""
+            return
+        who = held.holder or "somebody"
+        self._tell(
+            "below",
+            f"{_lost(Behind(held.token), known)}. {who} holds that token, and members and fences "
+            f"refuse it: let {who} give it back, or end it",
+        )
+
+    def _undecided(self, answer: Behind, known: int) -> MemoryLost:
+        return MemoryLost(
+            f"{_lost(answer, known)}. Members and fences refuse smaller tokens, so nobody can lead "
+            f"until somebody decides: {self._remedy(known)}"
+        )
+
+    def _remedy(self, known: int) -> str:
+        if known > HIGHEST_LIFT:
+            return f"no engine is lifted above {HIGHEST_LIFT}, so let the group have another name"
+        if not self.recovers:
+            return f"let the engine count on above {known}"
+        return (
+            f"run `hustings guards URL --group {self.group} --recover --above {known}` with the "
+            "members' URL (guide, chapter 13)"
+        )
+
+    def _tell(self, what: str, sentence: str) -> None:
+        """Once, until the engine is well again."""
+        if what != self._noted:
+            self._noted = what
+            self.note(sentence)
+
     # What an engine does
 
     @abstractmethod
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
-        """The token for `holder`, from now on for `ttl` of the engine's time at least."""
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
+        """The token for `holder`, from now on for `ttl` of the engine's time at least.
+
+        An engine whose last token is below `floor.known` grants nothing and answers `Behind`, also
+        to who holds such a token. With `floor.lift` it goes on above `floor.known` instead, in the
+        same step as it grants; it must be able to if `lifts` is set. Somebody else who holds, with
+        whichever token, holds.
+        """
 
     @abstractmethod
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
@@ -213,3 +394,21 @@ class Guard(ABC):
     @abstractmethod
     def _observe(self) -> AsyncIterator[Holding]:
         """The present state, then changes as they come, until it is closed."""
+
+    async def _recover(self, above: int) -> None:
+        """All tokens from now on are larger than `above`."""
+        raise BadInput("this guard's engine knows no recovery by hand")
+
+
+def base_of(text: bytes, where: str) -> int:
+    """The base at a place that an operator's command writes to; `Unreachable` if it is none."""
+    if not (text.isdigit() and len(text) <= len(str(LARGEST_TOKEN))):
+        raise Unreachable(f"{where} is not a guard's: {text!r}")
+    return int(text)
+
+
+def _lost(answer: Behind, known: int) -> str:
+    return (
+        f"the engine has lost its memory: its last token is {answer.last}, and token {known} is "
+        "known here"
+    )

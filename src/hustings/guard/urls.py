@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.guard.passwords import PASSWORD_OPTIONS, WITHOUT_PASSWORD, with_password
 from hustings.guard.seam import Guard
 
 GROUP = "hustings.guards"
@@ -47,6 +48,7 @@ class GuardUrl(NamedTuple):
     password: str | None
     path: str  # without the first slash
     options: Mapping[str, str]
+    identity: str = ""  # what the engine is called, where members give it by different addresses
 
     def __repr__(self) -> str:
         return f"GuardUrl({self.shown!r})"  # in logs and tracebacks, too, no password
@@ -65,9 +67,10 @@ class GuardUrl(NamedTuple):
 
     def only(self, *known: str) -> None:
         """Refuse options that this guard does not know."""
+        more = () if self.scheme in WITHOUT_PASSWORD else PASSWORD_OPTIONS
         for name in self.options:
             if name not in known:
-                raise UnknownName(f"option of {self.scheme}", name, known)
+                raise UnknownName(f"option of {self.scheme}", name, (*known, *more))
 
     def number(self, name: str, default: float) -> float:
         """An option that is a number."""
@@ -83,6 +86,10 @@ class GuardUrl(NamedTuple):
         return value
 
 
+class NotInstalled(BadInput):
+    """An engine's client is missing; the sentence says how to get it."""
+
+
 def _host(name: str, port: int | None) -> str:
     shown = f"[{name}]" if ":" in name else name
     return shown if port is None else f"{shown}:{port}"
@@ -90,6 +97,8 @@ def _host(name: str, port: int | None) -> str:
 
 def parse_url(text: str) -> GuardUrl:
     """Take an address apart: `scheme://user:password@host:port,host:port/path?option=value`.
+
+    A password need not stand in it: see `passwords`.
 
     >>> parse_url("etcd://a:1,b/x?ttl=2").hosts
     (('a', 1), ('b', None))
@@ -118,6 +127,7 @@ def parse_url(text: str) -> GuardUrl:
         user=unquote(user) if at and user else None,
         password=unquote(password) if given else None,
         path=unquote(parts.path.lstrip("/")),
+        identity=options.pop("identity", ""),
         options=options,
     )
 
@@ -147,10 +157,12 @@ def _place(text: str) -> tuple[str, int | None]:
 
 def make_guard(text: str, group: str) -> Guard:
     """The guard at this address, for one group; not yet opened."""
-    url = parse_url(text)
+    url = with_password(parse_url(text))
     if not group:
         raise BadInput("a guard needs the name of a group, which is not empty")
-    return _maker(url.scheme)(url, group)
+    guard = _maker(url.scheme)(url, group)
+    guard.group = group
+    return guard
 
 
 def schemes() -> list[str]:
@@ -170,7 +182,7 @@ def _maker(scheme: str) -> Maker:
     try:
         made: Maker = getattr(import_module(module), name)
     except ImportError as error:
-        raise BadInput(
+        raise NotInstalled(
             f"guard {scheme} needs a client that is not installed ({error.name}): "
             f"pip install 'hustings[{extra}]'"
         ) from None

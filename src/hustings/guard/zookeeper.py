@@ -5,6 +5,9 @@ Layout     Under the election's path, one ephemeral sequential node per candidat
 Token      Numbers are given out in the order of zxids, and whoever leads has the lowest number
            there is: who leads later was created later. Unlike the numbers, zxids go on growing
            when the path is deleted and made anew.
+Recovery   An ensemble that was set up anew counts zxids anew. An operator then writes a node beside
+           the path (path.base): its number is added to every zxid to make a token. Foreign
+           candidates do not know it, and need not.
 Fairness   Nobody of ours queues: a node is created only where there is none, and deleted at once if
            somebody else's turns out to be lower. So nobody in the queue is ever overtaken.
 Lease      A session per holder, which lives as long as the lease and is renewed only by taking it
@@ -27,14 +30,26 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from aiozk import exc, protocol
 
 from hustings.core.errors import BadInput
 from hustings.guard.options import NET_S, TIMEOUT_S, one_of, seconds
 from hustings.guard.returns import Returns
-from hustings.guard.seam import Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard.seam import (
+    DECIDED,
+    Behind,
+    Floor,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+    base_of,
+)
 from hustings.guard.tls import OPTIONS, client_tls
 from hustings.guard.urls import GuardUrl
 from hustings.guard.watching import Feed, Seen, follow
@@ -50,9 +65,10 @@ from hustings.guard.zookeeper_wire import (
 
 PORT = 2181
 OBSERVER_S = 10.0  # how long an observer's session lives without a sign
+T = TypeVar("T")
 NUMBERED = re.compile(r"(-?\d{10})$")
 
-Talk = Callable[[Wire], Awaitable[int | HeldBy]]
+Talk = Callable[[Wire], Awaitable[T]]
 
 
 class Standing(NamedTuple):
@@ -74,8 +90,9 @@ class ZooKeeperGuard(Guard):
 
     promise = Promise(
         monotone=True,
-        proviso="an ensemble set up anew, or from a backup, counts anew",
+        proviso=f"an ensemble set up anew, or from a backup, {DECIDED}",
     )
+    recovers = True
 
     def __init__(
         self, ensemble: Ensemble, path: str, *, recipe: str = "kazoo", private: bool = False
@@ -84,6 +101,7 @@ class ZooKeeperGuard(Guard):
         self.ensemble = ensemble
         self.path = path
         self.next_path = f"{path}.next"
+        self.base_path = f"{path}.base"
         self._recipe = recipe
         self._acl = [protocol.AUTHED_UNRESTRICTED if private else protocol.UNRESTRICTED_ACCESS]
         self._standing: dict[Holder, Standing] = {}
@@ -119,23 +137,29 @@ class ZooKeeperGuard(Guard):
 
     # Questions
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         if await self._returns.settle(holder, self._release):
             # In another session: what was left in this one for somebody else ends with it.
             self._standing.pop(holder, None)
         if holder in self._standing:
             try:
-                return await self._stand(self._standing[holder], holder, ttl)
+                return await self._stand(self._standing[holder], holder, ttl, floor.known)
             except Lapsed:
                 pass
         self._standing[holder] = Standing(Session(), self._new_mark())
-        return await self._stand(self._standing[holder], holder, ttl)
+        return await self._stand(self._standing[holder], holder, ttl, floor.known)
 
-    async def _stand(self, me: Standing, holder: Holder, ttl: float) -> int | HeldBy:
-        async def talk(wire: Wire) -> int | HeldBy:
+    async def _stand(
+        self, me: Standing, holder: Holder, ttl: float, known: int
+    ) -> int | HeldBy | Behind:
+        async def talk(wire: Wire) -> int | HeldBy | Behind:
             candidates = await self._candidates(wire, me.session)
+            base, _ = await self._base(wire, me.session)
+            last = wire.zxid + base  # all that comes later has a larger token
             created = not candidates
             if created:
+                if last < known:
+                    return Behind(last)
                 kept = await self._kept_for(wire, me.session)
                 if kept not in (None, holder.name):
                     return HeldBy(str(kept), 0, ttl)
@@ -146,11 +170,14 @@ class ZooKeeperGuard(Guard):
             for each in candidates[1:]:
                 if each.startswith(me.mark):  # somebody was quicker, now or at an earlier attempt
                     await self._delete(wire, me.session, f"{self.path}/{each}")
-            first = await self._node(wire, me.session, candidates[0])
+            first = await self._node(wire, me.session, candidates[0], base)
             if first is None:
                 return HeldBy("", 0, 0.0)  # it has just gone: ask again
             if not candidates[0].startswith(me.mark):
                 return HeldBy(first.holder, first.token, ttl)
+            if first.token < known:  # of which it has heard since that nobody believes it
+                await self._delete(wire, me.session, f"{self.path}/{candidates[0]}")
+                return HeldBy("", 0, 0.0) if last >= known else Behind(last)
             if created or await self._is_confirmed(wire, me.session, candidates[0]):
                 return first.token
             return HeldBy("", 0, 0.0)
@@ -164,8 +191,9 @@ class ZooKeeperGuard(Guard):
 
         async def talk(wire: Wire) -> int | HeldBy:
             candidates = await self._candidates(wire, me.session)
+            base, _ = await self._base(wire, me.session)
             if candidates and candidates[0].startswith(me.mark):
-                first = await self._node(wire, me.session, candidates[0])
+                first = await self._node(wire, me.session, candidates[0], base)
                 if first is not None and first.token == token:
                     if await self._is_confirmed(wire, me.session, candidates[0]):
                         return token
@@ -186,9 +214,10 @@ class ZooKeeperGuard(Guard):
 
         async def talk(wire: Wire) -> int | HeldBy:
             candidates = await self._candidates(wire, me.session)
+            base, _ = await self._base(wire, me.session)
             mine = [each for each in candidates if each.startswith(me.mark)]
             for each in mine:
-                node = await self._node(wire, me.session, each)
+                node = await self._node(wire, me.session, each, base)
                 if node is not None and node.token == token:
                     await self._withdraw(wire, me.session, f"{self.path}/{each}", to)
             return token
@@ -199,6 +228,32 @@ class ZooKeeperGuard(Guard):
         self._returns.confirmed(holder, token)
         if to is not None:
             self._standing.pop(holder, None)  # what favours the next lives as long as the session
+
+    async def _recover(self, above: int) -> None:
+        """Whoever holds meanwhile has a larger token when it asks next."""
+        session = Session()
+
+        async def talk(wire: Wire) -> bool:
+            await self._candidates(wire, session)
+            base, version = await self._base(wire, session)
+            if wire.zxid + base >= above:
+                return True
+            number = str(above).encode()
+            write = protocol.SetDataRequest(path=self.base_path, data=number, version=version)
+            if version < 0:
+                write = self._new(self.base_path, str(above))
+            try:
+                await wire.ask(session, write)
+            except (exc.BadVersion, exc.NodeExists, exc.NoNode):
+                return False  # somebody else has just written it
+            await wire.ask(session, protocol.CloseRequest())
+            return True
+
+        try:
+            while not await self.ensemble.converse(session, int(OBSERVER_S * 1000.0), talk):
+                pass
+        except (Failure, NoTls, Lapsed) as error:
+            raise Unreachable(f"ZooKeeper at {self.ensemble.shown} refuses: {error}") from None
 
     async def _withdraw(self, wire: Wire, session: Session, path: str, to: str | None) -> None:
         if to is not None:
@@ -230,13 +285,26 @@ class ZooKeeperGuard(Guard):
         numbered = [(match.group(1), each) for each in names if (match := NUMBERED.search(each))]
         return [each for _, each in sorted(numbered, key=lambda pair: int(pair[0]))]
 
-    async def _node(self, wire: Wire, session: Session, name: str) -> Node | None:
+    async def _base(self, wire: Wire, session: Session) -> tuple[int, int]:
+        """What zxids are added to, and the version of the node that says so; -1 if there is none.
+
+        Read after who stands: a base that is lifted meanwhile makes a token larger, never smaller.
+        """
+        request = protocol.GetDataRequest(path=self.base_path, watch=False)
+        try:
+            answer = await wire.ask(session, request)
+        except exc.NoNode:
+            return 0, -1
+        base = base_of(answer.data or b"", f"node {self.base_path} in ZooKeeper")
+        return base, int(answer.stat.version)
+
+    async def _node(self, wire: Wire, session: Session, name: str, base: int) -> Node | None:
         request = protocol.GetDataRequest(path=f"{self.path}/{name}", watch=False)
         try:
             answer = await wire.ask(session, request)
         except exc.NoNode:
             return None
-        return Node(_text(answer.data), int(answer.stat.created_zxid))
+        return Node(_text(answer.data), int(answer.stat.created_zxid) + base)
 
     async def _is_confirmed(self, wire: Wire, session: Session, name: str) -> bool:
         """Whether a node is there, said by a majority: a write that changes nothing.
@@ -287,14 +355,18 @@ class ZooKeeperGuard(Guard):
 
     # Sessions
 
-    async def _talk(self, session: Session, ttl: float, talk: Talk) -> int | HeldBy:
-        async def checked(wire: Wire) -> int | HeldBy:
+    async def _talk(self, session: Session, ttl: float, talk: Talk[T]) -> T:
+        # A session taken up for less than was promised before would end before that.
+        asked, sent = max(ttl, session.until - self.now()), self.now()
+
+        async def checked(wire: Wire) -> T:
+            session.until = max(session.until, sent + session.granted_s)
             if session.granted_s < ttl:  # this server's bounds are not those of the first one
                 raise Unreachable(f"a server of ZooKeeper grants only {session.granted_s:g} s")
             return await talk(wire)
 
         try:
-            return await self.ensemble.converse(session, math.ceil(ttl * 1000.0), checked)
+            return await self.ensemble.converse(session, math.ceil(asked * 1000.0), checked)
         except (Failure, NoTls) as error:
             raise Unreachable(f"ZooKeeper at {self.ensemble.shown} refuses: {error}") from None
 
@@ -350,7 +422,8 @@ class _Feed:
                 names = await self._guard._children(self._wire, self._session, watch=True)
                 if not names:
                     return Seen(Holding(None, self._guard._highest), 0.0)
-                first = await self._guard._node(self._wire, self._session, names[0])
+                base, _ = await self._guard._base(self._wire, self._session)
+                first = await self._guard._node(self._wire, self._session, names[0], base)
                 if first is not None:
                     self._guard._highest = max(self._guard._highest, first.token)
                     return Seen(Holding(first.holder, first.token), math.inf)

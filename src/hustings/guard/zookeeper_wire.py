@@ -56,6 +56,7 @@ class Session:
         self.id = 0
         self.password = PASSWORD
         self.granted_s = 0.0  # how long it lives unless it is taken up again
+        self.until = 0.0  # until when somebody was promised that it lives, by the guard's clock
         self.zxid = 0  # the newest state seen
 
 
@@ -68,6 +69,7 @@ class Wire:
         self._number = 0
         self._size: int | None = None  # of the frame whose head was read already
         self._events = 0  # watches that fired
+        self.zxid = 0  # of the newest state that the server has shown
 
     async def take_up(self, session: Session, ttl_ms: int) -> None:
         """Begin a session, or go on with one; `Lapsed` if it is over."""
@@ -97,6 +99,7 @@ class Wire:
             heard, zxid, error, rest = await self._heard()
             if heard == number:
                 break
+        self.zxid = max(self.zxid, zxid)
         if session.ordered and zxid > 0:
             session.zxid = max(session.zxid, zxid)
         if error == exc.SessionExpired.error_code:

@@ -63,6 +63,10 @@ class Engine(ABC):
     def close(self) -> None:
         """End, and leave nothing behind."""
 
+    def forget(self) -> None:
+        """Be killed, lose everything that was kept, and run again."""
+        raise NotImplementedError
+
     def wrong_urls(self) -> Mapping[str, str]:
         """Addresses that waiting does not cure, such as wrong credentials, and what is wrong."""
         return {}
@@ -145,6 +149,20 @@ class Server(Engine):
 
     def resume(self) -> None:
         self._signal_all(signal.SIGCONT)
+
+    def forget(self) -> None:
+        self.stop(kill=True)
+        for each in self.kept():
+            if each.is_dir():
+                shutil.rmtree(each)
+            else:
+                each.unlink(missing_ok=True)
+        self._prepared = False
+        self.start()
+
+    def kept(self) -> list[Path]:
+        """Where it keeps what it must remember."""
+        return [each for each in self.folder.iterdir() if each != self.log]
 
     def close(self) -> None:
         try:

@@ -89,6 +89,10 @@ class Engine(Node):
         self.order("auth", "enable")
         self.account = f"{USER}:{PASSWORD}@"
 
+    def forget(self) -> None:
+        self.account = ""
+        super().forget()
+
     def wrong_urls(self) -> Mapping[str, str]:
         place = f"127.0.0.1:{self.port}"
         return {

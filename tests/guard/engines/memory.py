@@ -28,6 +28,10 @@ class Engine(Base):
     def close(self) -> None:
         self.start()
 
+    def forget(self) -> None:
+        for register in registers_in(SPACE):
+            register.forget()
+
     def url(self, group: str | None = None, at: int | None = None) -> str:
         return f"memory://{SPACE}"
 

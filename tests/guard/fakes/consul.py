@@ -38,6 +38,13 @@ class Consul:
             self._expire()
             self._changed.notify_all()
 
+    async def forget(self) -> None:
+        """Come back without a store."""
+        async with self._changed:
+            self.index = 10
+            self.sessions, self.keys, self.delayed = {}, {}, {}
+            self._changed.notify_all()
+
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(f"{request.method} {request.path}")
         if self.down:
@@ -118,6 +125,9 @@ class Consul:
                 return False
         elif released := request.query.get("release"):
             if holder != released:
+                return False
+        elif "cas" in request.query:
+            if int(request.query["cas"]) != (0 if key is None else key["ModifyIndex"]):
                 return False
         self.index += 1
         if key is None:

@@ -60,6 +60,11 @@ class Kubernetes:
     async def delete(self, namespace: str, name: str) -> None:
         await self._put("DELETED", (namespace, name), self.leases.pop((namespace, name)))
 
+    def forget(self) -> None:
+        """Come back without a store."""
+        self.version = 100
+        self.leases, self.events = {}, []
+
     async def foreign(self, name: str, identity: str, **spec: object) -> None:
         """What somebody else writes over a Lease, or its first."""
         key = ("default", name)

@@ -135,6 +135,34 @@ async def stop(scene: Scene) -> None:
         worker.send(signal.SIGCONT)
 
 
+async def stop_in_transfer(scene: Scene) -> None:
+    """Between its look at the clock and its write, until somebody else has written."""
+    worker = max(scene.workers, key=lambda each: each.holds_until)
+    heard = worker.lives[-1][0]
+    since = len(heard)  # what it says from now on
+
+    def stopped_with() -> int:
+        return next((e["token"] for e in heard[since:] if e["what"] == "stopped"), 0)
+
+    def is_succeeded() -> bool:
+        said = [e for each in scene.workers for e in each.lives[-1][0][-5:]]
+        return any(e["what"] == "done" and e["token"] > stopped_with() for e in said)
+
+    worker.send(signal.SIGUSR1)
+    try:
+        if await _within(END_S, lambda: stopped_with() > 0):
+            await _within(END_S, is_succeeded)
+    finally:
+        worker.send(signal.SIGCONT)
+
+
+async def _within(seconds: float, condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        await asyncio.sleep(0.02)
+    return found
+
+
 async def cut(scene: Scene) -> None:
     scene.somebody().proxy.cut()
 
@@ -176,6 +204,7 @@ FAULTS: Mapping[str, Fault] = {
     each.__name__.replace("_", "-"): each
     for each in (kill, stop, cut, hold_questions, hold_answers, restart_engine, pause_engine)
 }
+MEANT: Mapping[str, Fault] = {**FAULTS, "stop-in-transfer": stop_in_transfer}
 # A stopped process and late questions are what a fence is for.
 WEIGHTS: Mapping[str, int] = {"stop": 4, "hold-questions": 3}
 
@@ -254,7 +283,7 @@ async def play(
             if time.monotonic() - began >= seconds:
                 break
             counted[fault] = counted.get(fault, 0) + 1
-            await FAULTS[fault](scene)
+            await MEANT[fault](scene)
             await scene.rest(0.5, 2.0)
             if enough is not None and enough(await audited(scene, name)):
                 break
@@ -268,11 +297,14 @@ async def play(
 
 
 async def unfenced(name: str, *, seconds: float, seed: int = 0) -> Report:
-    """Without the fence, and with what it is for, until a former holder's write was accepted."""
+    """Without the fence, and with what it is for, until a former holder's write was accepted.
+
+    Chance stops a worker just there now and then; here it is stopped just there.
+    """
 
     async def pauses() -> AsyncIterator[str]:
         for number in range(MOST_PAUSES):
-            yield "hold-questions" if number % 3 == 2 else "stop"
+            yield "hold-questions" if number % 3 == 2 else "stop-in-transfer"
 
     def violated(audit: Audit) -> bool:
         return stale_writes(entry.token for entry in audit.journal) > 0

@@ -1,13 +1,15 @@
 """One worker: `python -m tests.guard.workload.worker ENGINE URL NAME LIFE TTL FENCED`.
 
 It looks at its clock before each transfer, and not within: however short a transfer is, a process
-can be stopped in the middle of it. What happens it says in lines of JSON, each with the time.
+can be stopped in the middle of it. After SIGUSR1 it stops itself there, once, until SIGCONT. What
+happens it says in lines of JSON, each with the time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import signal
 import sys
@@ -44,6 +46,7 @@ class Worker:
         self._rng = random.Random(f"{holder}")
         self._count = 0
         self.ending = False
+        self.stopping = False
 
     async def run(self) -> None:
         while not self.ending:
@@ -113,6 +116,10 @@ class Worker:
         gives, takes = await self._bank.read(giver, taker)
         await asyncio.sleep(self._rng.uniform(*THINK_S))
         amount = self._rng.randint(1, 10)
+        if self.stopping:
+            self.stopping = False
+            say("stopped", token=token)
+            os.kill(os.getpid(), signal.SIGSTOP)
         try:
             await self._bank.write(token, key, {giver: gives - amount, taker: takes + amount})
         except Lost:
@@ -128,7 +135,11 @@ async def main(engine: str, url: str, name: str, life: str, ttl: str, fenced: st
     def end() -> None:
         worker.ending = True
 
+    def stop() -> None:
+        worker.stopping = True
+
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stop)
     while not worker.ending:
         try:
             await guard.open()

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from hustings.guard import Grant, Guard, HeldBy, Holder, Holding, Promise
+from hustings.guard import Floor, Grant, Guard, HeldBy, Holder, Holding, Promise
 from hustings.guard.etcd_nodes import Line, Nodes
 from hustings.guard.watching import Feed, Seen, follow
 from tests.net.kit.loops import run
@@ -40,7 +40,7 @@ class Deaf(Guard):
     async def close(self) -> None:
         self.closed += 1
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy:
         await self._swallow()
         return 7
 

@@ -8,7 +8,17 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
-from hustings.guard import Grant, Guard, HeldBy, Holder, Holding, NotGranted, Promise, Unreachable
+from hustings.guard import (
+    Floor,
+    Grant,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Promise,
+    Unreachable,
+)
 from tests.net.kit.loops import run
 
 ADA = Holder("ada", 1)
@@ -34,7 +44,7 @@ class Scripted(Guard):
     async def close(self) -> None:
         self.closed += 1
 
-    async def _acquire(self, holder: Holder, ttl: float) -> int | HeldBy:
+    async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy:
         self.time += self.takes
         return self.answer
 
