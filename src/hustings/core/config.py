@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,8 +12,13 @@ from typing import Annotated, Any, Self, get_args, get_origin
 import msgspec
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_number, parse_whole
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+# The default of delta, an object of its own: a delta that somebody gave is another object, even if
+# it is 1. So a world can put its own bound in place of a default, and never of what was given.
+_ASSUMED = float("1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     delta: Annotated[
         float,
         msgspec.Meta(gt=0, description="bound on the one-way delay; timers default to multiples"),
-    ] = 1.0
+    ] = _ASSUMED
+
+    @property
+    def assumes_delta(self) -> bool:
+        """Whether nobody has given delta.
+
+        >>> Config().assumes_delta, Config(delta=1.0).assumes_delta, Config.parse({}).assumes_delta
+        (True, False, True)
+        """
+        return self.delta is _ASSUMED
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether a leader is replaced only if each member's own detector has suspected it."""
+        return False
 
     def broken_rules(self) -> list[str]:
         """Sentences about fields that contradict each other; empty when all is well."""
@@ -61,8 +80,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return {}
 
     @classmethod
-    def for_network(cls, delta: float) -> dict[str, object]:
+    def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
         """Settings on a real network, in seconds, where messages take about `delta` at most.
+
+        `given` names what the user sets: what would contradict it is left out.
 
         >>> Config.for_network(0.05)
         {'delta': 0.05}
@@ -117,10 +138,12 @@ def describe(config: type[Config]) -> list[tuple[str, str, object, str]]:
 
 
 def _read(value: object, kind: object) -> object:
-    if isinstance(value, str) and "_" not in value and float in _bases(kind):
+    if isinstance(value, str) and value != "nan":
         with suppress(ValueError):  # if it is a word, perhaps the field knows it
-            number = float(value)  # more spellings than msgspec reads: .5, 7., +7, inf
-            value = number if math.isfinite(number) or value in ("inf", "nan") else value
+            if float in _bases(kind):
+                value = parse_number(value)
+            elif int in _bases(kind):
+                value = parse_whole(value)
     read: object = msgspec.convert(value, kind, strict=not isinstance(value, str))
     if isinstance(read, float) and math.isnan(read):
         raise ValueError("not a number")

@@ -1,14 +1,24 @@
-"""blake2b without OpenSSL.
+"""blake2b, and a comparison that takes the same time for all values, without OpenSSL.
 
-`hashlib` finds it in the same place, and asks OpenSSL for all that it can besides: 0.7 MB of every
-member's memory, for digests that nobody here takes.
+`hashlib` and `hmac` find them in the same places, and ask OpenSSL for all that it can besides:
+0.7 MB of every member's memory, for digests that nobody here takes.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 try:
     from _blake2 import blake2b
 except ImportError:  # an interpreter that keeps it elsewhere
     from hashlib import blake2b
 
-__all__ = ["blake2b"]
+if TYPE_CHECKING:
+    from hmac import compare_digest
+else:
+    try:
+        from _operator import _compare_digest as compare_digest
+    except ImportError:
+        from hmac import compare_digest
+
+__all__ = ["blake2b", "compare_digest"]

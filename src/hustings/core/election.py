@@ -50,6 +50,7 @@ class Assumptions:
     displaces: bool = True  # a better member that turns up takes over from a living leader
     agrees: bool = True  # in the end all hold one leader; a baseline may not care
     announces: bool = False  # leads by repeating itself: needs no detector and never rests
+    partial_views: bool = False  # works where members know only a part of the group
 
 
 @dataclass(frozen=True, slots=True)

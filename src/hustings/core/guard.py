@@ -45,4 +45,14 @@ class Freed(msgspec.Struct, frozen=True, gc=False):
     token: int  # the last one
 
 
-Verdict = Granted | Held | Freed
+class Observed(msgspec.Struct, frozen=True, gc=False):
+    """What the guard itself says to who looks: `holder` holds `token`; None if nobody does.
+
+    It answers no request. It may be late, and promises nothing but that the guard said so.
+    """
+
+    holder: MemberId | None
+    token: int  # the last one if nobody holds
+
+
+Verdict = Granted | Held | Freed | Observed

@@ -8,7 +8,8 @@ Invariant  A member holds itself for the leader only inside the window of a gran
            shortened by what two clocks may differ, is over. At its end the member steps down by
            itself, and after a pause it looks at the clock before it does anything else.
 Cost       One question and one answer per renewal, one multicast with each; the inner election's
-           cost is unchanged. What the guard sees does not grow with the group.
+           cost is unchanged. What the guard is asked does not grow with the group; where it can
+           be looked at, every other member does so once for each new holder.
 Guarantee  Whatever is lost, late, doubled, cut off or crashed: one holder per token, tokens grow.
            While clock rates stay within 1 +- drift: never two members in their windows at once.
            Nothing is promised about when: that is the inner election's and the network's.
@@ -16,25 +17,27 @@ Guarantee  Whatever is lost, late, doubled, cut off or crashed: one holder per t
 The inner election may be any, also one with a detector. It keeps its own leader and term, which
 outside are hints; `leader` and `term` here are the confirmed leader and the highest token seen.
 Own timers begin with "guard-", which no inner election may use, and "token" is stored.
+
+A member may lie about tokens, and a lie that is stored is there for good. So where the guard can be
+looked at (`check`), `term` is what the guard itself has said to this member. What another member
+says is shown if it is in view and its token not far above that, and is looked up; it is stored,
+asked with or acted on only then. Where members are the guard, whoever asks outbids a lie.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Annotated, ClassVar
-
-import msgspec
+from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.config import Config, Positive
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import BadInput
-from hustings.core.guard import Freed, Granted, Held, Verdict
-from hustings.core.messages import Message, Role
+from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
+from hustings.core.messages import Message, Role, Token
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.substrate.guard_config import GuardConfig
 from hustings.substrate.nominating import NominatingContext
 
 AWAITING = "awaiting confirmation"
@@ -43,93 +46,21 @@ GIVEN_BACK = "the lead was given back"
 
 ASK = "guard-ask"
 END = "guard-end"
+CHECK = "guard-check"
 
+SPREAD = 0.1  # delays for each member of a group: within this time all look at the guard
+STEP = 1 << 16  # so far above what the guard itself has said a member's word is shown
 
-class GuardConfig(Config, frozen=True, kw_only=True):
-    """For how long a leader is confirmed, and what is known of clocks."""
-
-    ttl: Annotated[
-        Positive | None,
-        msgspec.Meta(description="for how long a leader is confirmed at a time [30 delta]"),
-    ] = None
-    drift: Annotated[
-        float,
-        msgspec.Meta(ge=0, lt=1, description="every clock's rate lies within 1 +- drift"),
-    ] = 0.001
-    retry: Annotated[
-        Positive | None,
-        msgspec.Meta(description="wait for an answer before asking again [3 delta]"),
-    ] = None
-
-    margin: Annotated[
-        float,
-        msgspec.Meta(ge=0, description="lead no more so long before a window ends, to finish in"),
-    ] = 0.0
-
-    @property
-    def asked(self) -> float:
-        """The time asked for."""
-        return 30.0 * self.delta if self.ttl is None else self.ttl
-
-    @property
-    def patience(self) -> float:
-        """How long an answer may take before the question is repeated."""
-        return 3.0 * self.delta if self.retry is None else self.retry
-
-    @property
-    def shortest(self) -> float:
-        """The shortest pause between an answer and the next question: a guard is not flooded."""
-        return self.patience / 10.0
-
-    @property
-    def renewal(self) -> float:
-        """How long after one question was sent, and granted, the next one is."""
-        return self.asked / 3.0
-
-    @property
-    def slack(self) -> float:
-        """By which factor one clock may run faster than another."""
-        return (1.0 + self.drift) / (1.0 - self.drift)
-
-    def window(self, ttl: float) -> float:
-        """For how long, by one's own clock, a grant of `ttl` by the guard's clock surely lasts.
-
-        >>> GuardConfig(drift=0.0).window(30.0)
-        30.0
-        >>> round(GuardConfig(drift=0.2).window(30.0), 6)
-        20.0
-        """
-        return ttl / self.slack
-
-    def leading(self, ttl: float) -> float:
-        """For how long of that a member leads: the rest is for what it has under way."""
-        return self.window(ttl) - self.margin
-
-    def broken_rules(self) -> list[str]:
-        broken = []
-        if not math.isfinite(self.asked):
-            broken.append("ttl must be finite: a leader that crashed would be confirmed for ever")
-        if self.asked < 6.0 * self.delta:
-            broken.append(
-                f"ttl must be at least three round trips (6 delta = {6.0 * self.delta:g}), "
-                f"not {self.asked:g}"
-            )
-        elif self.leading(self.asked) <= self.renewal + 2.0 * self.delta * (1.0 + self.drift):
-            margin = f" and margin={self.margin:g}" if self.margin else ""
-            verb = "leave" if self.margin else "leaves"
-            broken.append(
-                f"drift={self.drift:g}{margin} {verb} a window of {self.leading(self.asked):g} of "
-                f"ttl={self.asked:g}: too short to renew in"
-            )
-        return broken
+__all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "Confirmed", "ConfirmedMsg", "GuardConfig"]
+__all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "confirmed"]
 
 
 class ConfirmedMsg(Message, frozen=True, tag="CONFIRMED"):
-    """The guard has granted `token` to `leader`."""
+    """The guard has granted `token` to `leader`; to itself: this is the largest token known."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     leader: MemberId
-    token: int
+    token: Token
 
 
 class Confirmed(Election):
@@ -158,9 +89,17 @@ class Confirmed(Election):
         self.owed = False  # the lead is to be given back when these have ended
         self.spent = False  # the last token's leadership is over: it makes no other one
         self.greeted = -1  # the version of the view at the last confirmation that went to all
-        self.doubted: tuple[MemberId, int] | None = None  # a leader suspected, and its token
+        self.held: tuple[MemberId, int] | None = None  # whom it held for the leader last
+        self.doubted: tuple[MemberId, int] | None = None  # of these, one that was suspected
+        self.check: Callable[[], None] | None = None  # asks for `Observed`; its owner sets it
+        self.checking = False  # whether it will soon
+        self.bystander = False  # never asks the guard, nor may look at it
+        self.unmoved = 0.0  # until when it does not give way to a token that it cannot believe
+        self.constancy = lease.asked  # for how long after the next time
         self.pause = lease.patience  # before the next question, while it is refused
         self.told: Outcome | None = None
+        self.early = lease.first_wait > 0  # it has just started, and has not asked yet
+        self.barred: str | None = None  # why this member must not lead, if it must not
 
     # What a world calls. Everything looks at the clock first.
 
@@ -180,18 +119,20 @@ class Confirmed(Election):
             return
         asked = self.request
         self._look(ctx)
-        if key != ASK:
+        if key == CHECK:
+            self._check_now()
+        elif key != ASK:
             self._within(ctx, self.inner.on_timer, key)
         elif self.nominated and self.owed:
             ctx.set_timer(ASK, self.lease.patience)
-        elif self.nominated and self.request == asked:
+        elif self.nominated and self.barred is None and self.request == asked:
             self.pause = min(2.0 * self.pause, self.lease.asked)
             self._ask(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         self._look(ctx)
-        if member == self.leader:
-            self.doubted = (member, self.term)
+        if self.held is not None and member == self.held[0]:  # also if nobody is held just now
+            self.doubted = self.held
         self._within(ctx, self.inner.on_suspect, member)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
@@ -200,9 +141,14 @@ class Confirmed(Election):
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         self._look(ctx)
+        if isinstance(verdict, Observed):
+            self._learn(ctx, verdict.holder, verdict.token)
+            if verdict.token > self.term:  # of nobody whom it would hold for the leader
+                self._note(ctx, verdict.token)
+            return
         self.waiting = None
         if isinstance(verdict, Freed):
-            if self.nominated and self.until is None:
+            if self.nominated and self.until is None and self.barred is None:
                 self.pause = self.lease.patience
                 self._ask(ctx)
             return
@@ -254,6 +200,14 @@ class Confirmed(Election):
         """
         return 0.0 if self.waiting is None else max(0.0, now - self.waiting)
 
+    @property
+    def heard(self) -> int:
+        """The highest token that may be true: nobody may have it again after the guard forgot it.
+
+        Only a guard that is behind `term`, its own word, is lifted above this.
+        """
+        return self.term if self.held is None else max(self.term, self.held[1])
+
     # What its owner does
 
     def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
@@ -264,6 +218,16 @@ class Confirmed(Election):
     def settle_up(self, ctx: Context) -> None:
         """The owner's works have ended, or may have: give back what waited for that."""
         self._look(ctx)
+
+    def bar(self, ctx: Context, reason: str | None) -> None:
+        """Lead no more, whoever nominates and whatever is granted; without a reason, again."""
+        before, self.barred = self.barred, reason
+        if reason is not None:
+            wanted = self.nominated
+            self._withdraw(ctx, NoLeader(reason) if wanted else None)
+            self.nominated = wanted
+        elif before is not None and self.nominated:
+            self._nominate(ctx)
 
     # What the inner election says
 
@@ -300,11 +264,16 @@ class Confirmed(Election):
     def _nominate(self, ctx: Context) -> None:
         if self.until is not None:
             return  # it leads already, and renews by itself
-        self.nominated = True
+        again, self.nominated = self.nominated, True
         self.pause = self.lease.patience
-        self._hold_nobody(ctx, NoLeader(AWAITING))
+        self._hold_nobody(ctx, NoLeader(self.barred or AWAITING))
+        if self.barred is not None:
+            return
         if self.owed:
             ctx.set_timer(ASK, self.lease.patience)  # when what was begun has ended
+        elif self.early:
+            if not again:  # of several that nominate themselves at once, the best is to ask
+                ctx.set_timer(ASK, self.lease.first_wait)
         else:
             self._ask(ctx)
 
@@ -329,10 +298,9 @@ class Confirmed(Election):
     def _ask(self, ctx: Context) -> None:
         """The window of whatever is granted begins now, before the question leaves."""
         now = ctx.now()
+        self.early = False
         lasting = self.lease.leading(self.lease.asked)
-        self.pending = {
-            number: sent for number, sent in self.pending.items() if now < sent + lasting
-        }
+        self.pending = {n: sent for n, sent in self.pending.items() if now < sent + lasting}
         self.request += 1
         self.pending[self.request] = now
         self.waiting = now if self.waiting is None else self.waiting
@@ -384,14 +352,17 @@ class Confirmed(Election):
         self._hold(ctx, ctx.me.id, verdict.token)
 
     def _refused(self, ctx: Context, verdict: Held) -> None:
-        # A former incarnation of this member is another holder: there is nobody to believe in.
-        # Nor is there in one that holds on only because its time is not yet over.
-        doubtful = self.doubted == (verdict.holder, verdict.token)
-        if verdict.holder != ctx.me.id and not doubtful:
-            self._accept(ctx, verdict.holder, verdict.token)
+        self._learn(ctx, verdict.holder, verdict.token)
         if self.until is None:
             free = verdict.remaining * self.lease.slack
             ctx.set_timer(ASK, max(min(self.pause, free), self.lease.shortest))
+
+    def _learn(self, ctx: Context, holder: MemberId | None, token: int) -> None:
+        """The guard itself says who holds."""
+        # A former incarnation of this member is another holder: there is nobody to believe in.
+        # Nor is there in one that holds on only because its time is not yet over.
+        if holder is not None and holder != ctx.me.id and self.doubted != (holder, token):
+            self._accept(ctx, holder, token)
 
     def _look(self, ctx: Context) -> None:
         """Is it over? Asked before anything else, because this member may have been paused."""
@@ -400,7 +371,7 @@ class Confirmed(Election):
         if self.owed and not self.engaged:
             self.owed = False
             self._give_back(ctx)
-            if self.nominated:
+            if self.nominated and self.barred is None:
                 self._ask(ctx)
         if self.until is not None and ctx.view.version != self.greeted:
             # Who has just come need not wait for the next renewal to know who leads.
@@ -423,23 +394,81 @@ class Confirmed(Election):
 
     def _on_confirmed(self, ctx: Context, sender: MemberId, message: ConfirmedMsg) -> None:
         self._look(ctx)
-        if message.leader != ctx.me.id:  # about itself a member asks only the guard
-            self._accept(ctx, message.leader, message.token)
+        token = message.token
+        if message.leader == ctx.me.id:  # whether it leads a member asks only the guard
+            self._outdone(ctx, sender, token)
+        elif message.leader != sender:
+            return  # who leads says so itself
+        elif self.bystander and sender == self.inner.leader:
+            self.term = token  # nothing depends on it, and a lie ends with the liar
+            self._hold(ctx, sender, token)
+        elif token < self.term:
+            if self.leader in (None, sender) or self.inner.leader == sender:
+                # A guard that has lost its memory has let it in: nobody here would believe it.
+                ctx.send(sender, ConfirmedMsg(sender, self.term))
+                self._check_now()  # whoever looks finds out, and reminds the guard
+        elif self.check is None:
+            self._accept(ctx, sender, token)
+        elif token > self.term or self.until is None:
+            self._hearsay(ctx, sender, token)
+
+    def _hearsay(self, ctx: Context, sender: MemberId, token: int) -> None:
+        """What can be looked up is; until then it is shown, if it is likely."""
+        if self.until is not None or sender not in ctx.view or token > self.term + STEP:
+            self._check_now()
+            return
+        shown = self.told.term if isinstance(self.told, Elected) else 0
+        if token > shown or self.leader in (None, sender) or self.inner.leader == sender:
+            self._hold(ctx, sender, token)
+        if token > self.term and not self.checking:  # not all members at once
+            self.checking = True
+            spread = min(SPREAD * self.lease.delta * len(ctx.view), self.lease.renewal)
+            ctx.set_timer(CHECK, ctx.rng.uniform(0.0, spread))
+
+    def _check_now(self) -> None:
+        self.checking = False
+        if self.check is not None:
+            self.check()
+
+    def _outdone(self, ctx: Context, sender: MemberId, token: int) -> None:
+        """Somebody knows a larger token: with a smaller one nobody is believed, so ask anew."""
+        if token <= self.term:
+            return
+        if self.check is None:
+            self._note(ctx, token)
+        elif sender not in ctx.view or ctx.now() < self.unmoved:
+            return
+        elif self.until is not None:
+            # A lie, or a guard that has lost its memory. Then those who say so remind the guard,
+            # and the next token is larger. Each time this is less likely, and so it is rarer.
+            self.unmoved = ctx.now() + self.constancy
+            self.constancy *= 2.0
+        if self.until is not None:
+            self._end(ctx)
+            self._hold_nobody(ctx, NoLeader(AWAITING))
+            self._return(ctx)
+            ctx.set_timer(ASK, self.lease.patience)
 
     def _accept(self, ctx: Context, leader: MemberId, token: int) -> None:
         """Believe in what was confirmed last."""
         if token < self.term or token == self.token:
             return
         if token > self.term:
-            self.term = token
-            ctx.persist(token=token)
+            self._note(ctx, token)
         elif self.leader is not None:
             return
         self._end(ctx)  # the guard has let somebody else in
         self._hold(ctx, leader, token)
 
+    def _note(self, ctx: Context, token: int) -> None:
+        """This is the highest token from now on."""
+        self.term = token
+        if not self.bystander:
+            ctx.persist(token=token)
+
     def _hold(self, ctx: Context, leader: MemberId, token: int) -> None:
-        self.leader = leader
+        self.leader, self.early = leader, False
+        self.held = (leader, token)
         self._tell(ctx, Elected(leader, token))
 
     def _hold_nobody(self, ctx: Context, outcome: Outcome) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
+from hustings.protocols.quorum import succession
 from hustings.protocols.quorum.config import Electorate
 from hustings.protocols.quorum.enrolment import ENROLL
 from hustings.protocols.quorum.lives import life
 from hustings.protocols.quorum.messages import (
+    AfterMsg,
     Change,
     InstalledMsg,
     InstallMsg,
@@ -27,22 +27,11 @@ from hustings.protocols.quorum.messages import (
     SurveyedMsg,
     SurveyMsg,
 )
-from hustings.protocols.quorum.replacing import IDLE, SEAL, Replacing
+from hustings.protocols.quorum.replacing import IDLE, SEAL
 from hustings.substrate.confirmed import ASK
-from tests.unit.protocols.quorum_kit import THREE, Hall, kinds
+from tests.unit.protocols.quorum_kit import THREE, Hall, act, kinds, replace
 
 NEXT = Electorate(1, (1, 2, 4))
-
-
-def replace(hall: Hall, by: MemberId, old: MemberId, new: MemberId) -> None:
-    """A member is told to change the voters."""
-    act(hall, by, lambda ctx: hall.of(by).replace(ctx, old, new))
-
-
-def act(hall: Hall, member: MemberId, what: Callable[[Context], None]) -> None:
-    """Let a member do something, and its messages be under way."""
-    driven = hall.group.member(member)
-    hall.group._step("acts", member, lambda: driven._run(what))
 
 
 @pytest.mark.parametrize("by", [1, 3, 4, 5])
@@ -197,8 +186,9 @@ def test_a_voter_that_missed_the_change_begins_with_the_others() -> None:
     replace(hall, 1, 3, 4)
     hall.quiet(but=(2,))
     assert hall.of(2).electorate == THREE
-    hall.group.member(2).deliver(5, MovedMsg(1, (1, 2, 4)))
+    hall.forge(5, 2, MovedMsg(1, (1, 2, 4)))
     assert hall.of(2).electorate == THREE, "not by hearsay"
+    assert hall.drop(AfterMsg) == 2
     hall.group.fire(1, SEAL)
     hall.quiet()
     assert hall.of(2).electorate == NEXT
@@ -215,7 +205,8 @@ def test_the_newcomer_is_seated_once() -> None:
     hall.quiet()
     assert hall.of(4).voter.votes
     hall.wipe(4)
-    hall.group.member(4).deliver(1, late)
+    hall.forge(1, 4, late)
+    hall.quiet()
     assert hall.of(4).electorate == NEXT
     assert not hall.of(4).voter.votes
     assert life(hall.of(4).enrolment.birth) == 2
@@ -231,7 +222,8 @@ def test_who_is_replaced_while_it_finds_out_whether_it_votes_does_not() -> None:
     assert hall.of(3).electorate == NEXT
     assert ENROLL not in hall.group.member(3).timers
     late = InstallMsg(2, Change((1, 3, 4), 2, 7), 9, None)
-    hall.group.member(3).deliver(1, late)
+    hall.forge(1, 3, late)
+    hall.quiet()
     assert not hall.of(3).voter.votes, "nor is it taken for one that voted"
 
 
@@ -263,7 +255,7 @@ def test_the_last_configuration_survives_a_restart() -> None:
 
 
 def inherited(*leases: Lease | None) -> Lease | None:
-    return Replacing(THREE, 30.0, 3.0)._inherited(list(leases))
+    return succession.inherited(list(leases), 30.0)
 
 
 def test_one_lease_that_lives_is_held_on_to() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
@@ -77,7 +79,7 @@ class Driven:
     def outcome(self) -> Outcome | None:
         return self.member.outcome
 
-    def at(self, clock: float) -> Driven:
+    def at(self, clock: float) -> Self:
         self.member.clock = clock
         return self
 

@@ -30,6 +30,7 @@ from hustings.testing import (
     Propose,
     RecordedMember,
     Relinquish,
+    Send,
     SetTimer,
     persist,
     view_of,
@@ -400,7 +401,7 @@ def test_only_the_highest_token_is_believed(driven: Driven) -> None:
 def test_the_highest_token_survives_a_restart(driven: Driven) -> None:
     driven.hear(3, 7)
     driven.member.restart()
-    assert driven.hear(1, 6) == []
+    assert driven.hear(1, 6) == [Send(1, ConfirmedMsg(1, 7))], "it says so, and believes nothing"
     assert driven.outcome is None
     assert driven.hear(3, 7) == [Declare(Elected(3, 7))]
 
@@ -422,8 +423,12 @@ def test_a_leader_that_hears_of_a_newer_token_steps_down(leading: Driven) -> Non
 
 def test_nobody_else_leads_with_my_token_and_nobody_tells_me_that_i_lead(leading: Driven) -> None:
     assert leading.hear(3, 7) == []
-    assert leading.member.deliver(3, ConfirmedMsg(2, 9)) == []
+    assert leading.member.deliver(3, ConfirmedMsg(2, 7)) == []
+    assert leading.member.deliver(3, ConfirmedMsg(2, 6)) == []
     assert leading.outcome == Elected(2, 7)
+    follower = Driven()
+    assert follower.member.deliver(3, ConfirmedMsg(2, 9)) == [persist(token=9)]
+    assert follower.outcome is None
 
 
 @pytest.mark.parametrize("token", [5, 6])

@@ -36,6 +36,7 @@ N = 5
 CALM = 12.0
 
 members = st.integers(1, N)
+pairs = st.tuples(members, members).filter(lambda pair: pair[0] != pair[1])
 instants = st.integers(0, int(CALM * 8) - 1).map(lambda eighth: eighth / 8)
 
 
@@ -49,8 +50,8 @@ turmoil = st.lists(
     | to_one(Pause)
     | to_one(Resume)
     | to_one(Leave)
-    | st.builds(Suspect, member=members, about=members, at=instants)
-    | st.builds(OneWay, senders=st.tuples(members), to=st.tuples(members), at=instants)
+    | st.builds(lambda pair, at: Suspect(member=pair[0], about=pair[1], at=at), pairs, instants)
+    | st.builds(lambda pair, at: OneWay(senders=pair[:1], to=pair[1:], at=at), pairs, instants)
     | st.builds(
         lambda cut, at: Partition(sides=(tuple(range(1, cut)), tuple(range(cut, N + 1))), at=at),
         st.integers(2, N),

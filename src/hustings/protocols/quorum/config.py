@@ -10,7 +10,7 @@ import msgspec
 from hustings.core.choice import MemberId
 from hustings.core.config import Config, Positive
 from hustings.core.errors import BadInput
-from hustings.protocols.quorum.messages import MOST_VOTERS
+from hustings.protocols.quorum.messages import MOST_VOTERS, Change, InstallMsg
 
 
 class Electorate(msgspec.Struct, frozen=True):
@@ -28,9 +28,25 @@ class Electorate(msgspec.Struct, frozen=True):
         """
         return len(self.voters) // 2 + 1
 
-    def differs_by_one(self, voters: tuple[MemberId, ...]) -> bool:
-        """Whether `voters` are these with one of them replaced."""
-        return len(voters) == len(self.voters) and len({*self.voters} - {*voters}) == 1
+    def resembles(self, other: Electorate) -> bool:
+        """Whether one can come from the other by changes: as many voters, and each once."""
+        return len({*self.voters}) == len(self.voters) == len(other.voters)
+
+    def may_become(self, change: Change) -> bool:
+        """Whether the newcomer takes the place of one of these voters, and no more changes.
+
+        >>> Electorate(0, (1, 2, 3)).may_become(Change((1, 2, 4), 4, 7))
+        True
+        >>> Electorate(0, (1, 2, 3)).may_become(Change((1, 2, 2), 2, 7))
+        False
+        """
+        as_many = len({*change.voters}) == len(change.voters) == len(self.voters)
+        return as_many and {*change.voters} - {*self.voters} == {change.newcomer}
+
+
+def after(step: InstallMsg) -> Electorate:
+    """The configuration that a step leads to."""
+    return Electorate(step.config, tuple(sorted(step.change.voters)))
 
 
 def broken_voters(voters: tuple[MemberId, ...], fewest: int = 3) -> list[str]:
@@ -55,6 +71,9 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
     durable: Annotated[
         bool, msgspec.Meta(description="whether voters keep what they promise across restarts")
     ] = True
+    above: Annotated[
+        int, msgspec.Meta(ge=0, description="tokens are larger; a number that grows with the date")
+    ] = 0
 
     @property
     def electorate(self) -> Electorate:

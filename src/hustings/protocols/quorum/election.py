@@ -35,7 +35,7 @@ from hustings.core.election import About, Assumptions, Election, upon
 from hustings.core.messages import Message
 from hustings.core.outcome import Guarantee
 from hustings.protocols.quorum.config import QuorumConfig, broken_voters
-from hustings.protocols.quorum.messages import KINDS, MOST_VOTERS, FreedMsg, Number
+from hustings.protocols.quorum.messages import KINDS, MOST_VOTERS, FreedMsg, Round
 from hustings.protocols.quorum.quorate import Quorate
 from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
 
@@ -45,7 +45,7 @@ STAND = "stand"
 class ResignMsg(Message, frozen=True, tag="Q-RESIGN"):
     """I lead no more, and have given `token` back."""
 
-    token: Number
+    token: Round
 
 
 class LeaseConfig(GuardConfig, frozen=True, kw_only=True):

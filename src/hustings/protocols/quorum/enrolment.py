@@ -1,22 +1,32 @@
 """How a voter finds out whether it may vote: it must never have voted and forgotten.
 
-Model      Voters may lose their disk, but fewer than a majority at a time, and not before all of
-           them have begun to vote. A voter that comes with its disk has nothing to find out.
-Idea       A voter without memory draws a number, its birth, and asks the others. If all of them
-           are new like it, nobody can have voted, and their births become the roster (genesis). If
-           one that votes has this very birth on its roster, the voter was counted when it was new
-           and has not voted since. Otherwise it voted once and has forgotten: it begins another
-           life, which a majority of voters other than it must take note of, takes over the highest
-           round that any of them has promised, and stays silent for one longest lease.
+Model      Voters may lose their disk: fewer than a majority at a time, or all of them. A voter that
+           comes with its disk has nothing to find out.
+Idea       A voter without memory draws a number, its birth, and asks the others. If none of them
+           votes, nobody remembers anything, and their births become the roster (genesis). If one
+           that votes has this very birth on the roster that it began with, the voter was counted
+           there and has not voted since. Otherwise it voted once and has forgotten: it begins
+           another life, which a majority of voters other than it must take note of, and takes over
+           the highest round that any of them has promised. They take note only if it says the
+           number that each of them has sent it: nobody else can end its life. Whichever it is, it
+           stays silent for one longest lease first.
 Invariant  1. Whatever majority the forgotten votes were part of, one of those who took note was,
               too. If that one voted before it took note, the round is known to the voter again. If
               it votes afterwards, its vote says that the former life is over, and the two are not
               counted together.
-           2. A lease that the former life accepted is over, by any clock, when the new one votes.
+           2. A lease that the former life accepted is over, by any clock, when the new one votes:
+              also when all lives are new, and whoever holds it is cut off and no voter.
            3. Whoever answered "new" to somebody believes, when it begins to vote, in no former
               birth of that one: answers count only if they were given after the last doubt.
-Cost       2(n - 1) messages for each voter once; one longest lease of silence after a lost disk.
-Guarantee  With a majority of disks lost (two of three), a voter never votes again, and says so.
+           4. There is a genesis only if at one instant nobody voted. Everybody is asked twice: who
+              has the same birth both times, and votes neither time, did not vote in between.
+           5. The rounds of a genesis lie above the first incarnation of every voter. Where that
+              grows with the date, and one voter's date is right, they lie above all rounds before.
+Cost       4(n - 1) messages for each voter once, and up to 2(n - 1) more for another life; one
+           longest lease of silence without a disk.
+Guarantee  Tokens grow whatever clocks do while fewer than a majority lose their disks. If all do,
+           tokens grow as far as 5 goes. In between (two of three) those that forgot do not vote
+           until disks are back or the others' are emptied, too, and say so.
 """
 
 from __future__ import annotations
@@ -28,13 +38,15 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.messages import Message
 from hustings.protocols.quorum.lives import LIFE_BITS, life
-from hustings.protocols.quorum.messages import Ballot, EnrollMsg, FreshMsg, KnownMsg, Lease
+from hustings.protocols.quorum.messages import Ballot, EnrollMsg, FreshMsg, KnownMsg, Lease, Sealed
 from hustings.protocols.quorum.records import keep, kept
 from hustings.protocols.quorum.voter import Voter
 
 ENROLL = "quorum-enroll"
 
 MAX_DOUBLINGS = 5
+MAX_AHEAD = 64  # lives of another voter that this one may have missed
+LONGER = 16.0  # times the longest lease: no lease that others tell of is waited for longer
 
 Reachable = Callable[[Context], Sequence[MemberId]]  # voters to write to
 
@@ -49,27 +61,37 @@ class Enrolment:
         self.birth = 0
         self.nonce = 0
         self.tries = 0
-        self.ready = inf  # from when on it may vote, by its clock, if it is to
+        self.began = 0.0  # when it began to find out, by its clock
+        self.ready = inf  # from when on it may vote, if it is to
+        self.founded = False  # whether it votes because nobody remembered anything
         self.heard: dict[MemberId, int] = {}  # births of those that asked
         self.fresh: dict[MemberId, int] = {}  # births of those that answered, and do not vote
         self.known: dict[MemberId, KnownMsg] = {}  # answers of those that vote
+        self.supposed: dict[MemberId, int] = {}  # `fresh` of before, if all were: asked again
+        self.highest = 0  # incarnation of those that do not vote
+        self.counted: KnownMsg | None = None  # an answer that this birth was there at a genesis
+        self.founders: dict[MemberId, int] = {}  # births of the last genesis
+        self.challenges: dict[MemberId, int] = {}  # what others must say before they are noted anew
+        self.proofs: dict[MemberId, int] = {}  # what this one has to say to others
 
     # The beginning
 
     def start(self, ctx: Context) -> None:
         """Read what there is, or ask."""
         voter = self.voter
-        self.ready = ctx.now()
+        self.began = self.ready = ctx.now()
         if not voter.durable:
             self._start_diskless(ctx)
             return
         voter.recall(ctx)
         self.birth = kept(ctx.stored, "birth", int) or 0
         voter.births = dict(kept(ctx.stored, "births", list[tuple[MemberId, int]]) or [])
+        self.founders = dict(kept(ctx.stored, "founders", list[tuple[MemberId, int]]) or [])
         voter.votes = kept(ctx.stored, "votes", bool) or False
         if voter.votes:
             return
         self.ready = ctx.now() + voter.restart_wait(voter.longest)
+        voter.begin_above(ctx.incarnation - 1)
         if not self.birth:
             self._be_born(ctx, 1)
         self._ask_anew(ctx)
@@ -81,12 +103,13 @@ class Enrolment:
         date; elsewhere tokens are ordered only within an epoch that somebody else keeps.
         """
         voter = self.voter
-        voter.promised = Ballot(ctx.incarnation, 0, 0)
+        voter.begin_above(ctx.incarnation)
         self.ready += voter.restart_wait(voter.longest)
         ctx.set_timer(ENROLL, self.ready - ctx.now())
 
     def _be_born(self, ctx: Context, number: int) -> None:
         self.birth = number << LIFE_BITS | ctx.rng.bits() >> (64 - LIFE_BITS)
+        self.counted = None
         keep(ctx, birth=self.birth)
 
     def begin_anew(self, ctx: Context) -> None:
@@ -96,11 +119,7 @@ class Enrolment:
         """
         voter = self.voter
         voter.sealed = None
-        self.ready = ctx.now() + voter.longest
-        if not voter.durable:
-            voter.votes = False
-            ctx.set_timer(ENROLL, voter.longest)
-            return
+        self.began, self.ready = ctx.now(), ctx.now() + voter.longest
         voter.votes = False
         keep(ctx, votes=False, sealed=None)
         self._be_born(ctx, life(self.introduce(ctx)) + 1)
@@ -125,7 +144,8 @@ class Enrolment:
             return
         self.voter.votes, self.voter.sealed = False, None
         self.ready = inf
-        self.fresh, self.known, self.heard = {}, {}, {}
+        self.counted = None
+        self.fresh, self.known, self.heard, self.supposed = {}, {}, {}, {}
         ctx.cancel_timer(ENROLL)
         keep(ctx, votes=False, sealed=None)
 
@@ -149,27 +169,33 @@ class Enrolment:
             return
         if self._is_ready(ctx):
             self._resume(ctx)
-            return
-        self._ask(ctx)
+        elif self.counted is not None and ctx.now() >= self.ready:
+            self._follow(ctx, self.counted)
+        elif self._nobody_votes():
+            self._begin_with_all(ctx)
+        else:
+            self._ask(ctx)
 
     def _ask_anew(self, ctx: Context) -> None:
         """Only answers to what is asked from now on count."""
         self.nonce = ctx.rng.bits() >> 2
-        self.fresh, self.known = {}, {}
+        self.fresh, self.known, self.supposed = {}, {}, {}
         self.tries = 0
         self._ask(ctx)
 
     def _ask(self, ctx: Context) -> None:
-        electorate = self.voter.electorate
-        question = EnrollMsg(electorate.number, self.birth, self.nonce)
         for other in self.reachable(ctx):
             if other != ctx.me.id and other not in self.known:
-                ctx.send(other, question)  # also who did not vote: it may by now
+                self._ask_one(ctx, other)  # also who did not vote: it may by now
         pause = self.patience * 2.0 ** min(self.tries, MAX_DOUBLINGS)
         self.tries += 1
         ctx.set_timer(ENROLL, pause)
-        if len(electorate.voters) == 1:
-            self._vote(ctx)  # there is nobody to ask
+        if len(self.voter.electorate.voters) == 1:
+            self._begin_with_all(ctx)  # there is nobody to ask
+
+    def _ask_one(self, ctx: Context, other: MemberId) -> None:
+        number, proof = self.voter.electorate.number, self.proofs.get(other, 0)
+        ctx.send(other, EnrollMsg(number, self.birth, self.nonce, proof))
 
     # Questions of others
 
@@ -179,15 +205,19 @@ class Enrolment:
         number = voter.electorate.number
         if not voter.votes:
             self.heard[sender] = message.birth
-            if self.fresh.get(sender, message.birth) != message.birth:
-                self._ask_anew(ctx)
+            if sender in self.known or self.fresh.get(sender, message.birth) != message.birth:
+                self._ask_anew(ctx)  # it has lost its disk since it answered
             elif self.tries > 1:
                 self.tries = 0  # somebody has come up: do not wait so long any more
                 self._ask(ctx)
-            return FreshMsg(number, message.birth, message.nonce, self.birth)
-        listed = voter.births.get(sender, 0)
-        if life(message.birth) > max(life(listed), 1):
+            return FreshMsg(number, message.birth, message.nonce, self.birth, ctx.incarnation)
+        listed, challenge = voter.births.get(sender, 0), 0
+        if message.birth != listed:
+            challenge = self.challenges.setdefault(sender, (ctx.rng.bits() >> 2) | 1)
+        last = max(life(listed), 1)
+        if message.proof == challenge and last < life(message.birth) <= last + MAX_AHEAD:
             listed = voter.births[sender] = message.birth
+            del self.challenges[sender]
             self._keep_births(ctx)
         return KnownMsg(
             number,
@@ -198,6 +228,8 @@ class Enrolment:
             voter.lease,
             voter.known_births(),
             voter.sealed,
+            life(listed) == 1 or self.founders.get(sender) == listed,
+            challenge,
         )
 
     # Answers
@@ -223,10 +255,30 @@ class Enrolment:
             self._ask_anew(ctx)
             return
         self.fresh[sender] = message.mine
-        others = len(self.voter.electorate.voters) - 1
-        lives = [life(birth) for birth in (self.birth, *self.fresh.values())]
-        if len(self.fresh) == others and all(number == 1 for number in lives):
-            self.voter.births = {**self.fresh, ctx.me.id: self.birth}
+        self.highest = max(self.highest, message.incarnation)
+        if self._nobody_votes():
+            self._begin_with_all(ctx)
+
+    def _nobody_votes(self) -> bool:
+        """Whether all other voters have said that they do not."""
+        return len(self.fresh) == len(self.voter.electorate.voters) - 1
+
+    def _begin_with_all(self, ctx: Context) -> None:
+        """Nobody seems to remember anything: wait, ask once more, and begin anew."""
+        if ctx.now() < self.ready:
+            self._wait(ctx)
+        elif self.fresh != self.supposed:
+            supposed = self.fresh
+            self._ask_anew(ctx)
+            self.supposed = supposed
+        else:
+            voter = self.voter
+            self.founders = {**self.fresh, ctx.me.id: self.birth}
+            voter.births = dict(self.founders)
+            voter.begin_above(self.highest - 1)
+            voter.keep_promise(ctx)
+            keep(ctx, founders=sorted(self.founders.items()))
+            self.founded = True
             self._vote(ctx)
 
     def on_known(self, ctx: Context, sender: MemberId, message: KnownMsg) -> None:
@@ -237,20 +289,42 @@ class Enrolment:
         if len(message.births) != len(voters):
             return
         if message.listed != self.birth:
+            new = self.proofs.get(sender) != message.challenge
+            self.proofs[sender] = message.challenge
             if life(message.listed) >= life(self.birth) or life(self.birth) == 1:
                 self._be_born(ctx, max(life(message.listed), life(self.birth)) + 1)
                 self._ask_anew(ctx)
+            elif new:
+                self._ask_one(ctx, sender)
             return
-        if life(self.birth) == 1:
-            self.voter.births = dict(zip(voters, message.births, strict=True))
-            self._vote(ctx)
+        if message.counted:
+            self.counted = message
+            if ctx.now() >= self.ready:
+                self._follow(ctx, message)
+            else:
+                self._wait(ctx)
             return
         self.fresh.pop(sender, None)
         self.known[sender] = message
+        if message.lease is not None:  # it may be longer than what this voter accepts today
+            ttl = min(message.lease.ttl, LONGER * self.voter.longest)
+            self.ready = max(self.ready, self.began + self.voter.restart_wait(ttl))
         if self._is_ready(ctx):
             self._resume(ctx)
         elif len(self.known) >= self.voter.electorate.majority:
-            ctx.set_timer(ENROLL, max(self.ready - ctx.now(), 0.0))
+            self._wait(ctx)
+
+    def _wait(self, ctx: Context) -> None:
+        """Until it may vote; a timer that fires a rounding too early is not set for no time."""
+        ctx.set_timer(ENROLL, max(self.ready - ctx.now(), self.patience / 16.0))
+
+    def _follow(self, ctx: Context, known: KnownMsg) -> None:
+        """Vote with those that began when this voter was there."""
+        voter = self.voter
+        voter.births = dict(zip(voter.electorate.voters, known.births, strict=True))
+        voter.begin_above(known.promised)
+        voter.keep_promise(ctx)
+        self._vote(ctx)
 
     def _is_ready(self, ctx: Context) -> bool:
         enough = len(self.known) >= self.voter.electorate.majority
@@ -275,14 +349,16 @@ class Enrolment:
             voter.lease = Lease(last.holder, last.incarnation, last.token, 0.0)
         seals = [each.sealed for each in self.known.values() if each.sealed is not None]
         if seals:
-            voter.sealed = max(seals, key=lambda sealed: sealed.round)
+            last_seal = max(seals, key=lambda sealed: sealed.round)
+            voter.sealed = Sealed(last_seal.round, last_seal.change, told=True)
         keep(ctx, promised=voter.promised, lease=voter.lease, sealed=voter.sealed)
         self._vote(ctx)
 
     def _vote(self, ctx: Context) -> None:
         ctx.cancel_timer(ENROLL)
         self.voter.votes = True
-        self.fresh, self.known, self.heard = {}, {}, {}
+        self.counted = None
+        self.fresh, self.known, self.heard, self.supposed = {}, {}, {}, {}
         if self.voter.durable:
             self._keep_births(ctx)
             keep(ctx, votes=True)
@@ -290,29 +366,40 @@ class Enrolment:
     def _keep_births(self, ctx: Context) -> None:
         keep(ctx, births=sorted(self.voter.births.items()))
 
+    # In words
+
     def state(self) -> str:
-        """Why it does not vote, in a sentence."""
+        """Whether it votes, and why not; the same as long as the reason is."""
         voter = self.voter
         if voter.votes:
             return f"votes promised={voter.promised.round}"
-        if self.ready == inf:
-            return "does not vote"
-        if not voter.durable:
-            return f"votes from {self.ready:g} on: it keeps nothing across restarts"
-        if life(self.birth) == 1:
-            others = len(voter.electorate.voters) - 1
-            return (
-                f"does not vote yet: {len(self.fresh)} of the {others} other voters have answered, "
-                "and the first time all of them must"
-            )
+        return "does not vote" + self._reason()
+
+    def _reason(self) -> str:
+        voter = self.voter
         need, others = voter.electorate.majority, len(voter.electorate.voters) - 1
+        if self.ready == inf:
+            return ""
+        if not voter.durable:
+            return " yet: it keeps nothing across restarts"
+        if self.counted is not None or self._nobody_votes():
+            return " yet: it remembers no vote, and no other voter did when it asked"
+        if life(self.birth) == 1:
+            return (
+                f" yet: {len(self.fresh)} of the {others} other voters have answered, and as long "
+                "as none of them remembers a vote all must"
+            )
         lost = sum(life(birth) > 1 for birth in self.fresh.values())
         if others - lost < need:
             return (
-                f"never votes again: it has lost its disk, and so have {lost} other voters; "
-                f"{need} that remember are needed: begin a new group, or put disks back"
+                f": it has lost its disk, and so have {lost} other voters, and {need} that "
+                "remember are needed: put disks back, or empty the state of all members: the "
+                "voters then begin anew"
             )
-        return (
-            f"does not vote: it has lost its disk; {len(self.known)} of {need} voters that it "
-            f"needs have answered, and it stays silent until {self.ready:g}"
-        )
+        return f": it has lost its disk; {len(self.known)} of {need} voters that it needs answered"
+
+    def excuse(self, now: float) -> str:
+        """The same with the time left."""
+        left = self.ready - now
+        waits = 0.0 < left < inf
+        return self.state() + (f"; it waits for {left:.1f} s more, one lease" if waits else "")

@@ -3,6 +3,10 @@
 Every number has a bound, so that what arrives from a network can be stored, compared and counted
 upon without a second look. `config` is the number of the configuration that the sender goes by:
 votes count only among those of one configuration. `incarnation` is the proposer's.
+
+A name can be forged by whoever has the group's key. So what changes a voter's memory for good
+answers a question of its own: `nonce`, `challenge` and `ticket` are drawn at random, sent to one
+member, and said back by nobody else.
 """
 
 from __future__ import annotations
@@ -13,13 +17,15 @@ import msgspec
 from msgspec import Meta
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Count, Incarnation, Message, Role, Token
 
 MAX_NUMBER = 1 << 62  # of rounds, tokens, requests and configurations
 MAX_TIME = 1e12
 MOST_VOTERS = 7
 
 Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
+ConfigNumber = Annotated[Count, Meta(ge=0, le=MAX_NUMBER)]
+Round = Annotated[Token, Meta(ge=0, le=MAX_NUMBER)]  # a token is the round that won it
 Time = Annotated[float, Meta(ge=0, le=MAX_TIME)]
 Births = Annotated[tuple[Number, ...], Meta(max_length=MOST_VOTERS)]
 Voters = Annotated[tuple[MemberId, ...], Meta(min_length=1, max_length=MOST_VOTERS)]
@@ -28,7 +34,7 @@ Voters = Annotated[tuple[MemberId, ...], Meta(min_length=1, max_length=MOST_VOTE
 class Ballot(msgspec.Struct, frozen=True, array_like=True, gc=False, order=True):
     """One round of one incarnation of one member; no two of these ever win the same round."""
 
-    round: Number
+    round: Round
     holder: MemberId
     incarnation: Number
 
@@ -38,7 +44,7 @@ class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     holder: MemberId
     incarnation: Number
-    token: Number
+    token: Round
     ttl: Time
 
     def is_of(self, ballot: Ballot) -> bool:
@@ -55,10 +61,14 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a voter has agreed to as its configuration's end, and in which round."""
+    """What a voter has agreed to as its configuration's end, and in which round.
 
-    round: Number
+    `told`: it had forgotten whether it agreed, and others have told it; that counts for nobody.
+    """
+
+    round: Round
     change: Change
+    told: bool = False
 
 
 NOBODY = Ballot(0, 0, 0)
@@ -71,8 +81,8 @@ class PrepareMsg(Message, frozen=True, tag="Q-PREPARE"):
     """May I have this round?"""
 
     role: ClassVar[Role] = Role.ELECTION
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
 
 
@@ -80,8 +90,8 @@ class PromiseMsg(Message, frozen=True, tag="Q-PROMISE"):
     """You may, and nobody shall have a lower one; this is what I accepted last."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
     births: Births
     lease: Lease | None
@@ -91,10 +101,10 @@ class ProposeMsg(Message, frozen=True, tag="Q-PROPOSE"):
     """Hold the lease for me from now on."""
 
     role: ClassVar[Role] = Role.ELECTION
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
-    token: Number
+    token: Round
     ttl: Time
     request: Number
 
@@ -103,8 +113,8 @@ class AcceptedMsg(Message, frozen=True, tag="Q-ACCEPTED"):
     """I do, since this request."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
     request: Number
     births: Births
@@ -114,10 +124,10 @@ class RefusedMsg(Message, frozen=True, tag="Q-REFUSED"):
     """I do not: a higher round was promised, or `lease` of somebody else lives on."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
-    promised: Number
+    promised: Round
     lease: Lease | None
     remaining: Time
 
@@ -125,134 +135,164 @@ class RefusedMsg(Message, frozen=True, tag="Q-REFUSED"):
 class ReleaseMsg(Message, frozen=True, tag="Q-RELEASE"):
     """I hold it no more; `to` should be next."""
 
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
-    token: Number
+    token: Round
     to: MemberId | None
 
 
 class FreedMsg(Message, frozen=True, tag="Q-FREED"):
-    """The lease that you were refused for was given back."""
+    """The lease that you were refused for was given back; or I did not vote, and do now."""
 
-    config: Number
-    token: Number
+    config: ConfigNumber
+    token: Round
 
 
 # Voters that have not voted yet, or have forgotten
 
 
 class EnrollMsg(Message, frozen=True, tag="Q-ENROLL"):
-    """I was born so: have I ever voted?"""
+    """I was born so: have I ever voted? `proof` is the challenge of whoever is asked, if known."""
 
-    config: Number
+    config: ConfigNumber
     birth: Number
     nonce: Number
+    proof: Number = 0
 
 
 class FreshMsg(Message, frozen=True, tag="Q-FRESH"):
-    """I do not know, I do not vote either; this is my birth."""
+    """I do not know, I do not vote either; this is my birth, and this my incarnation.
 
-    config: Number
+    Rounds begin above that, so it must be one that the date allows.
+    """
+
+    config: ConfigNumber
     birth: Number
     nonce: Number
     mine: Number
+    incarnation: Annotated[Incarnation, Meta(ge=0, le=MAX_NUMBER)]
 
 
 class KnownMsg(Message, frozen=True, tag="Q-KNOWN"):
-    """I vote; as you I know who was born `listed`, and this is what I have promised so far."""
+    """I vote; as you I know who was born `listed`, and this is what I have promised so far.
 
-    config: Number
+    `counted`: who was born so was there when nobody remembered a vote and all began anew.
+    `challenge`: say this, and another life of yours is listed.
+    """
+
+    config: ConfigNumber
     birth: Number
     nonce: Number
     listed: Number
-    promised: Number
+    promised: Round
     lease: Lease | None
     births: Births
     sealed: Sealed | None
+    counted: bool
+    challenge: Number = 0
 
 
 # Other voters
 
 
-class MovedMsg(Message, frozen=True, tag="Q-MOVED"):
-    """These are the voters now, as far as I know."""
-
-    config: Number
-    voters: Voters
-
-
 class InviteMsg(Message, frozen=True, tag="Q-INVITE"):
     """You are to vote from the next configuration on: how were you born?"""
 
-    config: Number
+    config: ConfigNumber
+    nonce: Number = 0
 
 
 class InvitedMsg(Message, frozen=True, tag="Q-INVITED"):
     """So was I."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
+    config: ConfigNumber
     birth: Number
+    nonce: Number = 0
 
 
 class SurveyMsg(Message, frozen=True, tag="Q-SURVEY"):
     """I want to change the voters: may I have this round, whoever holds the lease?"""
 
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
 
 
 class SurveyedMsg(Message, frozen=True, tag="Q-SURVEYED"):
-    """You may; this is what I had sealed before."""
+    """You may; this is what I had sealed before, and with this ticket you may seal."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
     births: Births
     sealed: Sealed | None
+    ticket: Number = 0
 
 
 class SealMsg(Message, frozen=True, tag="Q-SEAL"):
     """Vote no more in this configuration: so shall it go on."""
 
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
     change: Change
+    ticket: Number = 0
 
 
 class SealedMsg(Message, frozen=True, tag="Q-SEALED"):
-    """I vote no more; this was the last lease that I accepted, with a `ttl` of 0 if it is over."""
+    """I vote no more."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
-    round: Number
+    config: ConfigNumber
+    round: Round
     incarnation: Number
     births: Births
-    lease: Lease | None
 
 
 class InstallMsg(Message, frozen=True, tag="Q-INSTALL"):
     """`config` has begun: with which voters, above which round, and who may hold the lease.
 
-    A lease of nobody's (incarnation 0) says that it cannot be told who holds it: all wait.
+    A lease of nobody's (incarnation 0) says that it cannot be told who holds it: all wait. With
+    `births` it is one voter's word that it has sealed the last configuration so. Sent alone it is
+    a reason to ask, and nothing else.
     """
 
     role: ClassVar[Role] = Role.COORDINATOR
-    config: Number
+    config: ConfigNumber
     change: Change
-    promised: Number
+    promised: Round
     lease: Lease | None
+    births: Births = ()
 
 
 class InstalledMsg(Message, frozen=True, tag="Q-INSTALLED"):
     """I go by this configuration now."""
 
     role: ClassVar[Role] = Role.ANSWER
-    config: Number
+    config: ConfigNumber
+
+
+class AfterMsg(Message, frozen=True, tag="Q-AFTER"):
+    """I have heard that `config` is over: what came after it?"""
+
+    config: ConfigNumber
+    nonce: Number
+
+
+class MovedMsg(Message, frozen=True, tag="Q-MOVED"):
+    """These are the voters now, as far as I know.
+
+    With a `nonce` it answers AFTER, and `step` is what came after the configuration asked about.
+    Without one it is a reason to ask, and nothing else.
+    """
+
+    config: ConfigNumber
+    voters: Voters
+    nonce: Number = 0
+    step: InstallMsg | None = None
 
 
 KINDS: tuple[type[Message], ...] = (
@@ -266,6 +306,7 @@ KINDS: tuple[type[Message], ...] = (
     EnrollMsg,
     FreshMsg,
     KnownMsg,
+    AfterMsg,
     MovedMsg,
     InviteMsg,
     InvitedMsg,

@@ -124,7 +124,6 @@ class Petition:
         """There are other voters: what the former said counts no more."""
         self.electorate = electorate
         self._stop(ctx)
-        self.lives = Lives()
         self.again(ctx)
 
     # Asking
@@ -148,6 +147,7 @@ class Petition:
     def _forget_votes(self) -> None:
         self.outdone = False
         self.promises, self.accepts, self.refusals, self.sent = {}, {}, {}, {}
+        self.lives = Lives()
 
     def _send_prepare(self, ctx: Context) -> None:
         self.outbox.append(PrepareMsg(self.electorate.number, self.round, ctx.incarnation))
@@ -295,8 +295,8 @@ class Petition:
         return None
 
     def on_freed(self, sender: MemberId, message: FreedMsg) -> None:
-        """A voter says that the lease was given back."""
-        if sender in self.electorate.voters and self.phase == IDLE:
+        """A voter says that the lease was given back, or that it votes from now on."""
+        if sender in self.electorate.voters and self.phase != PROPOSING:
             self.resting = False
             self.verdicts.append(Freed(message.token))
 

@@ -12,15 +12,17 @@ Cost       2 messages per voter for a renewal, 4 for a new holder; members that 
 Guarantee  That of `Confirmed`: tokens grow, and with clocks within 1 +- drift never two at once.
 
 Own timers begin with "quorum-", as do the names of what is stored. Who sent a message is the
-world's word, and the world lets only members in; of members it is taken that they do not lie.
+world's word, and the world lets only members in. What one of them says in another's name, or says
+wrongly about others, may cost time; what is stored for good is asked for first (see `messages`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from math import inf
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
@@ -28,12 +30,13 @@ from hustings.core.election import Handler, upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
-from hustings.protocols.quorum.config import Electorate, QuorumConfig, broken_voters
+from hustings.protocols.quorum.config import Electorate, QuorumConfig, after
 from hustings.protocols.quorum.context import QuorateContext
 from hustings.protocols.quorum.enrolment import ENROLL, Enrolment
 from hustings.protocols.quorum.messages import (
     KINDS,
     AcceptedMsg,
+    AfterMsg,
     EnrollMsg,
     FreedMsg,
     FreshMsg,
@@ -54,16 +57,24 @@ from hustings.protocols.quorum.messages import (
     SurveyMsg,
 )
 from hustings.protocols.quorum.petition import AGAIN, Petition
-from hustings.protocols.quorum.records import keep, kept
-from hustings.protocols.quorum.replacing import IDLE, SEAL, Replacing
+from hustings.protocols.quorum.replacing import IDLE, INSTALLING, SEAL, Replacing
+from hustings.protocols.quorum.succession import Succession
 from hustings.protocols.quorum.voter import Voter
 from hustings.substrate.carrying import Carrying
 from hustings.substrate.confirmed import Confirmed
 
 FAVOUR = 4.0  # delays for which whoever is to be next goes before others
 ABANDONED = 8.0  # times the patience: then whoever sealed brings a change to its end itself
-MAX_ENQUIRIES = 4  # then a voter that missed a change is as one that has forgotten
 MAX_TURNS = 64  # exchanges of a member with itself in one handler
+MAX_MOVES = 16  # that are remembered until somebody has read of them
+
+
+class Move(NamedTuple):
+    """Other voters, and who of those before has confirmed them."""
+
+    electorate: Electorate
+    before: Electorate
+    confirmed: tuple[MemberId, ...]
 
 
 class Quorate(Carrying):
@@ -86,19 +97,20 @@ class Quorate(Carrying):
         self.petition = self.Petitioning(self.electorate, lease.delta)
         self.voter = self.Voting(self.electorate, longest, durable=quorum.durable)
         self.enrolment = self.Enrolling(self.voter, lease.patience, self.reachable)
-        self.replacing = Replacing(self.electorate, longest, lease.patience)
-        self.installation: InstallMsg | None = None  # how the present configuration began
-        self.enquiries = 0  # after the beginning of a later one, in vain
-        self.enquired = -inf
+        self.replacing = Replacing(self.electorate, lease.patience)
+        self.succession = Succession(self.electorate, longest)
+        self.announcer: MemberId | None = None  # who wants to hear when this member has moved
+        self.moves: list[Move] = []  # for whoever writes them down
 
     # What a world calls
 
     def start(self, ctx: Context) -> None:
-        self._recall_electorate(ctx)
-        if not self.quorum.durable:
-            self.petition.highest = ctx.incarnation
+        self._go_by(self.succession.recall(ctx))
+        above = self.quorum.above
+        self.petition.highest = above if self.quorum.durable else max(above, ctx.incarnation)
         if ctx.me.id in self.electorate.voters:
             self.enrolment.start(ctx)
+            self.voter.begin_above(above)  # its disk may be an old copy
             self._watch_seal(ctx)
         self._within(ctx, self.inner.start)
 
@@ -110,7 +122,7 @@ class Quorate(Carrying):
             self.petition.again(ctx)
             self._settle(ctx)
         elif key == ENROLL:
-            self.enrolment.on_timer(ctx)
+            self._enrol(ctx, self.enrolment.on_timer)
         elif key == SEAL:
             self._on_seal_timer(ctx)
         else:
@@ -139,6 +151,11 @@ class Quorate(Carrying):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self._within(ctx, self.inner.assume_leader, leader, term)
+
+    def take_moves(self) -> list[Move]:
+        """The changes of voters since this was asked last."""
+        moves, self.moves = self.moves, []
+        return moves
 
     def state(self) -> str:
         return f"{self.inner.state()} | {self.petition.state()} | {self.enrolment.state()}" + (
@@ -184,7 +201,7 @@ class Quorate(Carrying):
         for voter in self.reachable(ctx):
             if voter != me:
                 ctx.send(voter, message)
-        if me in self.electorate.voters:
+        if self._is_voter(me):
             self._post(ctx, me, message)
 
     def _post(self, ctx: Context, to: MemberId, message: Message) -> None:
@@ -201,28 +218,32 @@ class Quorate(Carrying):
     # Voting
 
     def _is_asked(self, ctx: Context, sender: MemberId, config: int) -> bool:
-        """Whether this member votes in the sender's configuration; who is behind is told so."""
-        if config != self.electorate.number:
-            self._tell_voters(ctx, sender)
-            return False
+        """Whether this member votes in the sender's configuration."""
         votes = self.voter.votes and self.voter.sealed is None
-        return votes and ctx.me.id in self.electorate.voters
+        return self._is_shared(ctx, sender, config) and votes and self._is_voter(ctx.me.id)
+
+    def _is_voter(self, member: MemberId) -> bool:
+        return member in self.electorate.voters
+
+    def _is_shared(self, ctx: Context, sender: MemberId, config: int) -> bool:
+        """Whether both go by one configuration; who is behind is told so, or asks."""
+        if config < self.electorate.number:
+            self._tell_voters(ctx, sender)
+        elif config > self.electorate.number:
+            self._enquire(ctx)
+        return config == self.electorate.number
 
     def _tell_voters(self, ctx: Context, member: MemberId) -> None:
-        """Say which configuration this member goes by, and to its voters what they begin with."""
-        number, voters = self.electorate.number, self.electorate.voters
-        installed = self.installation
-        if member == ctx.me.id:
-            return
-        if installed is not None and installed.config == number and member in voters:
-            ctx.send(member, installed)
-        else:
-            ctx.send(member, MovedMsg(number, voters))
+        """Say which configuration this member goes by; the other will ask its voters."""
+        if member != ctx.me.id:
+            ctx.send(member, MovedMsg(self.electorate.number, self.electorate.voters))
 
     @upon(PrepareMsg)
     def _on_prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> None:
         if self._is_asked(ctx, sender, message.config):
             self._post(ctx, sender, self.voter.prepare(ctx, sender, message))
+        elif message.config == self.electorate.number and not self.voter.votes:
+            self.voter.note_waiting(sender)
 
     @upon(ProposeMsg)
     def _on_propose(self, ctx: Context, sender: MemberId, message: ProposeMsg) -> None:
@@ -234,9 +255,12 @@ class Quorate(Carrying):
         if not self._is_asked(ctx, sender, message.config):
             return
         if self.voter.release(ctx, sender, message, FAVOUR * self.inner.lease.delta):
-            freed, waiting = self.voter.freed()
-            for member in waiting:
-                self._post(ctx, member, freed)
+            self._tell_waiting(ctx)
+
+    def _tell_waiting(self, ctx: Context) -> None:
+        freed, waiting = self.voter.freed()
+        for member in waiting:
+            self._post(ctx, member, freed)
 
     # Counting votes. The verdict of one's own vote is heard when the handler under way is done.
 
@@ -256,6 +280,8 @@ class Quorate(Carrying):
 
     @upon(RefusedMsg)
     def _on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+        if message.remaining > self.voter.longest:
+            message = msgspec.structs.replace(message, remaining=self.voter.longest)
         self.petition.on_refused(ctx, sender, message)
         self.replacing.on_refused(ctx, sender, message)
         self._after(ctx, sender)
@@ -268,12 +294,9 @@ class Quorate(Carrying):
     # Enrolment
 
     def _is_peer(self, ctx: Context, sender: MemberId, config: int) -> bool:
-        """Whether both are voters of one configuration; who is behind is told so."""
-        if config != self.electorate.number:
-            self._tell_voters(ctx, sender)
-            return False
-        voters = self.electorate.voters
-        return sender in voters and ctx.me.id in voters and sender != ctx.me.id
+        """Whether both are voters of one configuration."""
+        both = self._is_voter(sender) and self._is_voter(ctx.me.id) and sender != ctx.me.id
+        return self._is_shared(ctx, sender, config) and both
 
     @upon(EnrollMsg)
     def _on_enroll(self, ctx: Context, sender: MemberId, message: EnrollMsg) -> None:
@@ -283,12 +306,19 @@ class Quorate(Carrying):
     @upon(FreshMsg)
     def _on_fresh(self, ctx: Context, sender: MemberId, message: FreshMsg) -> None:
         if self._is_peer(ctx, sender, message.config):
-            self.enrolment.on_fresh(ctx, sender, message)
+            self._enrol(ctx, self.enrolment.on_fresh, sender, message)
 
     @upon(KnownMsg)
     def _on_known(self, ctx: Context, sender: MemberId, message: KnownMsg) -> None:
         if self._is_peer(ctx, sender, message.config):
-            self.enrolment.on_known(ctx, sender, message)
+            self._enrol(ctx, self.enrolment.on_known, sender, message)
+
+    def _enrol(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
+        """Whoever asked before this voter voted hears when it does."""
+        voted = self.voter.votes
+        handler(ctx, *about)
+        if self.voter.votes and not voted:
+            self._tell_waiting(ctx)
 
     # Configurations
 
@@ -307,58 +337,74 @@ class Quorate(Carrying):
         self.replacing.begin(ctx, old, new)
         self._settle(ctx)
 
-    def _recall_electorate(self, ctx: Context) -> None:
-        """Take up the voters of the last configuration that this member knew."""
-        stored = kept(ctx.stored, "config", Electorate)
-        if stored is not None and stored.number > self.electorate.number:
-            self.electorate = self.petition.electorate = self.voter.electorate = stored
-            self.replacing.electorate = stored
-        self.installation = kept(ctx.stored, "install", InstallMsg)
-
-    def _may_follow(self, voters: tuple[MemberId, ...]) -> bool:
-        """Whether these can be voters after some changes: as many, and each once."""
-        if not self.quorum.durable:
-            return False  # there are none: who restarts goes by the first voters again
-        return len(voters) == len(self.electorate.voters) and not broken_voters(voters, 1)
-
-    def _move(self, ctx: Context, electorate: Electorate) -> None:
-        """Go by other voters from now on."""
-        keep(ctx, config=electorate)
+    def _go_by(self, electorate: Electorate) -> None:
         self.electorate = self.voter.electorate = electorate
-        self.enquiries = 0
+        self.petition.electorate = self.replacing.electorate = electorate
+
+    def _move(self, ctx: Context, electorate: Electorate, step: InstallMsg | None) -> None:
+        """Go by other voters from now on."""
+        move = Move(electorate, self.electorate, self.succession.witnesses(electorate))
+        self.moves = [*self.moves[1 - MAX_MOVES :], move]
+        self._go_by(electorate)
+        self.succession.move(ctx, electorate, step)
         self.petition.move(ctx, electorate)
         self.replacing.move(ctx, electorate)
 
+    def _enquire(self, ctx: Context) -> None:
+        """Somebody speaks of later voters: the present ones must know."""
+        if self.quorum.durable:
+            question = self.succession.ask(ctx, self.inner.lease.patience)
+            if question is not None:
+                self._ask_voters(ctx, question)
+
+    @upon(AfterMsg)
+    def _on_after(self, ctx: Context, sender: MemberId, message: AfterMsg) -> None:
+        if message.config > self.electorate.number:
+            self._enquire(ctx)
+        elif self.quorum.durable:
+            self._post(ctx, sender, self.succession.answer(ctx, self.voter, message))
+
     @upon(MovedMsg)
     def _on_moved(self, ctx: Context, sender: MemberId, message: MovedMsg) -> None:
-        if message.config < self.electorate.number:
-            self._tell_voters(ctx, sender)
-        if message.config <= self.electorate.number or not self._may_follow(message.voters):
+        if not message.nonce:
+            self._is_shared(ctx, sender, message.config)
+        elif self.succession.hear(sender, message):
+            self._follow(ctx)
+        self._after(ctx, sender)
+
+    def _follow(self, ctx: Context) -> None:
+        """Go where a majority of the present voters says that the group has gone."""
+        known = self.succession
+        step, jump, furthest = known.step(), known.jump(), known.furthest()
+        if step is not None:
+            self._install(ctx, step)
+        elif jump is not None:
+            self._jump(ctx, jump)
+        else:
             return
-        if ctx.me.id in message.voters and self.enquiries < MAX_ENQUIRIES:
-            self._enquire(ctx, message.voters)
-            return
-        self._move(ctx, Electorate(message.config, tuple(sorted(message.voters))))
-        if ctx.me.id in message.voters:
+        number = self.electorate.number
+        if self.replacing.phase == INSTALLING:
+            ctx.multicast(MovedMsg(number, self.electorate.voters))
+        if self.announcer is not None:
+            self._post(ctx, self.announcer, InstalledMsg(number))
+            self.announcer = None
+        if furthest > number:
+            self._enquire(ctx)
+
+    def _jump(self, ctx: Context, electorate: Electorate) -> None:
+        """There have been several changes: this member does not know what was sealed."""
+        self._move(ctx, electorate, None)
+        if self._is_voter(ctx.me.id):
             self.enrolment.begin_anew(ctx)
         else:
             self.enrolment.retire(ctx)
-        self._settle(ctx)
-
-    def _enquire(self, ctx: Context, voters: tuple[MemberId, ...]) -> None:
-        """One of these voters may know what this one has to begin with; ask, now and then."""
-        if ctx.now() >= self.enquired + self.inner.lease.patience:
-            self.enquired = ctx.now()
-            self.enquiries += 1
-            for voter in voters:
-                self._tell_voters(ctx, voter)
 
     @upon(InviteMsg)
     def _on_invite(self, ctx: Context, sender: MemberId, message: InviteMsg) -> None:
-        if message.config != self.electorate.number:
-            self._tell_voters(ctx, sender)
-        elif self.quorum.durable and ctx.me.id not in self.electorate.voters:
-            self._post(ctx, sender, InvitedMsg(message.config, self.enrolment.introduce(ctx)))
+        shared = self._is_shared(ctx, sender, message.config)
+        if shared and self.quorum.durable and not self._is_voter(ctx.me.id):
+            birth = self.enrolment.introduce(ctx)
+            self._post(ctx, sender, InvitedMsg(message.config, birth, message.nonce))
 
     @upon(InvitedMsg)
     def _on_invited(self, ctx: Context, sender: MemberId, message: InvitedMsg) -> None:
@@ -367,10 +413,8 @@ class Quorate(Carrying):
 
     def _is_seated(self, ctx: Context, sender: MemberId, config: int) -> bool:
         """Whether this member has a say in how the sender's configuration ends."""
-        if config != self.electorate.number:
-            self._tell_voters(ctx, sender)
-            return False
-        return self.quorum.durable and self.voter.votes and ctx.me.id in self.electorate.voters
+        votes = self.quorum.durable and self.voter.votes and self._is_voter(ctx.me.id)
+        return self._is_shared(ctx, sender, config) and votes
 
     @upon(SurveyMsg)
     def _on_survey(self, ctx: Context, sender: MemberId, message: SurveyMsg) -> None:
@@ -379,10 +423,8 @@ class Quorate(Carrying):
 
     @upon(SealMsg)
     def _on_seal(self, ctx: Context, sender: MemberId, message: SealMsg) -> None:
-        change = message.change
-        if not self._is_seated(ctx, sender, message.config):
-            return
-        if self.electorate.differs_by_one(change.voters) and change.newcomer in change.voters:
+        seated = self._is_seated(ctx, sender, message.config)
+        if seated and self.electorate.may_become(message.change):
             self._post(ctx, sender, self.voter.seal(ctx, sender, message))
             self._watch_seal(ctx)
 
@@ -413,23 +455,21 @@ class Quorate(Carrying):
 
     @upon(InstallMsg)
     def _on_install(self, ctx: Context, sender: MemberId, message: InstallMsg) -> None:
-        change = message.change
-        if not self._may_follow(change.voters) or change.newcomer not in change.voters:
-            return
-        if message.config > self.electorate.number:
-            self._install(ctx, message)
-        self._post(ctx, sender, InstalledMsg(message.config))
+        if message.config <= self.electorate.number:
+            self._post(ctx, sender, InstalledMsg(message.config))
+        elif self.quorum.durable:
+            self.announcer = sender
+            self._enquire(ctx)
         self._after(ctx, sender)
 
-    def _install(self, ctx: Context, message: InstallMsg) -> None:
-        me, change, voted = ctx.me.id, message.change, self.voter.votes
-        self.installation = message
-        keep(ctx, install=message)
-        self._move(ctx, Electorate(message.config, tuple(sorted(change.voters))))
+    def _install(self, ctx: Context, step: InstallMsg) -> None:
+        me, change, voted = ctx.me.id, step.change, self.voter.votes
+        self.petition.highest = max(self.petition.highest, step.promised)
+        self._move(ctx, after(step), step)
         if me not in change.voters:
             self.enrolment.retire(ctx)
         elif voted or (change.newcomer, change.birth) == (me, self.enrolment.introduce(ctx)):
-            self.voter.install(ctx, message)
+            self.voter.install(ctx, step)
             self.enrolment.seat(ctx)
         else:
             self.enrolment.begin_anew(ctx)

@@ -3,17 +3,20 @@
 Model      As `voter`; in the configuration that ends, a majority must be up.
 Idea       The change is agreed on like any value among voters: ask a majority for a round
            (SURVEY), then for its agreement (SEAL). Whoever agrees votes in this configuration no
-           more. When a majority has agreed, the next configuration is told of (INSTALL): its
-           voters begin above all rounds of the last one, and hold the lease that was held.
+           more. When a majority has agreed, the next configuration is told of (INSTALL), and
+           everybody asks the voters whether it is so (see `succession`): the new voters begin above
+           all rounds of the last configuration, and hold the lease that was held.
 Invariant  1. A configuration has one successor: whoever asks after a majority sealed a change
               hears of it from one of them, and seals the same again.
            2. What was granted before was accepted by one of those that sealed, and before it did;
               so it is among what they report. If they report one lease that lives, with the
               highest token, the new voters hold it for its full time; if it cannot be told which
               lease was granted, they hold all off for one longest lease.
-           3. Only who was told by INSTALL votes in a configuration, and only once in its life: one
-              that voted there and lost its disk is not the one that was told (see `enrolment`).
-Cost       3 round trips with the voters, 1 with the newcomer.
+           3. A voter begins in a configuration once in its life: one that voted there and lost its
+              disk begins another life (see `enrolment`).
+           4. A voter seals for whom it gave the round itself, and gave a ticket: nobody seals in
+              another's name.
+Cost       3 round trips with the voters, 1 with the newcomer; what `succession` costs.
 Guarantee  That of `petition`, across configurations. A change that was begun and abandoned is
            brought to its end by any voter that sealed it.
 """
@@ -31,7 +34,6 @@ from hustings.protocols.quorum.messages import (
     InstallMsg,
     InvitedMsg,
     InviteMsg,
-    Lease,
     RefusedMsg,
     SealedMsg,
     SealMsg,
@@ -54,14 +56,14 @@ MAX_DOUBLINGS = 5
 class Replacing:
     """One member's part in changing the voters; what is to be sent piles up in `outbox`."""
 
-    def __init__(self, electorate: Electorate, longest: float, patience: float) -> None:
+    def __init__(self, electorate: Electorate, patience: float) -> None:
         self.electorate = electorate
-        self.longest = longest
         self.patience = patience
         self.phase = IDLE
         self.tries = 0
         self.round = 0
         self.highest = 0  # round heard of
+        self.nonce = 0  # that the newcomer is to say
         self.wanted: Change | None = None  # by this member, if nothing was sealed before
         self.change: Change | None = None
         self.lives = Lives()
@@ -83,6 +85,7 @@ class Replacing:
         kept = [each for each in self.electorate.voters if each != old]
         self.wanted = Change(tuple(sorted([*kept, new])), new, 0)
         self.phase, self.tries = INVITING, 0
+        self.nonce = ctx.rng.bits() >> 2
         self._go_on(ctx)
 
     def heard(self, highest: int) -> None:
@@ -131,7 +134,9 @@ class Replacing:
     def _go_on(self, ctx: Context) -> None:
         self._wait(ctx)
         if self.phase == INVITING and self.wanted is not None:
-            self.outbox.append((self.wanted.newcomer, InviteMsg(self.electorate.number)))
+            self.outbox.append(
+                (self.wanted.newcomer, InviteMsg(self.electorate.number, self.nonce))
+            )
         elif self.install is not None:
             told = [each for each in self.concerned if each not in self.installed]
             self.outbox += [(each, self.install) for each in told]
@@ -151,7 +156,8 @@ class Replacing:
         wanted = self.wanted
         if self.phase != INVITING or wanted is None or sender != wanted.newcomer:
             return
-        if message.config == self.electorate.number and message.birth:
+        asked = (self.electorate.number, self.nonce)
+        if (message.config, message.nonce) == asked and message.birth:
             self.wanted = Change(wanted.voters, sender, message.birth)
             self._survey(ctx)
 
@@ -174,13 +180,18 @@ class Replacing:
 
     def on_surveyed(self, ctx: Context, sender: MemberId, message: SurveyedMsg) -> None:
         """A voter gives the round."""
-        if self.phase != SURVEYING or not self._is_mine(ctx, sender, message):
+        if self.phase not in (SURVEYING, SEALING) or not self._is_mine(ctx, sender, message):
             return
         if not self._admit(sender, message.births):
             return
         self.surveys[sender] = message
-        if len(self.surveys) < self.majority():
-            return
+        if self.phase == SEALING:
+            self._ask_to_seal(ctx, sender)  # it comes late
+        elif len(self.surveys) >= self.majority():
+            self._seal(ctx)
+
+    def _seal(self, ctx: Context) -> None:
+        """A majority has given the round: end this configuration, as it was begun to be ended."""
         seals = [each.sealed for each in self.surveys.values() if each.sealed is not None]
         if seals:
             self.change = max(seals, key=lambda sealed: sealed.round).change
@@ -190,8 +201,14 @@ class Replacing:
             self.stop(ctx)  # what was sealed is void: a majority goes on as before
             return
         self.phase = SEALING
-        question = SealMsg(self.electorate.number, self.round, ctx.incarnation, self.change)
-        self.outbox += [(each, question) for each in self.electorate.voters]
+        for voter in self.surveys:
+            self._ask_to_seal(ctx, voter)
+
+    def _ask_to_seal(self, ctx: Context, voter: MemberId) -> None:
+        if self.change is not None:
+            ticket, number = self.surveys[voter].ticket, self.electorate.number
+            question = SealMsg(number, self.round, ctx.incarnation, self.change, ticket)
+            self.outbox.append((voter, question))
 
     def on_sealed(self, ctx: Context, sender: MemberId, message: SealedMsg) -> None:
         """A voter votes no more."""
@@ -203,26 +220,10 @@ class Replacing:
         # If a voter that gave the round has lost its memory since, it takes another one.
         enough = min(len(self.surveys), len(self.seals)) >= self.majority()
         if enough and self.change is not None:
-            number = self.electorate.number + 1
-            lease = self._inherited([each.lease for each in self.seals.values()])
-            self.install = InstallMsg(number, self.change, self.round, lease)
+            self.install = InstallMsg(self.electorate.number + 1, self.change, self.round, None)
             self.concerned = sorted({*self.electorate.voters, *self.change.voters, ctx.me.id})
             self.phase, self.installed, self.tries = INSTALLING, {}, 0
             self._go_on(ctx)
-
-    def _inherited(self, leases: list[Lease | None]) -> Lease | None:
-        """What the next voters begin with."""
-        known = [lease for lease in leases if lease is not None]
-        if not known:
-            return None
-        last = max(known, key=lambda lease: lease.token)
-        live = {(each.holder, each.incarnation, each.token): each for each in known if each.ttl}
-        if not live:
-            return Lease(last.holder, last.incarnation, last.token, 0.0)
-        if len(live) == 1 and (last.holder, last.incarnation, last.token) in live:
-            ttl = max(each.ttl for each in known)
-            return Lease(last.holder, last.incarnation, last.token, ttl)
-        return Lease(0, 0, last.token, self.longest)
 
     def on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
         """A voter has promised a higher round: the next one is above it, after a while."""

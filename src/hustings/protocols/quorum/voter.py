@@ -60,6 +60,7 @@ class Voter:
         self.births: dict[MemberId, int] = {}  # of all voters, as far as known
         self.votes = False  # whether it is counted on to remember, and does
         self.sealed: Sealed | None = None  # how this configuration ends: it votes here no more
+        self.surveyed: tuple[Ballot, int] | None = None  # who may seal, and with which ticket
         self.spent = NOBODY  # given back: nothing of it is accepted any more
         self.favoured: MemberId | None = None  # whom the last holder wants to be next, ...
         self.favoured_until = -inf  # ... for how long
@@ -74,6 +75,11 @@ class Voter:
         self.sealed = kept(ctx.stored, "sealed", Sealed)
         if self.lease is not None:
             self.until = ctx.now() + self.restart_wait(self.lease.ttl)
+
+    def begin_above(self, number: int) -> None:
+        """Promise no round up to this one: those before may have been promised and forgotten."""
+        if number > self.promised.round:
+            self.promised = Ballot(number, 0, 0)
 
     def restart_wait(self, lasting: float) -> float:
         """For how long after a restart something of before counts that lasts so long at most."""
@@ -180,6 +186,11 @@ class Voter:
             self.favoured, self.favoured_until = message.to, now + min(favour, lease.ttl)
         return True
 
+    def note_waiting(self, member: MemberId) -> None:
+        """Somebody asked in vain: tell it when asking is of use."""
+        if len(self.waiting) < MAX_WAITING:
+            self.waiting[member] = None
+
     def freed(self) -> tuple[FreedMsg, list[MemberId]]:
         """What to tell those who wait, whoever is favoured first; they are forgotten with it."""
         waiting, self.waiting = list(self.waiting), {}
@@ -195,8 +206,7 @@ class Voter:
                 lease, remaining = self.lease, self.until - now
             else:
                 remaining = self.favoured_until - now
-            if len(self.waiting) < MAX_WAITING:
-                self.waiting[ballot.holder] = None
+            self.note_waiting(ballot.holder)
         return RefusedMsg(
             self.electorate.number,
             ballot.round,
@@ -216,26 +226,22 @@ class Voter:
         if self.is_outdone(ballot):
             return self._refuse(ctx, ballot)
         self.promise(ctx, ballot)
-        number, births = self.electorate.number, self.known_births()
-        return SurveyedMsg(number, ballot.round, ballot.incarnation, births, self.sealed)
+        if self.surveyed is None or self.surveyed[0] != ballot:
+            self.surveyed = (ballot, ctx.rng.bits() >> 2)
+        number, births, ticket = self.electorate.number, self.known_births(), self.surveyed[1]
+        return SurveyedMsg(number, ballot.round, ballot.incarnation, births, self.sealed, ticket)
 
     def seal(self, ctx: Context, sender: MemberId, message: SealMsg) -> SealedMsg | RefusedMsg:
         """Somebody ends this configuration: vote here no more."""
         ballot = Ballot(message.round, sender, message.incarnation)
-        if self.is_outdone(ballot):
+        if ballot != self.promised or self.surveyed != (ballot, message.ticket):
             return self._refuse(ctx, ballot)
-        self.promise(ctx, ballot)
         sealed = Sealed(ballot.round, message.change)
         if sealed != self.sealed:
             self.sealed = sealed
-            self.keep_seal(ctx)
+            keep(ctx, sealed=sealed)  # before it is told that this voter votes no more
         number, births = self.electorate.number, self.known_births()
-        return SealedMsg(number, ballot.round, ballot.incarnation, births, self.last_lease(ctx))
-
-    def keep_seal(self, ctx: Context) -> None:
-        """Before it is told that this voter votes no more."""
-        if self.durable:
-            keep(ctx, sealed=self.sealed)
+        return SealedMsg(number, ballot.round, ballot.incarnation, births)
 
     def last_lease(self, ctx: Context) -> Lease | None:
         """What was accepted last, with no time left if it is over."""
@@ -249,6 +255,7 @@ class Voter:
         if message.promised > self.promised.round:
             self.promised = Ballot(message.promised, 0, 0)
         self.lease, self.sealed, self.spent = message.lease, None, NOBODY
+        self.surveyed = None
         self.until = -inf if message.lease is None else ctx.now() + message.lease.ttl
         self.favoured_until = -inf
         change = message.change
