@@ -11,7 +11,7 @@ from typing import Any
 
 import hustings
 from bench.net.records import NOBODY, Kind, Reporter
-from hustings.joining import member_id
+from hustings.core.names import member_id
 
 GROUP = "bench"
 SEEDS = 3

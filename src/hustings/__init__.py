@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hustings.net.states import LeadershipLost as LeadershipLost
     from hustings.net.states import Metrics as Metrics
     from hustings.net.states import NotLeader as NotLeader
+    from hustings.net.states import NotTakenOver as NotTakenOver
     from hustings.net.states import Peer as Peer
 
 # Found when they are asked for, so that a simulation does not wait for the network's modules.
@@ -35,6 +36,7 @@ _WHERE = {
     "Member": "hustings.net.member",
     "Metrics": "hustings.net.states",
     "NotLeader": "hustings.net.states",
+    "NotTakenOver": "hustings.net.states",
     "Peer": "hustings.net.states",
     "Term": "hustings.net.campaigns",
     "join": "hustings.joining",
@@ -51,6 +53,7 @@ __all__ = [
     "Member",
     "Metrics",
     "NotLeader",
+    "NotTakenOver",
     "Peer",
     "Term",
     "__version__",

@@ -11,19 +11,28 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
-from hustings.core.digests import blake2b
+from hustings.core.choice import Candidate, Choice, candidate, parse_choice
 from hustings.core.durations import parse_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
+from hustings.core.names import is_member_name, member_id
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
-from hustings.net.addresses import Address, endpoints, parse_address, permit
+from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
+from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
 from hustings.net.book import Place
-from hustings.net.composition import Configured, Design, Multicast, compose, configure
+from hustings.net.composition import (
+    Configured,
+    Design,
+    compose,
+    configure,
+    multicast_policy,
+)
 from hustings.net.dialect import check_label
+from hustings.net.files import make_state_folder, shown
 from hustings.net.gate import Gate
 from hustings.net.host import Host
+from hustings.net.keying import ring_of
 from hustings.net.limits import Counters, Limits
 from hustings.net.member import Member, checked_attributes
 from hustings.net.memory import Forgetful, Memory, life_by_clock
@@ -41,14 +50,11 @@ if TYPE_CHECKING:
     from hustings.guard.chosen import Chosen, GuardLike
     from hustings.guard.petition import Petitioner
     from hustings.net.durable import DurableState
-    from hustings.net.keys import Key
+    from hustings.net.keying import KeyLike
     from hustings.net.sealing import KeyRing
-
-    KeyLike = Key | str | Path
 
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INSTANT = 1024  # lives, a power of two, that may begin in one millisecond
 _LIVES = 3  # begun in one attempt to join
 
@@ -76,7 +82,7 @@ class Wanted:
     me: Candidate
     places: Places
     state: str | None
-    keys: tuple[Key, ...] = ()
+    ring: KeyRing | None = None
     insecure: bool = False
     seed: int = 0
     life: int | None = None
@@ -105,6 +111,7 @@ def join(
     helm_settings: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
     reclaim: str | float | None = None,
+    stall_bound: str | float | None = None,
     guard: GuardLike | None = None,
     ttl: str | float | None = None,
     guard_settings: Mapping[str, object] | None = None,
@@ -117,9 +124,13 @@ def join(
 
     `name` must be unique in the group. `seeds` are addresses of members, some of which should be
     up by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
-    traffic is sealed; without one only this machine is listened to, unless `insecure`. With a
+    traffic is sealed. Without one only this machine is listened to, and members sign with a key
+    that is made on first use and that only this user can read. `insecure` members have no key, and
+    may listen to others. With a
     `state` directory terms survive restarts. `reclaim` lets a better member take over from a living
-    leader after it has been up so long; 0 is the protocol's own way, None is never.
+    leader after it has been up so long; 0 is the protocol's own way, None is never. A leader that
+    did not run for longer than `stall_bound` steps down before it does anything else, and asks who
+    leads; None is 5 delta, at least 250 ms.
 
     Without a `guard` leadership is an opinion. With one (`etcd://127.0.0.1:2379`, `quorum://a,b,c`,
     ...) only whom the guard has granted a lease of `ttl` leads, with a token for the resource to
@@ -132,7 +143,7 @@ def join(
     check_label("group", group)
     name = _named(name, kept=state is not None)
     chosen = _chosen(guard, group, ttl, guard_settings)
-    policy, group_address = _policy(multicast)
+    policy, group_address = multicast_policy(multicast)
     design = Design(
         kind=_kind(protocol),
         choice=parse_choice(choice) if isinstance(choice, str) else choice,
@@ -140,8 +151,9 @@ def join(
         detector=detector,
         detector_settings=detector_settings or {},
         substrate_settings=substrate_settings or {},
-        helm_settings=helm_settings or {},
+        helm_settings=_leadership(helm_settings, stall_bound),
         multicast=policy,
+        reaches_all=group_address is not None,
         reclaim=None if reclaim is None else parse_duration(reclaim, "reclaim"),
         observer=observer,
         limits=Limits.parse(limits or {}),
@@ -152,8 +164,20 @@ def join(
     places = _places(seeds, bind, advertise, group_address, port)
     wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
     seed = _chance(63) if seed is None else seed
-    keys = _keys(key)
-    return Joining(replace(wanted, keys=keys, insecure=insecure, seed=seed, life=life, note=note))
+    ring = ring_of(key, places.bind, insecure)
+    return Joining(replace(wanted, ring=ring, insecure=insecure, seed=seed, life=life, note=note))
+
+
+def _leadership(
+    settings: Mapping[str, object] | None, stall_bound: str | float | None
+) -> dict[str, object]:
+    """Settings of the leadership layer, with the one that has a name of its own."""
+    given = dict(settings or {})
+    if stall_bound is not None:
+        if "stall_bound" in given:
+            raise BadInput("stall_bound is given twice, once among helm_settings")
+        given["stall_bound"] = parse_duration(stall_bound, "stall_bound")
+    return given
 
 
 def _chosen(
@@ -203,7 +227,7 @@ def _named(name: str | None, kept: bool) -> str:
     if kept and name is None:
         raise BadInput("state needs a name: one that is made up is another one at each start")
     name = default_name() if name is None else name
-    if not _NAME.fullmatch(name):
+    if not is_member_name(name):
         raise BadInput(f"name {name!r} does not do: 1 to 64 letters, digits, dots, - and _")
     return name
 
@@ -216,7 +240,7 @@ def _places(
     port: Port | None,
 ) -> Places:
     return Places(
-        seeds=tuple(parse_address(each, "seed", PORT) for each in seeds),
+        seeds=tuple(parse_seed(each, PORT) for each in seeds),
         bind=parse_address(bind, "bind address", 0),
         advertise=None if advertise is None else parse_address(advertise, "advertise", 0),
         multicast=multicast,
@@ -308,11 +332,11 @@ class _Opened:
         self.host: Host | None = None
         self.petitioner: Petitioner | None = None
 
-    async def close(self) -> None:
+    async def close(self, crashed: bool = False) -> None:
         if self.host is not None:
             self.host.stop()
         if self.petitioner is not None:
-            await self.petitioner.close()
+            await (self.petitioner.abandon() if crashed else self.petitioner.close())
         if self.port is not None:
             await self.port.close()
         if self.state is not None:
@@ -320,7 +344,7 @@ class _Opened:
 
 
 async def _open(wanted: Wanted, opened: _Opened) -> Member:
-    sealed = bool(wanted.keys)
+    sealed = wanted.ring is not None
     counters, limits = Counters(), wanted.design.limits
     warning = None if wanted.places.port else permit(wanted.places.bind, sealed, wanted.insecure)
     own: Endpoint
@@ -334,10 +358,13 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         if wanted.places.advertise is not None:
             own = await _advertised(wanted.places.advertise, port)
     memory, incarnation = _memory(wanted, opened)
+    if wanted.guard is not None:
+        wanted.guard.begin_above(_life(wanted))
     place = Place(own, wanted.name)
-    made = compose(wanted.design, wanted.config, place.text())
-    ring = _ring(wanted.keys)
-    wire = Wire(wanted.group, wanted.me.id, incarnation, made.dialect, ring, limits)
+    agreed = await _agreed(wanted)
+    label = label_of(wanted.design.kind.about.name, wanted.design.guard, agreed.digest)
+    made = compose(replace(wanted.design, label=label), wanted.config, place.text())
+    wire = Wire(wanted.group, wanted.me.id, incarnation, made.dialect, wanted.ring, limits)
     member = Member(
         name=wanted.name,
         group=wanted.group,
@@ -364,12 +391,22 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         join_wait=wanted.config.join_wait,
         confirmed=made.confirmed,
     )
+    host.config_check = ConfigCheck(host, agreed)
     member.attend(host)
     await _ask_guard(wanted, opened, member)
     for sentence in [*([warning] if warning else []), *wanted.config.warnings]:
         member.note(sentence)
     host.start()
     return member
+
+
+async def _agreed(wanted: Wanted) -> AgreedConfig:
+    """What all members of the group have in common, or should."""
+    guard, lease = wanted.guard, wanted.config.lease
+    fields: tuple[Field, ...] = ()
+    if guard is not None and lease is not None and not wanted.design.observer:
+        fields = await guard.agreed(lease.asked, wanted.note or (lambda _: None))
+    return agreed_config(wanted.design, wanted.config, wanted.places.multicast, fields)
 
 
 def _guarantee(wanted: Wanted) -> Guarantee:
@@ -381,41 +418,56 @@ def _guarantee(wanted: Wanted) -> Guarantee:
 
 async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
     """Let the member ask its engine, if it has one and may lead."""
-    if wanted.guard is None or (wanted.design.observer and wanted.guard.engine is not None):
+    if wanted.guard is None:
         return
     host = member.host
+    if wanted.design.observer and wanted.guard.engine is not None:
+        if host.confirmed is not None:
+            host.confirmed.bystander = True
+        return
 
     def heir() -> str | None:
         leader = host.helm.leader
         place = None if leader in (None, member.id) else host.book.place(leader)
         return None if place is None else place.name
 
-    asks = await wanted.guard.petitioner(wanted.name, member_id, member.note, heir)
+    def known() -> tuple[int, int]:
+        confirmed = host.confirmed
+        return (0, 0) if confirmed is None else (confirmed.term, confirmed.heard)
+
+    asks = await wanted.guard.petitioner(wanted.name, member_id, member.note, heir, known)
     if asks is None:
         member.voters = voters = wanted.guard.voters(host, member_id)
         voters.watch(member.note)
     else:
         opened.petitioner = host.petitions = asks
         asks.answer = host.hear
+        if host.confirmed is not None:
+            host.confirmed.check = asks.check
         member.known = asks.names
 
 
 def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
-    life = wanted.life
-    if life is None:  # two that start in one instant do not begin the same life
-        life = life_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
+    life = _life(wanted)
     if wanted.state is None:
         return Forgetful(), life
-    if not os.path.isdir(wanted.state):
-        raise BadInput(f"state directory {wanted.state!r} is not there: create it first")
+    if make_state_folder(wanted.state) and wanted.note is not None:
+        wanted.note(f"state directory {shown(wanted.state)} was not there and is made")
     from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
 
-    from hustings.net.durable import DurableState  # noqa: PLC0415 (memory: few keep a state)
+    from hustings.net.durable import DurableState, refuse_absurd  # noqa: PLC0415 (memory: likewise)
 
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     path = os.path.join(wanted.state, file)
     opened.state = DurableState(path, wanted.group, wanted.me.id, first=life)
+    refuse_absurd(opened.state.stored, path, time.time())
     return opened.state, opened.state.incarnation
+
+
+def _life(wanted: Wanted) -> int:
+    """A number that grows with the date; two that start in one instant have different ones."""
+    by_clock = life_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
+    return by_clock if wanted.life is None else wanted.life
 
 
 async def _advertised(address: Address, port: Port) -> Endpoint:
@@ -434,53 +486,6 @@ def _candidate(name: str, design: Design, attributes: Mapping[str, float]) -> Ca
             f"{name!r} lacks what the choice {design.choice.name} ranks by: give it as an attribute"
         )
     return me
-
-
-def _policy(text: str) -> tuple[Multicast, Address | None]:
-    if text == "fan-out":
-        return "world", None
-    if text == "bimodal":
-        return "bimodal", None
-    if text == "gossip":
-        return "gossip", None
-    head, colon, rest = text.partition(":")
-    if head != "ip" or not colon:
-        raise BadInput(
-            f"multicast {text!r} is not understood: use fan-out, bimodal, gossip or ip:GROUP:PORT"
-        )
-    address = parse_address(rest, "multicast group")
-    if address.ip is None or not address.ip.is_multicast:
-        raise BadInput(f"multicast group {rest!r} is not a multicast address")
-    if not address.port:
-        raise BadInput(f"multicast group {rest!r} needs a port that all members share")
-    return "world", address
-
-
-def _keys(key: KeyLike | Sequence[KeyLike] | None) -> tuple[Key, ...]:
-    if key is None:
-        return ()
-    from hustings.net.keys import Key, read_key  # noqa: PLC0415 (memory: not all have one)
-
-    given = [key] if isinstance(key, Key | str | os.PathLike) else list(key)
-    return tuple(each if isinstance(each, Key) else read_key(each) for each in given)
-
-
-def _ring(keys: tuple[Key, ...]) -> KeyRing | None:
-    if not keys:
-        return None
-    from hustings.net.sealing import KeyRing  # noqa: PLC0415 (memory: not all have a key)
-
-    return KeyRing(keys)
-
-
-def member_id(name: str) -> MemberId:
-    """The number that stands for a name.
-
-    >>> member_id("web-1") == member_id("web-1") != member_id("web-2")
-    True
-    """
-    digest = blake2b(name.encode(), digest_size=8, person=b"hustings member").digest()
-    return int.from_bytes(digest, "big") >> 2
 
 
 def default_name() -> str:

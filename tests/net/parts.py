@@ -25,6 +25,7 @@ from hustings.substrate.detector import Detector
 from hustings.substrate.gossip_messages import (
     GossipMsg,
     JoinMsg,
+    LeadingMsg,
     LeaveMsg,
     PullMsg,
     WelcomeMsg,
@@ -43,6 +44,7 @@ SUBSTRATE: tuple[type[Message], ...] = (
     DigestMsg,
     SolicitMsg,
     GossipMsg,
+    LeadingMsg,
     WelcomeMsg,
     JoinMsg,
     PullMsg,
@@ -125,7 +127,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return PLAIN[kind]
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return bounded(parts[0], parts[1])
+        return bounded(parts[0], *parts[1:])
     if origin in (Union, types.UnionType):
         return st.one_of([values(part) for part in parts])
     if origin is tuple and len(parts) == 2 and parts[1] is Ellipsis:
@@ -139,9 +141,12 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     return st.tuples(*fields).map(lambda drawn: kind(*drawn))
 
 
-def bounded(kind: Any, meta: msgspec.Meta) -> st.SearchStrategy[Any]:
+def bounded(kind: Any, *metas: msgspec.Meta) -> st.SearchStrategy[Any]:
     """Values of a field's type within its bounds."""
+    meta = metas[-1]
     low, high = meta.ge, meta.le
+    if low is None and high is None and kind in PLAIN:
+        return PLAIN[kind]
     if kind is int:
         return st.integers(None if low is None else int(low), None if high is None else int(high))
     if kind is float:

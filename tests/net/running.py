@@ -50,13 +50,24 @@ def processes_of(member: str) -> list[int]:
 
 
 def command_of(member: str) -> list[int]:
-    """The same, without the keeper."""
+    """The same, without keeper and guardian."""
     return [each for each in processes_of(member) if b"keeper.py" not in command_line(each)]
 
 
+def guards_of(member: str) -> tuple[int, int]:
+    """The guardian and its child, the keeper."""
+    found = [each for each in processes_of(member) if b"keeper.py" in command_line(each)]
+    (guardian,) = [each for each in found if children_of(each) in map(str, found)]
+    (keeper,) = [each for each in found if each != guardian]
+    return guardian, keeper
+
+
 def keeper_of(member: str) -> int:
-    (keeper,) = [each for each in processes_of(member) if b"keeper.py" in command_line(each)]
-    return keeper
+    return guards_of(member)[1]
+
+
+def guardian_of(member: str) -> int:
+    return guards_of(member)[0]
 
 
 def command_line(process: int) -> bytes:

@@ -117,7 +117,7 @@ def test_a_leader_that_ends_is_noticed_by_its_lifelines_alone(
 
 def watching(crowd: Crowd, leader: Member) -> set[str]:
     """Who keeps a stream to the leader, or is about to."""
-    return {each.name for each in crowd.open() if leader.id in each.host._endings._watches}
+    return {each.name for each in crowd.open() if leader.id in each.host.endings._watches}
 
 
 def test_few_keep_streams_where_whoever_is_next_acts_first() -> None:
@@ -204,10 +204,10 @@ def test_multicasts_reach_a_member_where_it_is_now(
 def test_a_seed_known_under_another_address_is_not_approached_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hustings.net.host._COMPANY", 0.1)
+    monkeypatch.setattr("hustings.net.search._COMPANY", 0.1)
 
     async def story() -> None:
-        async with Crowd() as crowd:
+        async with Crowd(insecure=True) as crowd:
             a = await crowd.add("a", bind="0.0.0.0:0", advertise="127.0.0.1:0", insecure=True)
             alias = f"127.0.0.2:{endpoint(a)[1]}"
             await crowd.add_all(["b", "c"], seeds=[alias])

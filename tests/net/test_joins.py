@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import hustings
-from hustings.joining import default_name, member_id
+from hustings.core.names import member_id
+from hustings.joining import default_name
 from tests.net.kit.crowd import Crowd, dropped
 from tests.net.kit.loops import run, throughout, until
 from tests.net.kit.ports import free_address, free_port
@@ -303,13 +304,32 @@ def test_without_a_key_only_this_machine_is_listened_to_unless_told_otherwise() 
     run(story())
 
 
-def test_the_state_directory_must_be_there(tmp_path: Path) -> None:
+def test_a_state_directory_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        notes: list[str] = []
+        folder = tmp_path / "a.d"
+        async with hustings.join("billing", name="a", state=folder, note=notes.append):
+            assert folder.stat().st_mode & 0o777 == 0o700
+            assert list(folder.glob("*.state"))
+        made = f"state directory {folder} was not there and is made"
+        assert notes.count(made) == 1
+        async with hustings.join("billing", name="a", state=folder, note=notes.append):
+            pass
+        assert notes.count(made) == 1
+
+    run(scenario())
+
+
+def test_a_state_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
-        with pytest.raises(hustings.BadInput, match="is not there: create it first"):
-            await hustings.join("billing", name="a", state=tmp_path / "none").open()
+        with pytest.raises(hustings.BadInput, match="run mkdir -p "):
+            await hustings.join("billing", name="a", state=tmp_path / "none" / "a").open()
         with pytest.raises(hustings.BadInput, match="state needs a name"):
             hustings.join("billing", state=tmp_path)
         assert not list(tmp_path.iterdir())
+        (tmp_path / "file").touch()
+        with pytest.raises(hustings.BadInput, match="is no directory"):
+            await hustings.join("billing", name="a", state=tmp_path / "file").open()
 
     run(story())
 
@@ -339,6 +359,10 @@ def test_the_state_directory_must_be_there(tmp_path: Path) -> None:
         ({"limits": {"rate": 0}}, "limit rate"),
         ({"limits": {"rated": 1}}, "rated"),
         ({"reclaim": "-1s"}, "reclaim"),
+        ({"stall_bound": "-1s"}, "stall_bound"),
+        ({"stall_bound": "soon"}, "stall_bound 'soon' is not a duration"),
+        ({"stall_bound": "99ms"}, "stall_bound must be"),
+        ({"stall_bound": "1s", "helm_settings": {"stall_bound": 2}}, "stall_bound is given twice"),
         ({"key": "no such file"}, "key file"),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.messages import Message
+from hustings.net.courtesy import COURTESY, ConfigMsg, PresentMsg, ProbeMsg
+from hustings.net.dialect import Dialect
 from hustings.net.gate import Gate
 from hustings.net.limits import Counters, Limits, Rates, Reason
 from hustings.net.wire import Direction
@@ -121,6 +126,28 @@ def test_who_has_no_key_cannot_use_up_a_rate() -> None:
     assert receiver.counters[Reason.RATE] == 0
 
 
+@pytest.mark.parametrize(
+    "said", [ProbeMsg(7), PresentMsg(7), ConfigMsg(7, True, True, 1, True, ())]
+)
+def test_what_is_heard_whatever_its_number_has_a_rate_of_its_own(said: Message) -> None:
+    """It can be played again, so it must not use up what its sender may say."""
+    dialect = Dialect("ping", (PingMsg, *COURTESY))
+    peer = gate(1, KEY, dialect=dialect)
+    receiver = gate(2, KEY, dialect=dialect, limits=Limits(rate=10.0, burst=5))
+    recorded = peer.outgoing(said, 2)
+    assert recorded is not None
+    got = [receiver.incoming(recorded.data, UDP, 0.0) for _ in range(100)]
+    assert sum(each is not None for each in got) == 5
+    assert receiver.counters[Reason.RATE] == 95
+    assert receiver.incoming(sent(peer), UDP, 0.0) is not None, "the sender is heard"
+
+
+def test_what_is_in_doubt_is_within_a_rate() -> None:
+    peer, receiver = gate(1), gate(2, limits=Limits(rate=10.0, burst=5))
+    got = [receiver.incoming(sent(peer), UDP, 0.0, lambda got: True) for _ in range(100)]
+    assert sum(each is not None for each in got) == 5
+
+
 def test_a_gate_counts_what_it_cannot_send_and_whom_it_forgets() -> None:
     small = Limits(members=1, view=1, transfer=2000)
     receiver = gate(9, KEY, limits=small)
@@ -129,3 +156,10 @@ def test_a_gate_counts_what_it_cannot_send_and_whom_it_forgets() -> None:
     for me in range(1, 6):
         assert receiver.incoming(sent(gate(me, KEY)), UDP, 0.0) is not None
     assert receiver.counters[Reason.SENDERS_FORGOTTEN] == 3
+
+
+def test_the_guide_explains_every_reason_and_every_limit_that_an_attacker_can_reach() -> None:
+    page = (Path(__file__).parents[2] / "docs/guide/16-security.md").read_text()
+    assert [reason.value for reason in Reason if f"`{reason.value}`" not in page] == []
+    for limit in ("incomplete", "connections", "members", "newcomers", "rate"):
+        assert f"| `{limit}`" in page

@@ -11,9 +11,10 @@ import pytest
 
 import hustings
 from hustings.core.messages import Message
-from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg
+from hustings.core.names import member_id
+from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
 from hustings.net.member import Member
-from hustings.net.wire import Wire
+from hustings.net.wire import Direction, Received, Wire
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import background, run, throughout, until
 from tests.net.kit.stranger import Tap, datagrams, forged, frame
@@ -72,31 +73,63 @@ def test_an_answer_to_a_former_life_ends_nobody_else() -> None:
     run(story())
 
 
+@asynccontextmanager
+async def namesake_of(member: Member, life: int) -> AsyncIterator[str]:
+    """The place of a process that has a member's name and says so to whoever asks it there."""
+    wire, loop = forged(member, member.id, life), asyncio.get_running_loop()
+
+    async def answer(stranger: socket.socket) -> None:
+        reader = forged(member, STRANGER)
+        while True:
+            data, source = await loop.sock_recvfrom(stranger, 2000)
+            got = reader.read(data, Direction.DATAGRAM)
+            if isinstance(got, Received) and isinstance(got.message, ProbeMsg):
+                stranger.sendto(frame(wire, PresentMsg(got.message.nonce)), source)
+
+    with datagrams() as stranger:
+        stranger.setblocking(False)
+        host, port = stranger.getsockname()
+        async with background(answer(stranger)):
+            yield f"{host}:{port} {member.name}"
+
+
 @pytest.mark.parametrize("sealed", [False, True], ids=["clear", "sealed"])
-def test_that_a_name_is_taken_counts_for_one_life_of_one_member(sealed: bool) -> None:
+def test_a_member_is_ended_by_no_word_alone(sealed: bool) -> None:
+    """That its name is taken it finds out itself; and without a key not even that ends it."""
+
     async def story() -> None:
-        async with Crowd(protocol="bully", key=KEY if sealed else None) as crowd:
+        async with Crowd(protocol="bully", key=KEY if sealed else None, insecure=True) as crowd:
             a, _, c = await trio(crowd)
             mine, later = incarnation(c), incarnation(c) + 1000
-            wire = forged(c, STRANGER)
+            liars: list[int] = []
             with datagrams() as stranger:
 
-                def say(yours: int, to: Member) -> None:
-                    message = NameTakenMsg("127.0.0.1:9 c", later, yours)
+                def say(place: str, yours: int, to: Member) -> None:
+                    liars.append(STRANGER + len(liars))
+                    wire = forged(c, liars[-1])
+                    message = NameTakenMsg(place, later, yours)
                     stranger.sendto(frame(wire, message, to.id), endpoint(c))
 
-                say(mine - 1, c)
-                say(mine + 1, c)
-                say(mine, a)
-                await until(
-                    lambda: received(c, "NAME-TAKEN") == 2,
-                    lambda: f"two are read; {c.metrics().drops}",
-                )
-                await until(lambda: dropped(c, "misdirected") == 1, "the third is not c's")
-                await throughout(0.2, lambda: not c.closed, "it believed what was not said to it")
-                say(mine, c)
-                await until(lambda: c.closed, "said to this life, it is believed")
-            assert isinstance(c.error, hustings.BadInput)
+                for place in ("127.0.0.1:9 c", f"{a.address} c", f"{c.address} c", "nowhere c"):
+                    say(place, mine, c)
+                await until(lambda: received(c, "NAME-TAKEN") == 4, "all are read")
+                say("127.0.0.1:9 c", mine, a)
+                await until(lambda: dropped(c, "misdirected") == 1, "the last is not c's")
+                await throughout(0.7, lambda: not c.closed, "it believed what was only said")
+                async with namesake_of(c, later) as place:
+                    say(place, mine - 1, c)
+                    say(place, mine + 1, c)
+                    await throughout(0.3, lambda: not c.closed, "it was said to another life")
+                    say(place, mine, c)
+                    if sealed:
+                        await until(lambda: c.closed, "somebody with the key has its name")
+                        assert isinstance(c.error, hustings.BadInput)
+                    else:
+                        await until(
+                            lambda: any("uses this member's name too" in each for each in c.notes),
+                            lambda: f"it says so: {c.notes}",
+                        )
+                        assert not c.closed
             assert not a.closed
 
     run(story())
@@ -153,10 +186,26 @@ def test_a_newcomer_believes_nothing_that_was_said_to_another_life(
     async def story() -> None:
         async with Crowd(protocol="bully") as crowd:
             other = await crowd.add("other")
-            wire, mine = forged(other, STRANGER), hustings.joining.member_id("new")
+            wire, mine = forged(other, STRANGER), member_id("new")
             async with seed_that_says(wire, said(LIFE - 1), mine) as address:
                 new = await crowd.add("new", seeds=[address], life=LIFE)
                 assert sum(new.metrics().messages_received.values()) > 0
+            assert incarnation(new) == LIFE
+            assert new.error is None
+
+    run(story())
+
+
+def test_a_newcomer_believes_in_no_life_beyond_the_date() -> None:
+    """Everybody would refuse it there, and it would lead itself."""
+
+    async def story() -> None:
+        async with Crowd(protocol="bully") as crowd:
+            other = await crowd.add("other")
+            wire, mine = forged(other, STRANGER), member_id("new")
+            async with seed_that_says(wire, LivedLaterMsg((1 << 53) - 3, LIFE), mine) as address:
+                new = await crowd.add("new", seeds=[address], life=LIFE)
+                assert new.metrics().messages_received.get("LIVED-LATER", 0) > 0
             assert incarnation(new) == LIFE
             assert new.error is None
 
@@ -180,15 +229,16 @@ def test_a_newcomer_believes_nothing_that_was_said_to_another_member(
 
 
 def test_a_newcomer_believes_what_is_said_to_it() -> None:
-    """Else what it ignores above would prove nothing."""
+    """Else what it ignores above would prove nothing. That a name is taken it finds out itself."""
 
     async def story() -> None:
         async with Crowd(protocol="bully") as crowd:
             other = await crowd.add("other")
-            wire, mine = forged(other, STRANGER), hustings.joining.member_id("new")
+            wire, mine = forged(other, STRANGER), member_id("new")
             async with seed_that_says(wire, taken(LIFE), mine) as address:
-                with pytest.raises(hustings.BadInput, match="'new' is the name of a member"):
-                    await crowd.add("new", seeds=[address], life=LIFE)
+                new = await crowd.add("new", seeds=[address], life=LIFE)
+                assert received(new, "NAME-TAKEN") > 0
+                await new.kill()
             async with seed_that_says(wire, lived_later(LIFE), mine) as address:
                 new = await crowd.add("new", seeds=[address], life=LIFE)
             assert incarnation(new) > LIFE + 1000

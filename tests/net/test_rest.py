@@ -19,16 +19,14 @@ from hustings.testing import Group
 
 PERIOD = 0.25  # seconds between two ticks of the helm, by default
 
-# What a member without a guard, a key or a state file has no use for.
+# What a member on one machine, without a guard or a state file, has no use for.
 SUPERFLUOUS = (
     "cryptography",
     "difflib",
     "hashlib",
     "hustings.guard",
     "hustings.net.durable",
-    "hustings.net.keys",
     "hustings.net.multicast",
-    "hustings.net.sealing",
     "hustings.protocols.bully",
     "hustings.protocols.catalogue",
     "hustings.protocols.committee",

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,10 +22,12 @@ from tests.net.running import (
     PATIENCE_S,
     RUN,
     WAITING,
+    Running,
     Runs,
     children_of,
     command_of,
     group_of_runs,
+    guardian_of,
     keeper_of,
     processes_of,
     until,
@@ -40,14 +42,6 @@ BUSY_S = 2.0  # what a busy machine may add to a bound before it counts as broke
 def runs(tmp_path: Path) -> Iterator[Runs]:
     with group_of_runs(tmp_path) as started:
         yield started
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A shell starts what runs in the background deaf to Ctrl-C, and so would be our children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 # --- three members -------------------------------------------------------------------------------
@@ -127,12 +121,82 @@ def test_a_command_that_ends_makes_room(runs: Runs) -> None:
 # --- one member ----------------------------------------------------------------------------------
 
 
-def test_a_killed_keeper_leaves_nothing(runs: Runs) -> None:
-    one = runs.start("(trap '' TERM; sleep 600) & exec sleep 600")
-    runs.leader()
-    until(lambda: len(command_of(one.name)) == 2, "the offspring")
-    os.kill(keeper_of(one.name), signal.SIGKILL)
+def with_offspring(runs: Runs) -> Running:
+    """A member whose command has deaf children: one orphaned, one in a session of its own."""
+    one = runs.start(DEAF)
+    until(lambda: len(command_of(one.name)) >= 4, "the offspring")
+    return one
+
+
+@pytest.mark.parametrize("who", [keeper_of, guardian_of])
+def test_a_killed_guard_leaves_nothing(runs: Runs, who: Callable[[str], int]) -> None:
+    one = with_offspring(runs)
+    os.kill(who(one.name), signal.SIGKILL)
     assert one.wait() == 137
+    assert "a process that guards the command was killed or stopped" in one.said
+
+
+def test_both_guards_killed_at_once_leave_nothing(runs: Runs) -> None:
+    """They are one process group, and `kill -9 -GROUP` kills both; the member does the rest."""
+    one = with_offspring(runs)
+    os.killpg(guardian_of(one.name), signal.SIGKILL)
+    assert one.wait() == 137
+
+
+def test_a_stopped_keeper_is_not_waited_for(runs: Runs) -> None:
+    one = with_offspring(runs)
+    os.kill(keeper_of(one.name), signal.SIGSTOP)
+    assert one.wait() == 137
+
+
+def test_a_stopped_guardian_changes_nothing(runs: Runs) -> None:
+    one = with_offspring(runs)
+    os.kill(guardian_of(one.name), signal.SIGSTOP)
+    one.signal(signal.SIGTERM)
+    until(lambda: "SIGTERM is passed on to the command" in one.said, "the first is heard")
+    one.signal(signal.SIGTERM)
+    assert one.wait() == 137
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_member_is_killed_and_its_keeper_struck(runs: Runs, number: int) -> None:
+    one = with_offspring(runs)
+    os.kill(keeper_of(one.name), number)
+    one.signal(signal.SIGKILL)
+    killed_at = time.monotonic()
+    until(lambda: not processes_of(one.name), "the guardian ends all")
+    assert time.monotonic() - killed_at < SILENCE_S + GRACE_S + SETTLE_S + BUSY_S
+
+
+def test_a_command_that_is_killed_leaves_nothing(runs: Runs) -> None:
+    one = with_offspring(runs)
+    main = min(map(int, children_of(keeper_of(one.name)).split()))  # the first that it started
+    os.kill(main, signal.SIGKILL)
+    assert one.wait() == 137
+
+
+def test_what_was_there_before_is_left_alone(runs: Runs) -> None:
+    """As of a script that starts something and then becomes `hustings run`."""
+    errors = runs.folder / "errors"
+    with errors.open("wb") as stream:
+        process = subprocess.Popen(
+            [
+                "sh",
+                "-c",
+                f"sleep 600 & echo $! > other; exec {' '.join(RUN)} {runs.group} "
+                f"--name {runs.group}-0 --grace 300ms -- sh -c 'echo > up; sleep 600'",
+            ],
+            cwd=runs.folder,
+            stderr=stream,
+            start_new_session=True,
+        )
+    one = Running(process, f"{runs.group}-0", errors)
+    runs.all.append(one)
+    until((runs.folder / "up").exists, "the command is up")
+    os.killpg(guardian_of(one.name), signal.SIGKILL)
+    assert one.wait() == 137
+    other = int((runs.folder / "other").read_text())
+    os.kill(other, signal.SIGKILL)  # it is there to be killed
 
 
 def test_no_dead_process_stays_unburied(runs: Runs) -> None:
@@ -147,7 +211,7 @@ def test_no_dead_process_stays_unburied(runs: Runs) -> None:
     until((runs.folder / "runs").exists, "the first run")
     until(lambda: len((runs.folder / "runs").read_text()) == 5, "five runs")
     until(lambda: len(command_of(one.name)) == 2, "the last run and its orphan")
-    assert children_of(one.process.pid) == str(keeper_of(one.name))
+    assert children_of(one.process.pid) == str(guardian_of(one.name))
     one.signal(signal.SIGTERM)
     assert one.wait() == 143
 
@@ -191,6 +255,19 @@ def test_a_hangup_that_was_ignored_stays_ignored(runs: Runs) -> None:
     assert one.wait() == 143
 
 
+def test_a_ctrl_c_that_was_ignored_stays_ignored(runs: Runs) -> None:
+    """As in the background of a script; SIGTERM is the way to end it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        one = runs.start("kill -INT $$; echo > up; exec sleep 600")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    until((runs.folder / "up").exists, "the command is up")
+    one.signal(signal.SIGINT)
+    one.signal(signal.SIGTERM)
+    assert one.wait() == 143
+
+
 # --- terminals -----------------------------------------------------------------------------------
 
 
@@ -207,7 +284,6 @@ def on_terminal(runs: Runs, script: str) -> tuple[int, int]:
     return terminal, process
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     "script, code",
     [

@@ -273,6 +273,9 @@ def test_a_refused_datagram_is_told_with_its_address() -> None:
             def frame(self, data: bytes, source: tuple[str, int], direction: object) -> bool:
                 raise AssertionError("nobody speaks")
 
+            def head(self, data: bytes, source: tuple[str, int]) -> bool:
+                raise AssertionError("nobody speaks")
+
             def refused(self, to: tuple[str, int]) -> None:
                 self.refusals.append(to)
 

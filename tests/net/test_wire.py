@@ -192,7 +192,7 @@ def test_a_list_longer_than_a_view_is_refused() -> None:
         (b"H\x01\x00", Reason.NOT_A_FRAME),
         (b"G" + enveloped([])[1:], Reason.NOT_A_FRAME),
         (b"H\x02" + enveloped([])[2:], Reason.UNKNOWN_VERSION),
-        (b"H\x01\x02" + enveloped([])[3:], Reason.UNKNOWN_MODE),
+        (b"H\x01\x03" + enveloped([])[3:], Reason.UNKNOWN_MODE),
         (b"H\x01\x00" + group_tag("other") + b"x", Reason.OTHER_GROUP),
         (b"H\x01\x01" + group_tag(GROUP) + bytes(100), Reason.SEALED),
         (enveloped(["PING", 1, 0.0, [], b""])[:HEADER], Reason.MALFORMED),

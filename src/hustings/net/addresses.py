@@ -116,7 +116,27 @@ def parse_address(text: str, what: str, default_port: int | None = None) -> Addr
             )
     if port is None and default_port is None:
         raise BadInput(f"{what} {text!r} has no port: write HOST:PORT")
+    host = _spelt(host)
     return Address(host, default_port or 0 if port is None else _port(port, text, what))
+
+
+def parse_seed(text: str, default_port: int) -> Address:
+    """The address of a member that others can be found through.
+
+    >>> parse_seed("db.example", 7400)
+    Address(host='db.example', port=7400)
+    """
+    address = parse_address(text, "seed", default_port)
+    if address.is_wildcard:
+        raise BadInput(f"seed {text!r} stands for all interfaces: give the address of one member")
+    if address.ip is not None and address.ip.is_multicast:
+        raise BadInput(
+            f"seed {text!r} is a multicast group: give the address of one member, or "
+            "multicast=ip:GROUP:PORT"
+        )
+    if address.port == 0:
+        raise BadInput(f"seed {text!r} has port 0: give the port that the member listens at")
+    return address
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +176,15 @@ def permit(bind: Address, sealed: bool, insecure: bool) -> str | None:
 
     >>> permit(Address("127.0.0.1", 7400), sealed=False, insecure=False)
     """
-    if sealed or bind.is_loopback:
+    if sealed or (bind.is_loopback and not insecure):
         return None
     if not insecure:
         raise BadInput(
             f"without a key only this machine may be listened to, and {bind} is open to others: "
             "make a key with hustings keygen, or say --insecure"
         )
+    if bind.is_loopback:
+        return "insecure: any process of this machine can decide who leads in this group"
     return (
         f"insecure: {bind} takes messages from everybody who reaches it, and so anybody can decide "
         "who leads; make a key with hustings keygen"
@@ -184,6 +206,20 @@ def number_of(host: str) -> Number | None:
         return Number(socket.inet_pton(family, number))
     except (OSError, ValueError):  # the second: a text with a zero byte, or not in UTF-8
         return None
+
+
+def _spelt(host: str) -> str:
+    """One address has one spelling, since addresses are compared as texts.
+
+    >>> _spelt("2001:DB8:0::1"), _spelt("::ffff:10.0.0.1"), _spelt("fe80::1%eth0"), _spelt("a.b")
+    ('2001:db8::1', '10.0.0.1', 'fe80::1%eth0', 'a.b')
+    """
+    ip, zone = number_of(host), "".join(host.partition("%")[1:])
+    if ip is None:
+        return host
+    packed = ip.packed.removeprefix(_MAPPED)
+    family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
+    return socket.inet_ntop(family, packed) + ("" if family == socket.AF_INET else zone)
 
 
 def _is_name(host: str) -> bool:

@@ -5,11 +5,13 @@ A place is a text that gossip passes on: address and name, as `192.0.2.1:7400 we
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
+from hustings.core.names import is_member_name
 from hustings.net.addresses import Address, parse_address
 from hustings.net.port import Endpoint
 from hustings.substrate.gossip import Membership
@@ -44,7 +46,7 @@ def read_place(text: str) -> Place | None:
     (None, None)
     """
     where, blank, name = text.partition(" ")
-    if not blank or not name:
+    if not blank or not is_member_name(name):
         return None
     try:
         address = parse_address(where, "place")
@@ -54,7 +56,8 @@ def read_place(text: str) -> Place | None:
         return None
     if "%" in address.host:
         return None  # an interface's name means nothing elsewhere
-    return Place((address.host, address.port), name)
+    place = Place((address.host, address.port), name)
+    return place if place.text() == text else None  # as written by who is there, and no otherwise
 
 
 class Book:
@@ -66,6 +69,8 @@ class Book:
         self._heard: dict[MemberId, Endpoint] = {}
         self._lost: dict[Endpoint, float | None] = {}  # since when it is looked for; latest last
         self._known: dict[MemberId, Endpoint] = {}  # of the present view
+        # Whether a member has shown that it is at an address: else it is not looked for there.
+        self.reached: Callable[[MemberId, Endpoint], bool] = lambda member, endpoint: True
         self._owners: dict[Endpoint, MemberId] = {}
         self._version = -1
 
@@ -88,10 +93,15 @@ class Book:
         if len(self._heard) > _HEARD:
             del self._heard[next(iter(self._heard))]
 
-    def everybody(self) -> list[Endpoint]:
-        """Where the live others are."""
+    @property
+    def known(self) -> Mapping[MemberId, Endpoint]:
+        """Where the live others are said to be."""
         self._refresh()
-        return list(self._known.values())
+        return self._known
+
+    def everybody(self) -> list[Endpoint]:
+        """The same, without their names."""
+        return list(self.known.values())
 
     def owner(self, endpoint: Endpoint) -> MemberId | None:
         """Which live member is there."""
@@ -119,7 +129,8 @@ class Book:
                 self._owners[place.endpoint] = member
                 self._lost.pop(place.endpoint, None)
         for member, endpoint in before.items():
-            if member not in self._known and endpoint not in self._owners:
+            lost = member not in self._known and endpoint not in self._owners
+            if lost and self.reached(member, endpoint):
                 self._lost.pop(endpoint, None)
                 self._lost[endpoint] = None
         while len(self._lost) > _LOST:

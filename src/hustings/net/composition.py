@@ -10,9 +10,12 @@ Stacked         who is there and where (gossip), multicast by the world or by ep
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from hustings.core.choice import Choice
 from hustings.core.config import Config
@@ -20,9 +23,12 @@ from hustings.core.durations import is_duration, parse_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.messages import Message
+from hustings.net.addresses import Address, parse_address
 from hustings.net.courtesy import COURTESY
 from hustings.net.dialect import Dialect
+from hustings.net.hearsay import are_presentable
 from hustings.net.limits import Limits
+from hustings.net.plausible import bounds
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.bimodal import Bimodal
 from hustings.substrate.detector import Detector
@@ -46,8 +52,9 @@ DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
 _ROOM = 1000  # bytes of entries in one gossip message: with envelope and seal it is a datagram
 _SPREAD = 4  # members to whom each passes a multicast on: 98 % have it before any repair
 _JOIN_WAIT = 1.0  # seconds at least for somebody to answer a member that joins
+_MINIMA = 64  # of the estimate of the size, where views are partial: an error of an eighth
+_WINDOW = 8  # times T_3 within which somebody asks for the next round of a failed election
 LEASE = 5.0  # seconds for which a guard is asked to confirm a leader
-_LEAST_PAUSE = 0.25  # seconds: any process may be kept waiting for a while
 
 Multicast = Literal["world", "bimodal", "gossip"]
 Settings = Mapping[str, object]
@@ -65,12 +72,14 @@ class Design:
     substrate_settings: Settings = field(default_factory=dict)
     helm_settings: Settings = field(default_factory=dict)
     multicast: Multicast = "world"
+    reaches_all: bool = False  # the world's multicast, members that are not in view too
     reclaim: float | None = None
     observer: bool = False
     limits: Limits = field(default_factory=Limits)
     lease: Settings | None = None  # there is a guard, and this is asked of it
     voting: Voting | None = None  # the guard is the group's own
-    guard: str = ""  # what kind it is: members with another one, or none, are not of this group
+    guard: str = ""  # what kind it is
+    label: str = ""  # what its frames bear, if that is more than the election's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class Configured:
     @property
     def pause(self) -> float:
         """Whoever did not run for longer distrusts itself first."""
-        return max(_LEAST_PAUSE, 5 * self.election.delta)
+        return self.helm.longest_stall
 
     @property
     def warnings(self) -> list[str]:
@@ -120,72 +129,134 @@ def configure(design: Design) -> Configured:
     """Read all settings; what is wrong is told at once."""
     settings = in_seconds(design.settings)
     delta = Config.parse({"delta": settings.get("delta", DELTA)}).delta
-    election = design.kind.Settings.parse({**design.kind.Settings.for_network(delta), **settings})
+    stack = _stack(design, delta)
+    usual = {**design.kind.Settings.for_network(delta, settings), **_upon(design, stack)}
+    election = design.kind.Settings.parse({**usual, **settings})
     detector = None
     if design.detector not in DETECTORS:
         raise UnknownName("detector", design.detector, DETECTORS)
-    if not design.kind.assumptions.announces:
-        detector = _detector(design, delta)
+    if stack.partial and design.detector_settings:
+        raise BadInput(
+            "where views are partial, gossip is the detector: set T_gossip and T_fail among "
+            "substrate_settings instead"
+        )
+    if stack.partial:
+        pass
+    elif not design.kind.assumptions.announces:
+        detector = _detector(design, election)
     elif design.detector_settings:
         raise BadInput(
             f"{design.kind.about.name} announces its leader all the time and has no detector: "
             "set T_A and T_L instead"
         )
-    stack = StackConfig.parse(
-        {
-            "delta": delta,
-            "T_gossip": 5 * delta,
-            "entries": 64,
-            "room": _ROOM,
-            "welcome": min(65_536, design.limits.view),
-            "welcomes": 256,
-            "introductions": 64,
-            "pull": True,
-            "minima": 3,
-            "whole": True,
-            "p_mistake": 1e-4,
-            "view_size": max(1, design.limits.view - 1),
-            "joins": 1,
-            "T_round": 5 * delta,
-            "epoch": 40,
-            "spread": _SPREAD if design.multicast == "gossip" else 0,
-            **in_seconds(design.substrate_settings),
-        }
-    )
     helm: dict[str, object] = {"delta": delta, "T_join": _wait(delta)}
+    if stack.partial:
+        delivery: float = getattr(election, "delivery", delta)
+        helm |= {"partial": True, "patience": 10 * delivery, "window": delivery}
     helm.update(in_seconds(design.helm_settings))
     if design.reclaim is not None:
         helm["reclaim"] = design.reclaim
-    # Several members that announce may take office together, until they have heard each other.
+    lease = None if design.lease is None else _lease(design, design.lease, delta)
+    seats = design.kind(election, Favoured(design.choice)).seats
+    if lease is not None and seats > 1:
+        raise BadInput(f"a guard confirms one leader, and {seats} are to be elected")
+    # Several members that announce may claim the office together, until they have heard each other.
     # With a guard none of them leads before it is confirmed.
-    lease = None if design.lease is None else _lease(design.lease, delta)
-    if lease is not None:
-        seats = design.kind(election, Favoured(design.choice)).seats
-        if seats > 1:
-            raise BadInput(f"a guard confirms one leader, and {seats} are to be elected")
-    steady = 3 * delta if design.kind.assumptions.announces and lease is None else 0.0
+    contested = design.kind.assumptions.announces and lease is None
+    if contested:
+        helm.setdefault("T_office", getattr(election, "interval", 0.0) + 3 * delta)
+    steady = 3 * delta if contested and seats > 1 else 0.0
     return Configured(election, detector, stack, HelmConfig.parse(helm), steady, lease)
 
 
-def _lease(given: Settings, delta: float) -> GuardConfig:
+def _stack(design: Design, delta: float) -> StackConfig:
+    """Membership and multicast; other defaults where members know a part of the group only."""
+    given = in_seconds(design.substrate_settings)
+    known: dict[str, object] = {
+        "delta": delta,
+        "T_gossip": 5 * delta,
+        "entries": 64,
+        "room": _ROOM,
+        "welcome": min(65_536, design.limits.view),
+        "welcomes": 256,
+        "introductions": 64,
+        "pull": True,
+        "minima": 3,
+        "whole": True,
+        "p_mistake": 1e-4,
+        "view_size": max(1, design.limits.view - 1),
+        "joins": 1,
+        "T_round": 5 * delta,
+        "epoch": 40,
+        "spread": _SPREAD if design.multicast == "gossip" else 0,
+    }
+    stack = StackConfig.parse({**known, **given})
+    if stack.view_size < design.limits.view - 1:
+        _check_partial(design, stack.view_size)
+        known |= {"partial": True, "minima": _MINIMA, "T_round": delta, "introductions": 3}
+        stack = StackConfig.parse({**known, **given})
+    return stack
+
+
+def _upon(design: Design, stack: StackConfig) -> dict[str, object]:
+    """Settings of an election whose members are not in each other's view.
+
+    A multicast by epidemics is there when it is buffered no more.
+    """
+    if not stack.partial:
+        return {}
+    # Copies go different ways: what a relay member prefers may be there before the Init is.
+    wanted: dict[str, object] = {"relay_by": "multicast", "join_on_contact": True}
+    if design.multicast != "world":
+        wanted["T_3"] = stack.buffering_time
+        wanted["W"] = _WINDOW * stack.buffering_time
+    has = [each.name for each in msgspec.structs.fields(design.kind.Settings)]
+    return {name: value for name, value in wanted.items() if name in has}
+
+
+def _check_partial(design: Design, most: int) -> None:
+    """Refuse what cannot work where members know only a part of the group."""
+    name = design.kind.about.name
+    if not design.kind.assumptions.partial_views:
+        raise BadInput(
+            f"{name} needs members that know the whole group, and view_size={most} lets each know "
+            f"{most} others: leave view_size out, or take protocol='probabilistic'"
+        )
+    if design.voting is not None:
+        raise BadInput(
+            f"members that vote must know each other, and view_size={most} lets each know {most} "
+            "others: leave view_size out, or take a guard outside of the group"
+        )
+    if design.multicast == "world" and not design.reaches_all:
+        raise BadInput(
+            f"multicast='fan-out' reaches the members in view alone, of which view_size={most} "
+            "allows no more: take 'gossip', 'bimodal' or 'ip:GROUP:PORT', or leave view_size out"
+        )
+
+
+def _lease(design: Design, given: Settings, delta: float) -> GuardConfig:
     from hustings.substrate.confirmed import GuardConfig  # noqa: PLC0415 (memory: few have guards)
 
     known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
+    if design.kind.assumptions.announces:  # several may take office at one start
+        known["first_wait"] = 3 * delta
     known.update(in_seconds(given))
     if "margin" not in known:
         known["margin"] = GuardConfig.parse(known).asked / 10
     return GuardConfig.parse(known)
 
 
-def _detector(design: Design, delta: float) -> HeartbeatConfig:
+def _detector(design: Design, election: Config) -> HeartbeatConfig:
     """The leader beats, the others watch it, and ask it before they suspect it.
 
-    Whoever is to lead next acts at once, the others after a round trip without news of it.
+    Whoever is to lead next acts at once, the others after a round trip without news of it; but an
+    election that all have to agree to hears of it from all at once.
 
     Real gaps between heartbeats are short and even, with a stall now and then: the accrual
     detector goes by the worst one it has seen lately.
     """
-    kind, given = DETECTORS[design.detector], in_seconds(design.detector_settings)
+    kind, delta = DETECTORS[design.detector], election.delta
+    given = in_seconds(design.detector_settings)
     known: dict[str, object] = {"delta": delta, "pattern": "leader-to-all", "beat": "multicast"}
     if issubclass(kind, AccrualConfig):
         known["tail"] = "peak"
@@ -194,13 +265,13 @@ def _detector(design: Design, delta: float) -> HeartbeatConfig:
     known["confirm"] = delta if first.period >= 2 * delta else 0.0
     known["grace"] = 4 * first.period + 2 * delta
     known["debut"] = 2 * delta
-    known["defer"] = 2 * delta
+    known["defer"] = 0.0 if election.unanimous else 2 * delta
     return kind.parse({**known, **given})
 
 
 def compose(design: Design, config: Configured, place: str) -> Composed:
     """One member's election, upon all that it needs."""
-    choice = Favoured(design.choice)
+    choice = Favoured(design.choice, lambda: bounds(time.time(), 1).end)
     election: Election = design.kind(config.election, choice)
     detector = None if config.detector is None else Detector(config.detector)
     inner = election if detector is None else Monitored(election, detector)
@@ -209,6 +280,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     if confirmed is not None and design.voting is not None:
         top = design.voting(confirmed)
     membership = Membership(config.stack, accepts(choice), place)
+    membership.leading = helm.leading
     epidemic = design.multicast != "world"
     multicast = Bimodal(config.stack, membership.targets) if epidemic else None
     stack = Stacked(top, membership, multicast)
@@ -217,6 +289,27 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     kinds = (*stack.handlers, *COURTESY)
     dialect = Dialect(spoken(design), kinds)
     return Composed(stack, helm, detector, confirmed, dialect)
+
+
+def multicast_policy(text: str) -> tuple[Multicast, Address | None]:
+    """How a group multicasts, and at which address if that is the network's."""
+    if text == "fan-out":
+        return "world", None
+    if text == "bimodal":
+        return "bimodal", None
+    if text == "gossip":
+        return "gossip", None
+    head, colon, rest = text.partition(":")
+    if head != "ip" or not colon:
+        raise BadInput(
+            f"multicast {text!r} is not understood: use fan-out, bimodal, gossip or ip:GROUP:PORT"
+        )
+    address = parse_address(rest, "multicast group")
+    if address.ip is None or not address.ip.is_multicast:
+        raise BadInput(f"multicast group {rest!r} is not a multicast address")
+    if not address.port:
+        raise BadInput(f"multicast group {rest!r} needs a port that all members share")
+    return "world", address
 
 
 def _confirmed(helm: Helmed, lease: GuardConfig | None) -> tuple[Confirmed | None, Election]:
@@ -231,8 +324,7 @@ def _confirmed(helm: Helmed, lease: GuardConfig | None) -> tuple[Confirmed | Non
 
 def spoken(design: Design) -> str:
     """What a group speaks: who has another guard could not be kept from leading beside it."""
-    name = design.kind.about.name
-    return f"{name}+{design.guard}" if design.guard else name
+    return design.label or design.kind.about.name
 
 
 def _strict_codec(design: Design, kinds: tuple[type[Message], ...]) -> Codec:
@@ -241,7 +333,7 @@ def _strict_codec(design: Design, kinds: tuple[type[Message], ...]) -> Codec:
 
     def decode(body: bytes) -> Message | None:
         message = read(body)
-        return message if isinstance(message, Message) else None
+        return message if isinstance(message, Message) and are_presentable(message) else None
 
     codec = Codec(kinds)
     codec.decode = decode

@@ -1,9 +1,17 @@
-"""Streams of a port: what is too large for a datagram, and connections kept to see them end."""
+"""Streams of a port: what is too large for a datagram, and connections kept to see them end.
+
+A stranger may open a stream, so a stream has to earn what it takes. Its first frame is no longer
+than a datagram, and its first bytes are judged before the rest is read. Only when that frame was
+one to accept (with a key: an authentic one) may longer frames follow. All frames that are not
+complete share one budget of bytes. Where slots or bytes run out, the source that holds most of
+them makes room, its oldest stream first: whoever opens hundreds evicts itself.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -11,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from hustings.net.addresses import Address
 from hustings.net.lifelines import RECONNECT, SHORTEST, TRANSFER, Lifeline, keep
-from hustings.net.limits import Counters, Limits, Reason
+from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
 from hustings.net.port import Endpoint
 from hustings.net.streams import Unstreamed, on_stream
 from hustings.net.wire import Direction
@@ -21,9 +29,30 @@ if TYPE_CHECKING:
 
 _FIRST_FRAME = 5.0  # seconds in which a frame must be complete; the first one, from the beginning
 _CHUNK = 65_536
-_BACKLOG = 128
+_BACKLOG = 512
+# Bytes that a kernel keeps of a stream nobody reads; Linux takes twice that. Else it may be
+# megabytes, of each stream.
+_UNREAD = 32_768
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds, and times
-_TURNS = 3  # of the loop until a transport that was closed has let go of its socket
+_OUTGOING = 32 * 1024 * 1024  # bytes of frames on their way out
+_AT_ONE = 32  # transfers at most to one endpoint at a time: it may be slow to read on purpose
+_TURNS = 3  # of the loop until a stream that was closed has let go of its socket
+
+# What goes wrong with a stream; the last three: an address that is none.
+_BROKEN = (OSError, TimeoutError, ValueError, TypeError, OverflowError)
+
+
+class Accepted:
+    """One stream that somebody else opened."""
+
+    __slots__ = ("frames", "held", "host", "proven", "source")
+
+    def __init__(self, source: Endpoint, limits: Limits) -> None:
+        self.source = source
+        self.host = source[0]
+        self.proven = False  # whether a frame was one to accept
+        self.held = 0  # bytes of the budget
+        self.frames = Unstreamed(min(limits.datagram, limits.transfer))
 
 
 class Connections:
@@ -34,10 +63,10 @@ class Connections:
         self._limits = limits
         self._counters = counters
         self._listener: socket.socket | None = None
-        # Streams that others opened, the oldest first, and whether each has shown a frame.
-        self._accepted: dict[asyncio.Task[None], bool] = {}
+        self._accepted: dict[asyncio.Task[None], Accepted] = {}  # the oldest first
         self._opened: dict[asyncio.Task[None], None] = {}
-        self._transfers = 0
+        self._outgoing: Counter[Endpoint] = Counter()  # transfers and knocks under way, and ...
+        self._outgoing_bytes = 0  # ... what they hold
 
     def listen(self) -> None:
         """Accept streams at the port's own number.
@@ -50,6 +79,7 @@ class Connections:
         try:
             listener.setblocking(False)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD)  # of the accepted too
             if family == socket.AF_INET6 and Address(host, number).is_wildcard:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listener.bind((host, number))
@@ -79,7 +109,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         for _ in range(_BACKLOG):
             try:
-                stream, _ = listener.accept()
+                stream, address = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:  # too many files are open: others have to be closed first
@@ -87,78 +117,107 @@ class Connections:
                 loop.remove_reader(listener.fileno())
                 loop.call_later(SHORTEST, self._resume, listener)
                 return
-            if not self._has_room():
+            accepted = Accepted((str(address[0]), int(address[1])), self._limits)
+            if not self._has_room(accepted.host):
                 stream.close()
                 continue
-            task = loop.create_task(self._accept(stream))
-            self._accepted[task] = False
-            task.add_done_callback(partial(self._ended, stream))
+            stream.setblocking(False)
+            _keep_alive(stream)
+            task = loop.create_task(self._accept(stream, accepted))
+            self._accepted[task] = accepted
+            task.add_done_callback(partial(self._ended, stream, accepted))
 
-    def _ended(self, stream: socket.socket, task: asyncio.Task[None]) -> None:
-        """Whether it was served or cancelled before it began."""
+    def _ended(self, stream: socket.socket, accepted: Accepted, task: asyncio.Task[None]) -> None:
+        """Whether it was served or cancelled before it began: all that it held is given back."""
         self._accepted.pop(task, None)
+        _give_back(accepted)
         stream.close()
 
     def _resume(self, listener: socket.socket) -> None:
         if self._listener is listener:
             asyncio.get_running_loop().add_reader(listener.fileno(), self._incoming, listener)
 
-    async def _accept(self, stream: socket.socket) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise AssertionError("nobody else calls this")
-        reader, writer = await _streams(stream)
-        try:
-            await self._serve(task, reader, writer)
-        except (OSError, TimeoutError):
-            pass  # it ended; why is nobody's concern
-        finally:
-            writer.close()
+    def _has_room(self, host: str) -> bool:
+        """Whether one more is accepted, of which nothing is known but where it comes from.
 
-    def _has_room(self) -> bool:
-        """Whether one more is accepted; who has shown nothing yet makes room for it."""
+        Who has shown nothing yet makes room for it. Where all have, a source that has more streams
+        than the newcomer's does: else one machine could keep all others out.
+        """
         if len(self._accepted) < self._limits.connections:
             return True
         self._counters.count(Reason.CONNECTIONS)
-        silent = next((task for task, known in self._accepted.items() if not known), None)
-        if silent is not None:
-            silent.cancel()
-            del self._accepted[silent]
-        return silent is not None
+        unproven = {task: each for task, each in self._accepted.items() if not each.proven}
+        if unproven:
+            self._evict(_oldest_of_most(unproven))
+            return True
+        streams = Counter(each.host for each in self._accepted.values())
+        if streams[host] + 1 < max(streams.values(), default=0):
+            self._evict(_oldest_of_most(self._accepted))
+            return True
+        return False
 
-    async def _serve(
-        self,
-        task: asyncio.Task[None],
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        peer = writer.get_extra_info("peername")
-        source = (str(peer[0]), int(peer[1])) if peer else ("", 0)
-        frames = Unstreamed(self._limits.transfer)
-        clock = asyncio.get_running_loop().time
-        deadline: float | None = clock() + _FIRST_FRAME  # of the frame that is being read
-        known = False  # whether a frame was one to accept
+    def _evict(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        del self._accepted[task]
+
+    async def _accept(self, stream: socket.socket, accepted: Accepted) -> None:
+        with suppress(OSError, TimeoutError):  # it ended; why is nobody's concern
+            if reason := await self._serve(stream, accepted):
+                self._counters.count(reason)
+
+    async def _serve(self, stream: socket.socket, accepted: Accepted) -> Reason | None:
+        """Read frames until there are no more, or one is refused; what else was wrong."""
+        loop = asyncio.get_running_loop()
+        frames = accepted.frames
+        deadline: float | None = loop.time() + _FIRST_FRAME  # of the frame that is being read
         while True:
             async with asyncio.timeout_at(deadline):
-                data = await reader.read(_CHUNK)
+                data = await loop.sock_recv(stream, min(frames.missing, _CHUNK))
             if not data:
-                if reason := frames.end():
-                    self._counters.count(reason)
-                return
+                return Reason.CUT_SHORT if frames.waiting else None
+            begins = not frames.waiting
+            if not self._take(len(data), accepted):
+                return Reason.TRANSFER
             complete = frames.feed(data)
-            for frame in complete:
-                receiver = self._port.receivers.of(frame)
-                if receiver is None or not receiver.frame(frame, source, Direction.QUESTION):
-                    return
-                if task in self._accepted:
-                    self._accepted[task] = known = True
-            if frames.broken is not None:
-                self._counters.count(frames.broken)
-                return
-            if not frames.waiting:
-                deadline = None if known else deadline
-            elif complete or deadline is None:
-                deadline = clock() + _FIRST_FRAME
+            INCOMPLETE.give_back(accepted.held - frames.waiting)
+            accepted.held = frames.waiting
+            if complete:
+                if not all(self._read(frame, accepted) for frame in complete):
+                    return None
+                deadline = None
+            elif frames.broken is not None:
+                return frames.broken
+            elif frames.head is not None and not self._may_go_on(frames.head, accepted):
+                return None
+            elif begins and deadline is None:
+                deadline = loop.time() + _FIRST_FRAME
+
+    def _read(self, frame: bytes, accepted: Accepted) -> bool:
+        receiver = self._port.receivers.of(frame)
+        if receiver is None or not receiver.frame(frame, accepted.source, Direction.QUESTION):
+            return False
+        accepted.proven = True
+        accepted.frames.most = self._limits.transfer
+        return True
+
+    def _may_go_on(self, head: bytes, accepted: Accepted) -> bool:
+        receiver = self._port.receivers.of(head)
+        return receiver is not None and receiver.head(head, accepted.source)
+
+    def _take(self, size: int, accepted: Accepted) -> bool:
+        """Whether so many bytes more may be kept; where they are too many, others make room."""
+        while not INCOMPLETE.take(size, self._limits.incomplete):
+            holding = {task: each for task, each in self._accepted.items() if each.held}
+            if not holding:
+                return False  # they are another port's
+            task = _oldest_of_most(holding, size_of=lambda each: each.held)
+            if holding[task] is accepted:
+                return False
+            self._counters.count(Reason.TRANSFER)
+            self._evict(task)
+            _give_back(holding[task])
+        accepted.held += size
+        return True
 
     # Opened
 
@@ -168,49 +227,59 @@ class Connections:
         task.add_done_callback(lambda done: self._opened.pop(done, None))
         return task
 
-    def stream(self, to: Endpoint, data: bytes) -> None:
-        """Open, write one frame, close."""
-        if self._transfers >= self._limits.connections:
-            self._counters.count(Reason.TRANSFER)
-            return
-        self._transfers += 1
-        self._spawn(self._transfer(to, data))
+    def _begin(
+        self, to: Endpoint, size: int, work: Callable[[], Coroutine[None, None, None]]
+    ) -> bool:
+        """Do something that takes a slot, and give that back whatever comes of it."""
+        outgoing = self._outgoing
+        if (
+            outgoing.total() >= self._limits.connections
+            or outgoing[to] >= _AT_ONE
+            or (size and self._outgoing_bytes + size > max(_OUTGOING, self._limits.transfer))
+        ):
+            return False
+        outgoing[to] += 1
+        self._outgoing_bytes += size
 
-    async def _transfer(self, to: Endpoint, data: bytes) -> None:
+        def ended(_: asyncio.Task[None]) -> None:
+            outgoing[to] -= 1
+            if not outgoing[to]:
+                del outgoing[to]
+            self._outgoing_bytes -= size
+
+        self._spawn(work()).add_done_callback(ended)
+        return True
+
+    def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
+        """Open, show who opens it, write one frame, close."""
+        if not self._begin(to, len(data), lambda: self._transfer(to, data, hello)):
+            self._counters.count(Reason.TRANSFER)
+
+    async def _transfer(self, to: Endpoint, data: bytes, hello: bytes) -> None:
+        loop = asyncio.get_running_loop()
         try:
             if not self._port.faults.reaches(to):
                 return
             async with asyncio.timeout(TRANSFER):
-                _, writer = await asyncio.open_connection(*to)
-                try:
-                    writer.write(on_stream(data))
-                    await writer.drain()
-                finally:
-                    writer.close()
-                await writer.wait_closed()
-        except (OSError, TimeoutError, ValueError, TypeError):
+                with await _connected(to) as stream:
+                    for frame in filter(None, (hello, data)):
+                        await loop.sock_sendall(stream, on_stream(frame))
+        except _BROKEN:
             self._counters.count(Reason.UNSENT)
-        finally:
-            self._transfers -= 1
 
     def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
         """Is anybody there?"""
-        if self._transfers < self._limits.connections:
-            self._transfers += 1
-            self._spawn(self._knock(to, refused))
+        self._begin(to, 0, lambda: self._knock(to, refused))
 
     async def _knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
         try:
             if self._port.faults.reaches(to):
                 async with asyncio.timeout(RECONNECT):
-                    _, writer = await asyncio.open_connection(*to)
-                writer.close()
+                    (await _connected(to)).close()
         except ConnectionRefusedError:
             refused()
-        except (OSError, TimeoutError, ValueError, TypeError):
+        except _BROKEN:
             pass  # nobody knows
-        finally:
-            self._transfers -= 1
 
     def watch(
         self,
@@ -226,33 +295,49 @@ class Connections:
         """Returns when a connection that came about has ended: how long it lasted."""
         if not self._port.faults.reaches(to):
             raise OSError("cut on purpose")
-        async with asyncio.timeout(within):
-            reader, writer = await asyncio.open_connection(*to)
-        _keep_alive(writer.get_extra_info("socket"))
         loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
+        async with asyncio.timeout(within):
+            stream = await _connected(to)
+        with stream:
+            _keep_alive(stream)
+            began = loop.time()
             first = hello()
-            if first is not None:
-                writer.write(on_stream(first))
-            while await reader.read(_CHUNK):
-                pass
-        except ConnectionError:
-            pass  # reset, as when a process is killed with something unread
-        finally:
-            writer.close()
+            # A reset too is an end, as when a process is killed with something unread.
+            with suppress(ConnectionError):
+                if first is not None:
+                    await loop.sock_sendall(stream, on_stream(first))
+                # Nothing is ever answered: whoever does has no use for this connection.
+                await loop.sock_recv(stream, 1)
         return loop.time() - began
 
 
-async def _streams(stream: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """What asyncio reads and writes an accepted connection with."""
-    stream.setblocking(False)
-    _keep_alive(stream)
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_CHUNK, loop=loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    transport, _ = await loop.connect_accepted_socket(lambda: protocol, stream)
-    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+def _oldest_of_most(
+    streams: dict[asyncio.Task[None], Accepted],
+    size_of: Callable[[Accepted], int] = lambda _: 1,
+) -> asyncio.Task[None]:
+    """The oldest stream of the source that has most of them."""
+    sizes = Counter[str]()
+    for each in streams.values():
+        sizes[each.host] += size_of(each)
+    most = max(sizes, key=sizes.__getitem__)
+    return next(task for task, each in streams.items() if each.host == most)
+
+
+def _give_back(accepted: Accepted) -> None:
+    INCOMPLETE.give_back(accepted.held)
+    accepted.held = 0
+    accepted.frames.drop()
+
+
+async def _connected(to: Endpoint) -> socket.socket:
+    stream = socket.socket(socket.AF_INET6 if ":" in to[0] else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        stream.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(stream, to)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
 
 
 def _keep_alive(stream: socket.socket) -> None:

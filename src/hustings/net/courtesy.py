@@ -9,7 +9,7 @@ from hustings.core.messages import Message, Role
 
 
 class LifelineMsg(Message, frozen=True, tag="LIFELINE"):
-    """Opens a stream that is kept only to see it end."""
+    """Opens a stream, and shows whose it is: one that is kept to see it end, or a transfer."""
 
     role: ClassVar[Role] = Role.DETECTOR
 
@@ -56,6 +56,31 @@ class GoneMsg(Message, frozen=True, tag="GONE"):
     incarnation: int
 
 
+class ConfigMsg(Message, frozen=True, tag="CONFIG"):
+    """So am I configured: name, value, and whether it must be equal. Understood by all members.
+
+    A question has a number, which its answer repeats. An answer names some others of its group, so
+    that whoever asks need not believe one of them how many they are.
+    """
+
+    role: ClassVar[Role] = Role.DETECTOR
+    nonce: int
+    answer: bool
+    settled: bool
+    members: int
+    led: bool
+    fields: tuple[tuple[str, str, bool], ...]
+    peers: tuple[tuple[str, int], ...] = ()
+
+
+class OtherConfigMsg(Message, frozen=True, tag="OTHER-CONFIG"):
+    """I have met somebody there who is configured otherwise: ask it."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    host: str
+    port: int
+
+
 COURTESY: tuple[type[Message], ...] = (
     LifelineMsg,
     ProbeMsg,
@@ -63,4 +88,6 @@ COURTESY: tuple[type[Message], ...] = (
     NameTakenMsg,
     LivedLaterMsg,
     GoneMsg,
+    ConfigMsg,
+    OtherConfigMsg,
 )

@@ -18,6 +18,8 @@ from hustings.core.messages import Message, kind_of
 from hustings.net.limits import Reason
 from hustings.net.strict import flaw, strict
 
+MARK = "#"  # in a label, before the digest of what members must have in common
+ANY = "*"  # instead of the digest: one that only observes
 LONGEST_LABEL = 64  # bytes, of groups and protocols
 
 # What msgspec raises for bytes that are not what was asked for; text is decoded late.
@@ -54,6 +56,17 @@ class Dialect:
         self.kinds = tuple(kinds)
         self._tags = frozenset(tags)
         self._decoder = _decoder(self.kinds)
+
+    def understands(self, label: str) -> bool:
+        """Whether frames with this label are of this group; one that may be any follows it."""
+        if label == self.protocol:
+            return True
+        own, theirs = self.protocol.partition(MARK), label.partition(MARK)
+        if own[0] != theirs[0] or ANY not in (own[2], theirs[2]):
+            return False
+        if own[2] == ANY:
+            self.protocol = label
+        return True
 
     @classmethod
     def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> Dialect:

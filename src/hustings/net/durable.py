@@ -22,8 +22,10 @@ import msgspec
 from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput, ProtocolBug
+from hustings.core.messages import TOKEN_PACE
 from hustings.net.files import read_whole, replace, shown, why
 from hustings.net.memory import MAX_INCARNATION, NotPersisted
+from hustings.net.plausible import bounds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 LARGEST = 1024 * 1024  # bytes of a file
 DEEPEST = 16  # of values in values
+_COUNTED = {"term": 1, "epoch": 1, "sequence": 1, "token": TOKEN_PACE}  # how fast each can grow
 
 _HEAD = re.compile(rb"hustings-state ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9]{1,9})\n")
 _BEGIN = re.compile(rb"hustings-state ([0-9]{1,9}) ")
@@ -203,6 +206,22 @@ class DurableState:
             "it, and start under a member id that the group has not seen; a voter of a quorum "
             "keeps its name, and asks the others before it votes again"
         )
+
+
+def refuse_absurd(stored: Mapping[str, object], path: str, date: float) -> None:
+    """Refuse what a member took over from a liar, or stored while its date was wrong.
+
+    A term that no group can have reached is one that others refuse to hear of.
+    """
+    for name, per_ms in _COUNTED.items():
+        value = stored.get(name)
+        if isinstance(value, int) and value > bounds(date, per_ms).end:
+            raise BadInput(
+                f"state file {shown(path)} holds {name} {value}, which no group can have reached "
+                "by now: somebody lied to this member, or this machine's date is wrong. Set the "
+                "date; if it is right, move the file away and start the member again: it learns "
+                "the group's number from the others (guide, In production: a poisoned state)"
+            )
 
 
 def _encode(state: _State) -> bytes:

@@ -104,8 +104,11 @@ class Endings:
             if leader == mine:
                 continue
             endpoint = host.book.endpoint(leader)
-            if endpoint is not None:
+            if endpoint is not None and host.proofs.reached(leader, endpoint):
                 wanted[leader] = endpoint
+            elif endpoint is not None:
+                self.following = False
+                host.proofs.ask(leader, endpoint)
             # Where gossip does not say where it is, what is heard of it may.
             self.following = self.following and host.book.place(leader) is not None
         watches = self._watches
@@ -179,7 +182,7 @@ class Endings:
         self._knocked[member] = now
         if len(self._knocked) > _TOLD:
             del self._knocked[next(iter(self._knocked))]
-        if place is not None:
+        if place is not None and self._host.proofs.reached(member, place.endpoint):
             self._host.port.knock(place.endpoint, lambda: self._ended(member, tell))
 
     def _ended(self, member: MemberId, tell: float) -> None:

@@ -13,6 +13,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from hustings.core.errors import BadInput
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -28,6 +30,36 @@ def shown(path: str | Path) -> str:
 def why(error: OSError | ValueError) -> str:
     """What the system has to say."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def check_state_folder(folder: str | Path) -> None:
+    """Refuse a folder that neither is there nor can be made."""
+    path = os.fspath(folder)
+    if os.path.isdir(path):
+        return
+    if os.path.lexists(path):
+        raise BadInput(f"state directory {shown(path)} is no directory: give another path")
+    above = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(above):
+        raise BadInput(
+            f"state directory {shown(path)} cannot be made, since {shown(above)} is not there: "
+            f"run mkdir -p {shown(path)}"
+        )
+
+
+def make_state_folder(folder: str | Path) -> bool:
+    """See to it that the folder is there, for its owner only; whether it had to be made."""
+    check_state_folder(folder)
+    if os.path.isdir(folder):
+        return False
+    try:
+        os.mkdir(folder, 0o700)
+        sync_folder(os.path.dirname(os.path.abspath(folder)))
+    except FileExistsError:  # somebody else was quicker
+        return False
+    except OSError as error:
+        raise BadInput(f"cannot make state directory {shown(folder)}: {why(error)}") from None
+    return True
 
 
 def read_whole(path: str | Path, most: int) -> tuple[bytes, int]:
@@ -62,7 +94,8 @@ def replace(path: str | Path, data: bytes) -> None:
 def create(path: str | Path, data: bytes) -> None:
     """A new file, readable by its owner only; `FileExistsError` if there is one of that name."""
     folder, name = os.path.split(os.fspath(path))
-    part = os.path.join(folder, f".{name}.{os.getpid()}.new")
+    # Threads share a process, and containers that share a folder may share a process's number.
+    part = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.new")
     try:
         _write(part, data, os.O_EXCL)
         os.link(part, path)  # unlike a rename, it never replaces

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
@@ -25,22 +25,29 @@ from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.net.book import Book
 from hustings.net.courtesy import (
+    ConfigMsg,
     GoneMsg,
     LifelineMsg,
     LivedLaterMsg,
     NameTakenMsg,
+    OtherConfigMsg,
     PresentMsg,
     ProbeMsg,
 )
 from hustings.net.endings import Endings
 from hustings.net.gate import Gate
-from hustings.net.limits import Reason
+from hustings.net.hearsay import Hearsay
+from hustings.net.limits import STALE, Reason
 from hustings.net.memory import Memory
 from hustings.net.namesakes import Namesakes
+from hustings.net.owner import Household, Petitions
 from hustings.net.port import Endpoint, Port
+from hustings.net.proofs import Proofs
 from hustings.net.pulse import Pulse
 from hustings.net.runner import Runner
+from hustings.net.search import Search
 from hustings.net.seeds import Seeds
+from hustings.net.streams import refusal_of
 from hustings.net.unreadable import Unreadable
 from hustings.net.wire import Direction, Received, group_tag
 from hustings.substrate.detector import Detector
@@ -52,42 +59,8 @@ from hustings.substrate.helm_steering import TICK
 from hustings.substrate.stack import Stacked, StackedContext
 
 if TYPE_CHECKING:
+    from hustings.net.agreed_config import ConfigCheck
     from hustings.substrate.confirmed import Confirmed
-
-# Seconds between two looks for others until somebody has answered, first and last: at least what a
-# round trip takes.
-_ALONE = (0.1, 2.0)
-_COMPANY = 2.0  # the same in company, as long as somebody is missing
-_GLANCE = 0.1  # seconds that a look-up of names is waited for before others are approached
-_NONCES = 1 << 53
-_STRANGERS = 8  # approached at a time while alone; one in company
-_HASTE = 1.5  # between two looks: so much longer, and so many more are asked
-
-
-class Household(Protocol):
-    """Whom a host works for."""
-
-    def told(self, outcome: Outcome) -> None:
-        """The election has come to something."""
-
-    def changed(self) -> None:
-        """Members have come or gone, or stand otherwise."""
-
-    def note(self, sentence: str) -> None:
-        """Something worth a line in a log."""
-
-    def failed(self, error: Exception) -> None:
-        """The host cannot go on."""
-
-
-class Petitions(Protocol):
-    """Who takes a member's questions to its guard."""
-
-    def propose(self, ttl: float, request: int) -> None:
-        """The member wants to be confirmed, or to stay so; `Host.hear` gets the answer."""
-
-    def relinquish(self, request: int) -> None:
-        """The member leads no more."""
 
 
 @dataclass(slots=True)
@@ -130,6 +103,7 @@ class Host:
         self.household = household
         self.confirmed = confirmed  # the part that asks the guard, if there is one
         self.petitions: Petitions | None = None
+        self.config_check: ConfigCheck | None = None  # compares with whom it meets
         self.traffic = Traffic()
         self.book = Book(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
@@ -149,16 +123,20 @@ class Host:
         self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
         self._detector = detector
         self._join_wait = join_wait
-        self._endings = Endings(self)
+        self.proofs = Proofs(self)
+        self.book.reached = self.proofs.reached
+        self.endings = Endings(self)
         self._namesakes = Namesakes(self)
-        self._unreadable = Unreadable(self.note)
+        self._hearsay = Hearsay(self)
+        self.unreadable = Unreadable(self.note)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
-        self._approached: dict[int, Endpoint] = {}  # by the number of the question
-        self._aliases: dict[Endpoint, MemberId] = {}  # who answered there
+        self.search = Search(self)
         self._seeking: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        if stack.multicast is not None:
+            stack.credible = lambda who, said: gate.credible(who, said, self._loop.time())
 
     # A life
 
@@ -171,7 +149,7 @@ class Host:
             self._enter()
         else:
             self._loop.call_later(self._join_wait, self._enter)
-        self._seeking = self._loop.create_task(self._seek())
+        self._seeking = self._loop.create_task(self.search.seek())
 
     def leave(self) -> None:
         """Say goodbye."""
@@ -186,7 +164,8 @@ class Host:
         self.port.detach(group_tag(self.gate.wire.group))
         if self._seeking is not None:
             self._seeking.cancel()
-        self._endings.stop()
+        self.endings.stop()
+        self.proofs.stop()
         self._namesakes.stop()
         self.settled.set()
 
@@ -194,6 +173,11 @@ class Host:
     def closed(self) -> bool:
         """Whether it takes part no longer."""
         return self._closed
+
+    def lets_in(self, endpoint: Endpoint) -> bool:
+        """Whether a newcomer is let in there, so that it may be refused from there, too."""
+        alone = not self.seeds.addresses and self.port.reaches_all  # whoever hears it lets it in
+        return alone or endpoint in self.seeds.endpoints
 
     def upon(self, act: Callable[[Context], None]) -> bool:
         """Run something of the helm's; whether it could be run."""
@@ -270,21 +254,31 @@ class Host:
             if endpoint is None:
                 self.gate.counters.count(Reason.UNKNOWN_ADDRESS)
             else:
-                self._put(endpoint, frame.data, streamed)
+                self.proofs.put(to, endpoint, frame.data, streamed)
             return
         if self.port.reaches_all and not streamed:
             self._count_out(frame.data)
             self.port.send_all(frame.data)
             return
-        for endpoint in self.book.everybody():
-            self._put(endpoint, frame.data, streamed)
+        for member, endpoint in self.book.known.items():
+            self.proofs.put(member, endpoint, frame.data, streamed)
 
-    def _put(self, endpoint: Endpoint, data: bytes, streamed: bool) -> None:
+    def introduce(self, endpoint: Endpoint, message: Message, to: MemberId | None = None) -> None:
+        """Say something small to whoever is at an address, or to one member there."""
+        frame = self.gate.outgoing(message, to)
+        if frame is not None:
+            self.traffic.sent[kind_of(message)] += 1
+            self.put(endpoint, frame.data, frame.direction is not Direction.DATAGRAM, to)
+
+    def put(
+        self, endpoint: Endpoint, data: bytes, streamed: bool, to: MemberId | None = None
+    ) -> None:
+        """A frame goes out, and is counted."""
         self._count_out(data)
-        if streamed:
-            self.port.stream(endpoint, data)
-        else:
+        if not streamed:
             self.port.send(endpoint, data)
+        elif hello := self.gate.outgoing(LifelineMsg(), to, Direction.QUESTION):
+            self.port.stream(endpoint, data, hello.data)
 
     def _count_out(self, data: bytes) -> None:
         self.traffic.packets_out += 1
@@ -314,11 +308,12 @@ class Host:
         seen = (self.stack.membership.view.version, leaders)
         news = seen != self._seen
         ranked = self.helm.electors.view.version  # who is to lead next watches the leader
-        if (news or ranked != self._ranked or not self._endings.following) and not self._closed:
+        if (news or ranked != self._ranked or not self.endings.following) and not self._closed:
             self._ranked = ranked
-            self._endings.follow(leaders)
+            self.endings.follow(leaders)
         if news:
             self._seen = seen
+            self.proofs.look_round()
             self.household.changed()
 
     def _become(self, me: Candidate) -> None:
@@ -334,6 +329,13 @@ class Host:
     def frame(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
         return self._read(data, source, direction)
 
+    def head(self, data: bytes, source: Endpoint) -> bool:
+        reason = refusal_of(data, self.gate.wire)
+        if reason is not None:
+            self.gate.counters.count(reason)
+            self.unreadable.saw(reason, source, self._loop.time())
+        return reason is None
+
     def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
         if self._closed:
             return False
@@ -346,6 +348,7 @@ class Host:
             return False
         if direction is Direction.DATAGRAM:
             self.book.heard(got.sender, source)
+            self.proofs.heard(got.sender, source)
         if self._namesakes.doubts(got):
             self._namesakes.challenge(got)
         else:
@@ -354,11 +357,14 @@ class Host:
 
     def accept(self, got: Received, source: Endpoint) -> None:
         """Hand a message to whom it is for."""
-        message = got.message
+        message = self._hearsay.heard(got, source, self._loop.time())
+        if message is None:
+            return
         self.traffic.received[kind_of(message)] += 1
         if type(message) in self.stack.handlers:  # most of them, so that is asked first
             if isinstance(message, JoinMsg) and self._is_full(got.sender):
                 self.gate.counters.count(Reason.MEMBERS)
+            self._namesakes.precede(got)
             if not self.runner.deliver(got.sender, message) and self.runner.stalled:
                 self.gate.counters.count(Reason.INBOX)
             return
@@ -366,16 +372,19 @@ class Host:
             case LifelineMsg():
                 pass
             case ProbeMsg(nonce):
-                self.transmit(got.sender, PresentMsg(nonce))
+                self.introduce(source, PresentMsg(nonce), got.sender)
             case PresentMsg(nonce):
-                self._met(nonce, got.sender)
-                self._namesakes.present(nonce, source)
+                self.search.met(nonce, got.sender)
+                self.proofs.present(nonce, got.sender)
+                self._namesakes.present(nonce, got)
             case NameTakenMsg():
-                self._namesakes.taken(message)
+                self._namesakes.taken(message, source)
             case GoneMsg():
-                self._endings.gone(message)
+                self.endings.gone(message)
             case LivedLaterMsg():
-                self._namesakes.lived_later(message)
+                self._namesakes.lived_later(message, source)
+            case ConfigMsg() | OtherConfigMsg() if self.config_check is not None:
+                self.config_check.heard(got.sender, message, source)
 
     def _is_full(self, newcomer: MemberId) -> bool:
         membership = self.stack.membership
@@ -383,98 +392,18 @@ class Host:
         return full and membership.circle.entry(newcomer) is None
 
     def _refused_to_read(self, source: Endpoint) -> None:
-        reason = self.gate.refused
+        reason, got = self.gate.refused, self.gate.unheard
         if reason is Reason.NAMESAKE:
-            self._namesakes.met(source)
+            self._namesakes.met(source, got)
         elif reason is Reason.OLD_LIFE:
             self._namesakes.out_of_date(source)
-        elif reason is not None:
-            self._unreadable.saw(reason, source, self._loop.time())
+        elif reason is Reason.OTHER_PROTOCOL and self.config_check is not None:
+            self.config_check.stranger(source)
+        if got is not None and reason in STALE and self.gate.lost_count(got):
+            self._namesakes.ask(got.sender)
+        if reason is not None and not (reason is Reason.ECHO and source == self.port.endpoint):
+            self.unreadable.saw(reason, source, self._loop.time())
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:
-            self._endings.refused(to)
-
-    # Looking for others
-
-    async def _seek(self) -> None:
-        """Approach those who are missing, as long as there are any.
-
-        One of them is asked to be let in, and the others are only told: what it takes to tell a
-        newcomer of a large group is spent once. Who gets no answer asks more of them.
-        """
-        membership = self.stack.membership
-        first = max(_ALONE[0], 2 * membership.config.delta)
-        wait, asked, looking = first, 1.0, None
-        try:
-            while True:
-                company = membership.joined and len(membership.view) > 1
-                if self.seeds.names and (looking is None or looking.done()):
-                    if not company or self._strangers():
-                        looking = self._loop.create_task(self.seeds.look_up())
-                        await asyncio.wait([looking], timeout=_GLANCE)
-                strangers = self._strangers()
-                count = min(len(strangers), 1 if company else _STRANGERS)
-                chosen = self.runner.rng.sample(strangers, count)
-                for place, endpoint in enumerate(chosen):
-                    self.approach(endpoint, asks=place < asked)
-                await asyncio.sleep(_COMPANY if company else wait)
-                asked = 1.0 if company else _HASTE * asked
-                wait = first if company else max(first, min(_ALONE[1], _HASTE * wait))
-        finally:
-            if looking is not None:
-                looking.cancel()
-
-    def _strangers(self) -> list[Endpoint]:
-        """Whom to approach: who is missing, and before anybody has answered, seeds in view too."""
-        if self.stack.membership.partial:
-            return []  # nobody is missing who might only not be known yet
-        unanswered = not self.stack.membership.joined
-        found = dict.fromkeys([*self.seeds.endpoints, *self.book.lost(self._loop.time())])
-        own = self.stack.membership.circle.own.place
-        view = self.stack.membership.view
-        return [
-            each
-            for each in found
-            if each != self.port.endpoint
-            and not _is_at(own, each)
-            and (
-                unanswered
-                or (self.book.owner(each) is None and self._aliases.get(each) not in view)
-            )
-        ]
-
-    def approach(self, endpoint: Endpoint, *, asks: bool = True) -> None:
-        """Introduce oneself to whoever is there, and ask to be let in."""
-        self._introduce(endpoint, self.stack.membership.card(asks=asks))
-        if len(self.stack.membership.view) > 1:
-            # Perhaps it is one of those known. Who has nobody yet may be refused its name, and
-            # must not be heard before that is decided.
-            nonce = 1 + self.runner.rng.below(_NONCES)
-            self._approached[nonce] = endpoint
-            if len(self._approached) > _STRANGERS:
-                del self._approached[next(iter(self._approached))]
-            self._introduce(endpoint, ProbeMsg(nonce))
-
-    def _introduce(self, endpoint: Endpoint, message: Message) -> None:
-        frame = self.gate.outgoing(message)
-        if frame is not None:
-            self.traffic.sent[kind_of(message)] += 1
-            self._put(endpoint, frame.data, frame.direction is not Direction.DATAGRAM)
-
-    def _met(self, nonce: int, member: MemberId) -> None:
-        """Somebody answers from an endpoint: that one need not be approached as long as it lives.
-
-        A member may be reached at other addresses than the one that it advertises.
-        """
-        endpoint = self._approached.pop(nonce, None)
-        if endpoint is not None:
-            self._aliases.pop(endpoint, None)
-            self._aliases[endpoint] = member
-            if len(self._aliases) > self.gate.wire.limits.members:
-                del self._aliases[next(iter(self._aliases))]
-
-
-def _is_at(place: str, endpoint: Endpoint) -> bool:
-    host, port = endpoint
-    return place.startswith((f"{host}:{port} ", f"[{host}]:{port} "))
+            self.endings.refused(to)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from threading import Lock
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -40,16 +41,22 @@ class Reason(StrEnum):
     OTHER_PROTOCOL_VERSION = "other-protocol-version"
     UNKNOWN_KIND = "unknown-kind"
     BAD_FIELDS = "bad-fields"
-    ABSURD_NUMBER = "absurd-number"
+    ABSURD_NUMBER = "absurd-number"  # one that no member can have reached by now
+    FAR_TERM = "far-term"  # a term or token far above all that is known here, not confirmed yet
+    FUTURE_LIFE = "future-life"  # a life that begins long after this machine's date
+    BAD_NAME = "bad-name"  # of a member, an attribute or a place: none that could be given here
+    ADDRESS_TAKEN = "address-taken"  # hearsay puts a newcomer where another member is
     TOO_MANY = "too-many"  # a list longer than a view may be
     MISDIRECTED = "misdirected"  # for another member
     ECHO = "echo"  # this member's own, come back
     NAMESAKE = "namesake"  # from another life, or another process, with this member's id
+    UNPROVEN = "unproven"  # another life of a living member, or numbers far ahead of its own
     OLD_LIFE = "old-life"  # of a sender that has restarted since
     REPLAYED = "replayed"
     TOO_LATE = "too-late"  # so far behind the newest that nobody remembers whether it came
     # Limits reached.
     RATE = "rate"
+    NEWCOMERS = "newcomers"  # more members that nobody knew than one may speak of
     MEMBERS = "members"
     VIEW = "view"
     TRANSFER = "transfer"
@@ -60,6 +67,9 @@ class Reason(StrEnum):
     UNSENDABLE = "unsendable"  # our own, and no frame can hold it
     UNSENT = "unsent"  # the network would not take it
     UNKNOWN_ADDRESS = "unknown-address"  # for a member of whom nobody said where it is
+
+
+STALE = frozenset((Reason.OLD_LIFE, Reason.REPLAYED, Reason.TOO_LATE))
 
 
 class Counters:
@@ -102,10 +112,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     datagram: Annotated[int, Meta(ge=512, le=LARGEST_DATAGRAM)] = LARGEST_DATAGRAM  # bytes
     transfer: Bytes = 1024 * 1024  # bytes of one frame on a stream: joins, state transfer
+    incomplete: Bytes = 8 * 1024 * 1024  # bytes of frames under way, on all streams of a process
     members: Entries = 4096
     view: Entries = 4096  # entries of any list in one message
     rate: Annotated[float, Meta(gt=0, le=1e6)] = 500.0  # messages per peer per second
     burst: Entries = 1000  # messages of one peer at once
+    newcomers: Annotated[float, Meta(gt=0, le=1e6)] = 256.0  # unknown members, a teller and second
     inbox: Entries = 4096  # messages that wait to be handled
     outbox: Entries = 4096  # frames that wait to be sent
     connections: Annotated[int, Meta(ge=1, le=65_536)] = 512  # of others; a stream per follower
@@ -116,6 +128,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         broken = []
         if self.transfer < self.datagram:
             broken.append(f"transfer must be at least datagram ({self.datagram} bytes)")
+        if self.incomplete < self.transfer:
+            broken.append(f"incomplete must be at least transfer ({self.transfer} bytes)")
         if self.view > self.members:
             broken.append(f"view must be at most members ({self.members})")
         return broken
@@ -139,6 +153,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 wrong.append(f"limit {name}={value!r} does not do: {_small(str(error))}")
         if "members" in values and "view" not in values:
             values["view"] = min(values["members"], cls().view)
+        if "transfer" in values and "incomplete" not in values:
+            values["incomplete"] = max(values["transfer"], cls().incomplete)
         limits = cls(**values)
         if wrong := wrong or limits.broken_rules():
             raise BadInput("; ".join(wrong))
@@ -153,6 +169,37 @@ def _limits(kind: type[Limits]) -> Mapping[str, Any]:
 
 def _small(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:].replace("`", "")
+
+
+class Budget:
+    """Bytes that all who share it may hold together; from any thread.
+
+    >>> budget = Budget()
+    >>> budget.take(60, most=100), budget.take(60, most=100), budget.taken
+    (True, False, 60)
+    """
+
+    __slots__ = ("_lock", "taken")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.taken = 0
+
+    def take(self, size: int, most: int) -> bool:
+        """Whether so many more are within `most`; then they are taken."""
+        with self._lock:
+            if self.taken + size > most:
+                return False
+            self.taken += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """So many are free again."""
+        with self._lock:
+            self.taken -= size
+
+
+INCOMPLETE = Budget()  # of frames that are not complete, on all streams of this process
 
 
 class Rates:

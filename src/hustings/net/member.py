@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.net.campaigns import Campaign
 from hustings.net.figures import Figures
+from hustings.net.handover import taken_over
 from hustings.net.host import Host
 from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer, Unable
+from hustings.net.wire import SIGNED
 from hustings.substrate.favour import OBSERVER, with_attribute
 from hustings.substrate.gossip_messages import MAX_ATTRIBUTES
 
 if TYPE_CHECKING:
     from hustings.net.keys import Key
 
-RESERVED = "~"  # attributes of such names are the project's own
 LARGEST = sys.float_info.max
 MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
 _NOTES = 100  # kept
@@ -59,7 +61,7 @@ class Member:
         bound: float,
         steady: float,
         note: Callable[[str], None] | None,
-        close: Callable[[], Awaitable[None]],
+        close: Callable[[bool], Awaitable[None]],  # True: as a crash would
     ) -> None:
         self.name = name
         self.group = group
@@ -178,6 +180,10 @@ class Member:
                 return
             await changed.wait()
 
+    async def changes(self) -> None:
+        """Wait for the next change."""
+        await self._changed.wait()
+
     def campaign(self, drain: float | None = None) -> Campaign:
         """An `async with` block that runs while this member leads; `drain`: seconds to finish in.
 
@@ -234,21 +240,28 @@ class Member:
         host = self._open()
         self._done(host.upon(host.helm.stand))
 
-    async def transfer(self, to: str, drain: float | None = None) -> None:
-        """Hand over to the member of this name.
+    async def transfer(
+        self, to: str, drain: float | None = None, within: float | None = None
+    ) -> None:
+        """Hand over to the member of this name; when this returns, that one leads.
 
         Campaigns are asked to finish and have `drain` seconds to do so, then they are cancelled;
-        only when all have ended does the other member take over.
+        only when all have ended does the other member take over. If it does not `within` some
+        seconds, `NotTakenOver` says who leads. A campaign that hands over itself is not kept
+        waiting: it ends first.
         """
         host = self._open()
         heir = self._heir(to)
         if not self.state.leading:
             raise NotLeader(f"{self.name} does not lead group {self.group!r}: ask its leader")
         done: list[bool] = []
+        own = any(each.task is asyncio.current_task() for each in self.campaigns)
         async with self._giving_way(drain):
             self._done(host.upon(lambda ctx: done.append(host.helm.hand_over(ctx, heir.id))))
         if not any(done):
             raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
+        if not own:
+            await taken_over(self, heir.id, to, within)
 
     async def replace_voter(self, old: str, new: str, within: float = 10.0) -> None:
         """Let another member vote in the place of one that is gone for good; one at a time.
@@ -272,7 +285,7 @@ class Member:
     async def update(self, attributes: Mapping[str, float]) -> None:
         """Change some of this member's attributes; the group learns of it."""
         host = self._open()
-        own = {k: v for k, v in self._me.attributes if not k.startswith(RESERVED)}
+        own = {k: v for k, v in self._me.attributes if not k.startswith(PROJECT)}
         fresh = candidate(self._me.id, **checked_attributes({**own, **attributes}))
         if host.helm.observer:
             fresh = with_attribute(fresh, OBSERVER, 1.0)
@@ -284,7 +297,7 @@ class Member:
     def rekey(self, keys: Iterable[Key]) -> None:
         """Have exactly these keys, and seal with the first."""
         ring = self._open().gate.wire.ring
-        if ring is None:
+        if ring is None or ring.mode == SIGNED:
             raise BadInput("a member that joined without a key cannot be given one: let it rejoin")
         ring.replace(keys)
 
@@ -302,7 +315,7 @@ class Member:
 
     async def kill(self) -> None:
         """Stop without a word, as a crash would: for tests."""
-        await self._end(LEFT)
+        await self._end(LEFT, crashed=True)
 
     # What its host tells
 
@@ -342,7 +355,7 @@ class Member:
             why = self.state.reason or "it has failed"
             raise Unable(f"{self.name} can do nothing in group {self.group!r} now: {why}")
 
-    async def _end(self, reason: str) -> None:
+    async def _end(self, reason: str, crashed: bool = False) -> None:
         if self._closed:
             return
         self._closed = True
@@ -350,7 +363,7 @@ class Member:
         if self._host is not None:
             self._host.stop()
         self._publish()
-        await self._close()
+        await self._close(crashed)
 
     def _heir(self, name: str) -> Peer:
         others = [peer for peer in self.members() if not peer.me]
@@ -440,7 +453,7 @@ class Member:
             id=member,
             name=self.known.get(member, f"member-{member}") if place is None else place.name,
             address="" if place is None else place.text().partition(" ")[0],
-            attributes={k: v for k, v in attributes.items() if not k.startswith(RESERVED)},
+            attributes={k: v for k, v in attributes.items() if not k.startswith(PROJECT)},
             incarnation=0 if entry is None else entry.incarnation,
             observer=OBSERVER in attributes,
             me=member == self.id,
@@ -461,10 +474,11 @@ def checked_attributes(attributes: Mapping[str, float]) -> dict[str, float]:
     if len(attributes) > MOST_ATTRIBUTES:
         raise BadInput(f"{len(attributes)} attributes are too many: at most {MOST_ATTRIBUTES}")
     for name, value in attributes.items():
-        if not name or len(name) > 64 or not name.isprintable() or name.startswith(RESERVED):
+        if not is_attribute_name(name) or name.startswith(PROJECT):
             raise BadInput(
-                f"attribute {name!r} does not do: 1 to 64 printable characters, and names that "
-                f"begin with {RESERVED} are taken"
+                f"attribute {name!r} does not do: 1 to {LONGEST_NAME} printable characters in "
+                f"Unicode's form NFC, without blanks around them, and names that begin with "
+                f"{PROJECT} are taken"
             )
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadInput(f"attribute {name!r} must be a number, not {value!r}")

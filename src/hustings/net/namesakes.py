@@ -1,31 +1,48 @@
 """Two processes under one name: the one that was there first keeps it.
 
 A member that comes back after a crash has the name of one that others still take for alive. So
-whoever hears a newcomer under a known name, from another address, asks at the old address first: if
-somebody answers there, the newcomer is told that the name is taken; if not, it is let in.
+whoever hears another life under the name of a living member asks at the address that it knows: if
+the former life answers there, the newcomer is told that the name is taken; if the new one answers,
+or nobody, it is let in. The question has a number that nobody can guess, and the answer repeats it:
+what was recorded earlier, or said by somebody who was not asked, proves nothing.
+
+The same question finds out where a sender is whose numbers make no sense: one that is far ahead of
+itself, or of which frame after frame is refused. It is asked too whether it has really left.
+
+That its own name is taken a member believes only if it has asked there itself, and once it is in
+the group, only in a group that has a key: without one, anybody can answer in its name.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
 from hustings.net.book import read_place
 from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.gate import UNNUMBERED
+from hustings.net.limits import Rates, Reason
 from hustings.net.port import Endpoint
-from hustings.net.wire import MAX_NUMBER, Direction, Received
-from hustings.substrate.gossip_messages import JoinMsg
+from hustings.net.wire import Received
+from hustings.substrate.gossip_messages import (
+    GossipMsg,
+    JoinMsg,
+    LeaveMsg,
+    PullMsg,
+    WelcomeMsg,
+)
 
 if TYPE_CHECKING:
     from hustings.net.host import Host
 
 _ANSWER = 0.5  # seconds that the one who was there first has to speak up
-_AT_ONCE = 64  # newcomers in doubt
-_BETWEEN = 0.05  # seconds between two answers to namesakes
-_MEETINGS = 2  # frames of a namesake at a seed: one might be a former life's
+_AT_ONCE = 256  # members in doubt
+_PAUSE = 0.25  # seconds between two questions about one member
+_ASKED = 1024  # members of whom it is remembered when they were asked last
+_RATE, _AT_A_TIME = 20.0, 4  # words to namesakes, in a second and at once
 
 
 class LivedLater(HustingsError):
@@ -36,92 +53,185 @@ class LivedLater(HustingsError):
         self.life = life
 
 
+class Doubt(NamedTuple):
+    """A question that waits for its answer."""
+
+    member: MemberId
+    said: Received | None  # what is let in if nobody contradicts it
+    endpoint: Endpoint
+    timer: asyncio.TimerHandle
+
+
+class Claim(NamedTuple):
+    """Where another one with this member's name is said to be, and was asked."""
+
+    nonce: int
+    endpoint: Endpoint
+    at: float
+
+
 class Namesakes:
     """What one host does about names that are claimed twice."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._doubts: dict[int, tuple[Received, Endpoint, asyncio.TimerHandle]] = {}
-        self._met = 0
-        self._answerable = 0.0  # from when on a namesake is answered again
+        self._doubts: dict[int, Doubt] = {}  # by the number of the question
+        self._asked: dict[MemberId, float] = {}  # who was asked, and when; the longest ago first
+        self._claim: Claim | None = None  # who is said to have this one's name
+        self._answers = Rates(_RATE, _AT_A_TIME, 1)  # to namesakes
 
     def doubts(self, got: Received) -> bool:
-        """Whether this is a newcomer under the name of somebody who seems to be alive."""
-        message = got.message
-        if not isinstance(message, JoinMsg) or message.entry.who.id != got.sender:
+        """Whether the sender must be asked before this is heard.
+
+        That is a newcomer under the name of somebody who seems to be alive, and numbers that would
+        shut out all that the sender said so far.
+        """
+        message, leaps = got.message, self._host.gate.leaps(got)
+        if not leaps and not isinstance(message, JoinMsg):
+            return False  # most of them
+        if isinstance(message, UNNUMBERED):
             return False
         circle = self._host.stack.membership.circle
         known = circle.entry(got.sender)
-        return (
-            known is not None
-            and circle.lives(got.sender)
+        if known is None or not circle.lives(got.sender) or read_place(known.place) is None:
+            return False
+        return leaps or (
+            isinstance(message, JoinMsg)
+            and message.entry.who.id == got.sender
             and known.incarnation < message.entry.incarnation
             and known.place != message.entry.place
-            and read_place(known.place) is not None
         )
 
     def challenge(self, got: Received) -> None:
-        """Ask at the old address."""
-        host = self._host
-        place = host.book.place(got.sender)
-        if place is None or len(self._doubts) >= _AT_ONCE:
-            return
-        if any(other.sender == got.sender for other, _, _ in self._doubts.values()):
-            return
-        nonce = 1 + host.runner.rng.below(1 << 53)
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(_ANSWER, self._silent, nonce)
-        self._doubts[nonce] = (got, place.endpoint, timer)
-        host.transmit(got.sender, ProbeMsg(nonce))
+        """Ask at the address that is known; what is in doubt is not heard meanwhile."""
+        self._host.gate.counters.count(Reason.UNPROVEN)
+        self._ask(got.sender, got)
 
-    def present(self, nonce: int, source: Endpoint) -> None:
-        """Somebody answered a question; perhaps it was this one."""
-        if nonce not in self._doubts or self._doubts[nonce][1] != source:
+    def precede(self, got: Received) -> None:
+        """See to what must be done before the group's own layers hear a message."""
+        message, host = got.message, self._host
+        if isinstance(message, LeaveMsg):
+            # Anybody could have said so in its name; with a key, any member could.
+            self.ask(got.sender)
+        elif isinstance(message, GossipMsg | WelcomeMsg | JoinMsg | PullMsg):
+            host.stack.membership.circle.latest = host.gate.latest
+
+    def ask(self, member: MemberId) -> None:
+        """Let a member say in which life it is, and which number it has come to."""
+        self._ask(member, None)
+
+    def _ask(self, member: MemberId, said: Received | None) -> None:
+        host, loop = self._host, asyncio.get_running_loop()
+        endpoint, now = host.book.endpoint(member), loop.time()
+        if endpoint is None or len(self._doubts) >= _AT_ONCE:
             return
-        got, _, timer = self._doubts.pop(nonce)
-        timer.cancel()
-        message = got.message
-        newcomer = read_place(message.entry.place) if isinstance(message, JoinMsg) else None
-        old = self._host.stack.membership.circle.entry(got.sender)
+        if now - self._asked.pop(member, -_PAUSE) < _PAUSE:
+            self._asked[member] = now
+            return
+        if any(other.member == member for other in self._doubts.values()):
+            return
+        self._asked[member] = now
+        if len(self._asked) > _ASKED:
+            del self._asked[next(iter(self._asked))]
+        nonce = 1 + host.runner.rng.below(1 << 53)
+        timer = loop.call_later(_ANSWER, self._silent, nonce)
+        self._doubts[nonce] = Doubt(member, said, endpoint, timer)
+        host.transmit(member, ProbeMsg(nonce))
+
+    def present(self, nonce: int, got: Received) -> None:
+        """Somebody answered a question; perhaps it was this one."""
+        doubt = self._doubts.get(nonce)
+        if doubt is None or doubt.member != got.sender:
+            return
+        del self._doubts[nonce]
+        doubt.timer.cancel()
+        self._host.gate.confirm(got)
+        self._host.stack.membership.circle.recall(got.sender)
+        said = doubt.said
+        if said is None:
+            return
+        if said.incarnation == got.incarnation:
+            # Still far ahead of where its sender says that it is: somebody else has said it.
+            if not self._host.gate.leaps(said):
+                self._admit(said, doubt.endpoint)
+        elif isinstance(said.message, JoinMsg):
+            self._refuse_name(said, said.message)
+
+    def _refuse_name(self, said: Received, join: JoinMsg) -> None:
+        newcomer = read_place(join.entry.place)
+        old = self._host.stack.membership.circle.entry(said.sender)
         if newcomer is not None and old is not None:
-            frame = self._host.gate.outgoing(
-                NameTakenMsg(old.place, old.incarnation, got.incarnation), got.sender
-            )
-            if frame is not None and frame.direction is Direction.DATAGRAM:
-                self._host.port.send(newcomer.endpoint, frame.data)
+            taken = NameTakenMsg(old.place, old.incarnation, said.incarnation)
+            now = asyncio.get_running_loop().time()
+            self._answer(newcomer.endpoint, taken, now, said.sender)
 
     def _silent(self, nonce: int) -> None:
         """Nobody is there any more: the newcomer is let in."""
-        got, endpoint, _ = self._doubts.pop(nonce)
-        if self._host.gate.admit(got, asyncio.get_running_loop().time()):
-            self._host.accept(got, endpoint)
+        doubt = self._doubts.pop(nonce)
+        if doubt.said is not None:
+            self._admit(doubt.said, doubt.endpoint)
 
-    def taken(self, message: NameTakenMsg) -> None:
-        """This member is told that its name is taken.
+    def _admit(self, said: Received, endpoint: Endpoint) -> None:
+        if self._host.gate.admit(said, asyncio.get_running_loop().time()):
+            self._host.accept(said, endpoint)
 
-        One that is in the group already believes it only of a later life, which others prefer: two
-        groups that met had a member of this name each.
+    def taken(self, message: NameTakenMsg, source: Endpoint) -> None:
+        """This member is told that its name is taken: it asks there, before it believes that.
+
+        One that wants to be let in believes it only from where it asked for that. One that is in
+        the group already believes it only of a later life, which others prefer: two groups that
+        met had a member of this name each.
         """
-        mine = self._host.gate.wire.incarnation
-        if message.yours == mine and (not self._host.settled.is_set() or message.life > mine):
-            self._fail(message.place.partition(" ")[0])
+        host = self._host
+        mine, place = host.gate.wire.incarnation, read_place(message.place)
+        settled = host.settled.is_set()
+        if message.yours != mine or place is None or place.endpoint == host.port.endpoint:
+            return
+        if message.life <= mine if settled else not host.lets_in(source):
+            return
+        self._ask_namesake(place.endpoint)
 
-    def met(self, source: Endpoint) -> None:
+    def _ask_namesake(self, there: Endpoint) -> None:
+        now, claim = asyncio.get_running_loop().time(), self._claim
+        if claim is not None and claim.endpoint == there and now - claim.at < _ANSWER:
+            return
+        nonce = 1 + self._host.runner.rng.below(1 << 53)
+        if self._answer(there, ProbeMsg(nonce), now):
+            self._claim = Claim(nonce, there, now)
+
+    def _proven(self, source: Endpoint) -> None:
+        """Somebody else has this member's name, and answers to it."""
+        host, where = self._host, f"{source[0]}:{source[1]}"
+        if not host.settled.is_set() or host.gate.wire.ring is not None:
+            self._fail(where)
+        else:
+            host.unreadable.say(
+                "name used twice",
+                f"a process at {where} uses this member's name too: stop one of the two. Without "
+                "a key anybody can say so, and this member goes on",
+                asyncio.get_running_loop().time(),
+            )
+
+    def met(self, source: Endpoint, said: Received | None = None) -> None:
         """A frame under this member's own name came from elsewhere.
 
         In the group, it answers, so that the other one knows. On its way into the group it is the
-        other one: if a seed has its name, it cannot have it too.
+        other one: if a seed has its name, and answers to it now, it cannot have it too.
         """
-        host = self._host
+        host, message = self._host, None if said is None else said.message
+        claim = self._claim
+        if claim is not None and message == PresentMsg(claim.nonce) and source == claim.endpoint:
+            self._claim = None
+            self._proven(source)
+            return
         if not host.settled.is_set():
             if source in host.seeds.endpoints:
-                self._met += 1
-                if self._met >= _MEETINGS:
-                    self._fail(f"{source[0]}:{source[1]}")
+                self._ask_namesake(source)
             return
         now = asyncio.get_running_loop().time()
-        if source != host.port.endpoint:
-            self._answer(source, PresentMsg(0), now)
+        if source != host.port.endpoint and not isinstance(message, PresentMsg):
+            nonce = message.nonce if isinstance(message, ProbeMsg) else 0
+            self._answer(source, PresentMsg(nonce), now)
 
     def out_of_date(self, source: Endpoint) -> None:
         """Somebody speaks in a life that is over: tell it so.
@@ -147,22 +257,23 @@ class Namesakes:
                 taken = NameTakenMsg(entry.place, entry.incarnation, got.incarnation)
                 self._answer(source, taken, now, got.sender)
 
-    def lived_later(self, message: LivedLaterMsg) -> None:
-        """This member is told that it lived later already."""
+    def lived_later(self, message: LivedLaterMsg, source: Endpoint) -> None:
+        """This member is told that it lived later already, where it wants to be let in."""
         host = self._host
         mine = host.gate.wire.incarnation
-        if not host.settled.is_set() and message.yours == mine < message.life < MAX_NUMBER:
+        # Beyond the date everybody would refuse it: whoever says so does not tell the truth.
+        later = mine < message.life < host.gate.latest[0]
+        if later and message.yours == mine and not host.settled.is_set() and host.lets_in(source):
             host.failed(LivedLater(message.life))
 
     def _answer(
         self, to: Endpoint, message: Message, now: float, member: MemberId | None = None
-    ) -> None:
-        """Not too often: whoever asks could be anybody."""
-        if now >= self._answerable:
-            self._answerable = now + _BETWEEN
-            frame = self._host.gate.outgoing(message, member)
-            if frame is not None and frame.direction is Direction.DATAGRAM:
-                self._host.port.send(to, frame.data)
+    ) -> bool:
+        """Not too often: whoever asks could be anybody. Whether it went out."""
+        allowed = self._answers.allow(None, now)
+        if allowed:
+            self._host.introduce(to, message, member)
+        return allowed
 
     def _fail(self, where: str) -> None:
         own = read_place(self._host.stack.membership.circle.own.place)
@@ -176,6 +287,6 @@ class Namesakes:
 
     def stop(self) -> None:
         """Doubt nobody any more."""
-        for _, _, timer in self._doubts.values():
-            timer.cancel()
+        for doubt in self._doubts.values():
+            doubt.timer.cancel()
         self._doubts.clear()

@@ -25,6 +25,9 @@ class Receiver(Protocol):
     def frame(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
         """A frame came over a stream; whether it was one to accept, else the stream is closed."""
 
+    def head(self, data: bytes, source: Endpoint) -> bool:
+        """A frame on a stream begins so; whether the rest of it is worth waiting for."""
+
     def refused(self, to: Endpoint) -> None:
         """The far kernel says that nobody listens there. It may be wrong, or not be the kernel."""
 
@@ -66,8 +69,12 @@ class Port(Protocol):
     def discard(self) -> None:
         """Drop what has come and was not read: who slept through it would take it for news."""
 
-    def stream(self, to: Endpoint, data: bytes) -> None:
-        """A frame that no datagram holds, over a connection of its own."""
+    def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
+        """A frame that no datagram holds, over a connection of its own.
+
+        `hello` is a small frame that goes first: the far end waits for a large one only from whom
+        it has accepted a small one.
+        """
 
     def watch(
         self,

@@ -4,11 +4,12 @@
 
 Why no nonce repeats for a key: all members seal with the same key and none can ask the others which
 nonces are taken, so nonces are drawn at random; and 96 bits, which the cipher takes, are too few
-for that. So 192 bits are drawn, and keyed blake2b turns them into a key and a nonce for this one
-frame. Two frames share these only if two draws of 192 bits are equal: after 2**64 frames, more than
-a group of thousands sends in a thousand years, with probability below 2**-64. There is no counter
-to lose, so a restart, a restored disk and a fork are as safe as anything else, as long as the
-system's randomness is.
+for that. So 192 bits are made, and keyed blake2b turns them into a key and a nonce for this one
+frame. They are a keyed digest of 192 random bits and of the frame itself. Two frames share them
+only if both are equal: after 2**64 frames, more than a group of thousands sends in a thousand
+years, with probability below 2**-64. There is no counter to lose, so a restart, a restored disk and
+a fork are safe. So is a machine that was restored from a snapshot and draws the same bits once
+more: another frame has another nonce, and the same frame sealed twice is the same bytes.
 
 What the seal promises: who holds no key can neither read nor make nor change a frame, nor pass one
 off as another group's or another direction's. What it does not: members share keys, so a member can
@@ -26,6 +27,7 @@ from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput, UnknownName
 from hustings.net.keys import ID, Key
 from hustings.net.limits import Reason
+from hustings.net.wire import SEALED
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -47,6 +49,7 @@ class KeyRing:
     """
 
     __slots__ = ("_keys", "_sealing")
+    mode = SEALED
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self._keys: dict[bytes, Key] = {}
@@ -101,7 +104,7 @@ class KeyRing:
     def seal(self, plain: bytes, bound: bytes) -> bytes:
         """Sealed, together with what both sides know and the frame need not repeat."""
         key = self._sealing
-        nonce = os.urandom(NONCE)
+        nonce = _fresh(key, plain, bound)
         cipher, short = _derive(key, nonce)
         return b"".join((key.mark, nonce, cipher.encrypt(short, plain, bound)))
 
@@ -132,6 +135,12 @@ def _library() -> tuple[type[ChaCha20Poly1305], type[Exception]]:
     from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 (late on purpose)
 
     return aead.ChaCha20Poly1305, InvalidTag
+
+
+def _fresh(key: Key, plain: bytes, bound: bytes) -> bytes:
+    """A nonce that no other frame has, even if the system's randomness repeats itself."""
+    drawn = b"".join((os.urandom(NONCE), len(bound).to_bytes(4, "big"), bound, plain))
+    return blake2b(drawn, key=key.secret, digest_size=NONCE, person=b"hustings nonce").digest()
 
 
 def _derive(key: Key, nonce: bytes) -> tuple[ChaCha20Poly1305, bytes]:

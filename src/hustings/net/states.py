@@ -23,6 +23,10 @@ class Unable(HustingsError):
     """The member cannot do that now, as while its state cannot be written. Trying again is fine."""
 
 
+class NotTakenOver(HustingsError):
+    """The member that was named has not taken over in time: somebody else leads, or nobody."""
+
+
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """A member as another one knows it."""
 

@@ -189,8 +189,8 @@ class UdpPort:
 
     # Streams
 
-    def stream(self, to: Endpoint, data: bytes) -> None:
-        self.connections.stream(to, data)
+    def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
+        self.connections.stream(to, data, hello)
 
     def watch(
         self,

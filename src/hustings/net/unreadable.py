@@ -1,4 +1,4 @@
-"""Says that others are there and cannot be understood: with another key, or another protocol."""
+"""Says what was refused, and why: the first of each kind at once, then how many more there were."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hustings.net.port import Endpoint
 
 _SILENCE = 60.0  # seconds between two notes of one kind
 
-_WORDS: Mapping[Reason, str] = {
+# Others that mean to be understood.
+_STRANGERS: Mapping[Reason, str] = {
     Reason.NOT_SEALED: "speaks without a key and this member has one: give all members the key",
     Reason.SEALED: "speaks sealed and this member has no key: give it the group's key",
     Reason.UNKNOWN_KEY: "has a key that this member has not: install the same keys on both",
@@ -20,25 +21,81 @@ _WORDS: Mapping[Reason, str] = {
     Reason.UNKNOWN_VERSION: "runs a hustings whose frames this one cannot read: upgrade one",
 }
 
+# What a member would not say, or not now.
+_WORDS: Mapping[Reason, str] = {
+    Reason.TOO_LARGE: "it is larger than any frame may be",
+    Reason.NOT_A_FRAME: "it is no frame of hustings",
+    Reason.CUT_SHORT: "the stream ended in the middle of a frame",
+    Reason.UNKNOWN_MODE: "it is neither sealed nor clear in a way that this hustings knows",
+    Reason.OTHER_GROUP: "it is for another group",
+    Reason.MALFORMED: "it cannot be read as a message",
+    Reason.UNKNOWN_KIND: "this protocol has no such message",
+    Reason.BAD_FIELDS: "a field is missing, is one too many, or is out of its bounds",
+    Reason.ABSURD_NUMBER: "it holds a number that no member can have reached by now: a term, a "
+    "token or a counter. Somebody lies, or its clock is more than a month ahead",
+    Reason.FAR_TERM: "its term or token is far above all that this member has heard of. If it is "
+    "true, others say so too, or its sender says it again, and then it is believed",
+    Reason.FUTURE_LIFE: "its sender's life begins more than a month after this machine's date: set "
+    "the clocks, or somebody speaks in that member's name",
+    Reason.BAD_NAME: "it speaks of a member, an attribute or an address in a way that could not be "
+    "given here: somebody lies, or runs another release",
+    Reason.ADDRESS_TAKEN: "it puts a new member where another one is",
+    Reason.NEWCOMERS: "it brings more members that nobody knew than the limit newcomers allows",
+    Reason.TOO_MANY: "it has a list that is longer than a view may be",
+    Reason.MISDIRECTED: "it is for another member",
+    Reason.ECHO: "it is a message of this member's own, from another address: somebody plays "
+    "back what was recorded, or a copy of this machine runs",
+    Reason.NAMESAKE: "it is in this member's own name: another process has the same name, or says "
+    "so",
+    Reason.UNPROVEN: "it is said to be of another life of a living member, or its number is far "
+    "ahead: that member is asked first",
+    Reason.OLD_LIFE: "it is of a former life of its sender: late, recorded, or in its name",
+    Reason.REPLAYED: "it has come before: the network doubled it, somebody plays it again, or its "
+    "sender was restored from a snapshot. If many are refused, the sender is asked where it is",
+    Reason.TOO_LATE: "its number is far behind its sender's latest: late, recorded, or somebody "
+    "spoke in its name. If many are refused, the sender is asked where it is",
+    Reason.RATE: "its sender says more than the limit rate allows",
+}
+
 
 class Unreadable:
-    """Notes about others, each kind at most once a minute.
+    """Notes about what others send, each kind at most once a minute, and how many were left out.
 
     >>> said = []
     >>> unreadable = Unreadable(said.append)
-    >>> for at in (0.0, 1.0): unreadable.saw(Reason.SEALED, ("192.0.2.1", 7400), at)
-    >>> len(said)
-    1
+    >>> for at in (0.0, 1.0, 61.0): unreadable.saw(Reason.TOO_LATE, ("192.0.2.1", 7400), at)
+    >>> len(said), said[1][-24:]
+    (2, '(too-late; 1 more since)')
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
-        self._said: dict[Reason, float] = {}
+        self._kinds: dict[str, tuple[float, float, int]] = {}  # may be said, when, and was not
 
     def saw(self, reason: Reason, source: Endpoint, now: float) -> None:
         """Something came from there that was refused."""
-        words = _WORDS.get(reason)
-        if words is None or now - self._said.get(reason, -_SILENCE) < _SILENCE:
+        stranger, words = _STRANGERS.get(reason), _WORDS.get(reason)
+        where = f"{source[0]}:{source[1]}"
+        if stranger is not None:
+            sentence = f"somebody at {where} is seen but not understood: it {stranger}"
+        elif words is not None:
+            sentence = f"refused a message from {where}: {words}"
+        else:
             return
-        self._said[reason] = now
-        self._note(f"somebody at {source[0]}:{source[1]} is seen but not understood: it {words}")
+        self.say(reason.value, sentence, now, label=reason.value)
+
+    def say(
+        self, kind: str, sentence: str, now: float, at_once: int = 1, *, label: str = ""
+    ) -> None:
+        """Note something that others can bring about as often as they like; few kinds of it.
+
+        So many of a kind are said `at_once`, and one a minute in the long run.
+        """
+        left, at, more = self._kinds.get(kind, (float(at_once), now, 0))
+        left = min(float(at_once), left + (now - at) / _SILENCE)
+        if left < 1.0:
+            self._kinds[kind] = (left, now, more + 1)
+            return
+        self._kinds[kind] = (left - 1.0, now, 0)
+        tail = "; ".join(filter(None, (label, f"{more} more since" if more else "")))
+        self._note(f"{sentence} ({tail})" if tail else sentence)

@@ -25,6 +25,7 @@ from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
+from hustings.net.courtesy import ConfigMsg
 from hustings.net.dialect import UNREADABLE, UNWRITABLE, Dialect, check_label
 from hustings.net.limits import Limits, Reason
 from hustings.net.strict import MAX_INTEGER
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"H"
 VERSION = 1
-CLEAR, SEALED = 0, 1
+CLEAR, SEALED, SIGNED = 0, 1, 2  # sealed with a key, signed with this machine's, or neither
 TAG = 4
 HEADER = len(MAGIC) + 2 + TAG
 
@@ -111,6 +112,7 @@ class Wire:
         self._label = group.encode()
         self._tag = group_tag(group)
         self._number = 0
+        self.namesake: Received | None = None  # what another one of this name said last
 
     def write(
         self,
@@ -143,18 +145,28 @@ class Wire:
             envelope = _envelopes.decode(plain)
         except UNREADABLE:
             return Reason.MALFORMED
-        if reason := self._refusal(envelope):
+        reason = self._refusal(envelope)
+        if reason not in (None, Reason.NAMESAKE, Reason.OTHER_PROTOCOL):
             return reason
         message = self._read(envelope.payload)
         if isinstance(message, Reason):
-            return message
-        return Received(
+            self.namesake = None
+            return reason or message
+        if reason is Reason.OTHER_PROTOCOL:
+            if not isinstance(message, ConfigMsg):
+                return reason
+            reason = None  # how others are configured is heard across labels
+        got = Received(
             envelope.sender,
             envelope.incarnation,
             envelope.number,
             envelope.recipient is None,
             message,
         )
+        if reason is not None:
+            self.namesake = got
+            return reason
+        return got
 
     def largest(self, direction: Direction) -> int:
         """The most bytes of a frame on this way."""
@@ -186,7 +198,7 @@ class Wire:
     def _frame(self, envelope: bytes, direction: Direction) -> bytes:
         if self.ring is None:
             return self._header(CLEAR) + envelope
-        header = self._header(SEALED)
+        header = self._header(self.ring.mode)
         return header + self.ring.seal(envelope, self._bound(header, direction))
 
     def _header(self, mode: int) -> bytes:
@@ -203,7 +215,7 @@ class Wire:
             return Reason.NOT_A_FRAME
         if data[1] != VERSION:
             return Reason.UNKNOWN_VERSION
-        if data[2] not in (CLEAR, SEALED):
+        if data[2] not in (CLEAR, SEALED, SIGNED):
             return Reason.UNKNOWN_MODE
         header = data[:HEADER]
         if header[-TAG:] != self._tag:
@@ -212,14 +224,14 @@ class Wire:
             return Reason.NOT_SEALED if self.ring is not None else data[HEADER:]
         if self.ring is None:
             return Reason.SEALED
+        if data[2] != self.ring.mode:
+            return Reason.UNKNOWN_KEY
         return self.ring.open(data[HEADER:], self._bound(header, direction))
 
     def _refusal(self, envelope: Envelope) -> Reason | None:
         """What is wrong with an envelope that could be read."""
         if envelope.group != self.group:
             return Reason.OTHER_GROUP
-        if envelope.protocol != self.dialect.protocol:
-            return Reason.OTHER_PROTOCOL
         if envelope.version != self.dialect.version:
             return Reason.OTHER_PROTOCOL_VERSION
         if not (
@@ -234,7 +246,7 @@ class Wire:
             return Reason.ECHO if same else Reason.NAMESAKE
         if envelope.recipient not in (None, self.me):
             return Reason.MISDIRECTED
-        return None
+        return None if self.dialect.understands(envelope.protocol) else Reason.OTHER_PROTOCOL
 
 
 def group_tag(group: str) -> bytes:

@@ -3,6 +3,9 @@
 For each origin one window: its latest incarnation, the highest number heard of, and a bit for each
 of the numbers just below. What lies below the window counts as had.
 
+A number that is far above an origin's others need not be its own. If several multicasts in a row
+lie below the window, each later than the one before, it begins anew.
+
 There is room for so many origins. One more takes the place of the one that was silent for longest,
 provided that was longer than any copy of its messages can live; otherwise it is refused: the bound
 may cost a message, but never doubles one.
@@ -14,17 +17,21 @@ from hustings.core.choice import MemberId
 from hustings.substrate.bimodal_messages import MulticastId
 from hustings.substrate.gossip_messages import MAX_ID, MAX_NUMBER
 
+_BELOW = 8  # multicasts in a row below the window that begin it anew
+
 
 class Window:
     """What was had of one origin."""
 
-    __slots__ = ("at", "bits", "incarnation", "top")
+    __slots__ = ("at", "below", "bits", "incarnation", "last", "top")
 
     def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
         self.top = 0
         self.bits = 0  # bit i: number top - i was had
         self.at = 0.0  # when the last one came
+        self.last = (0, 0)  # below the window: incarnation and number
+        self.below = 0  # in a row, each later than the one before
 
 
 class Memory:
@@ -70,7 +77,7 @@ class Memory:
 
     def take(self, mid: MulticastId, now: float) -> bool:
         """Have a multicast, if it is fresh and there is room."""
-        if not self.fresh(mid):
+        if not self.fresh(mid) and not self._begins_anew(mid):
             return False
         origin, incarnation, number = mid
         window = self._windows.pop(origin, None)
@@ -78,6 +85,7 @@ class Memory:
             if window is None and not self._room(now):
                 return False
             window = Window(incarnation)
+        window.below = 0
         if number > window.top:
             ahead = number - window.top
             window.bits = (window.bits << ahead if ahead < self._width else 0) & self._mask | 1
@@ -86,6 +94,23 @@ class Memory:
             window.bits |= 1 << (window.top - number)
         window.at = now
         self._windows[origin] = window
+        return True
+
+    def _begins_anew(self, mid: MulticastId) -> bool:
+        """Whether the window cannot be its origin's: then it is forgotten."""
+        origin, incarnation, number = mid
+        window = self._windows.get(origin)
+        if window is None or number < 1:
+            return False
+        if incarnation == window.incarnation and window.top - number < self._width:
+            return False  # a copy
+        if (incarnation, number) == window.last:
+            return False
+        window.below = window.below + 1 if (incarnation, number) > window.last else 1
+        window.last = (incarnation, number)
+        if window.below < _BELOW:
+            return False
+        del self._windows[origin]
         return True
 
     def _room(self, now: float) -> bool:

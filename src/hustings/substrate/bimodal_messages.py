@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Count, Incarnation, Message, Role
 from hustings.substrate.stack_config import StackConfig
 
 # Who sent it first, in which life, and the how manieth of that life it was.
@@ -20,8 +20,8 @@ MulticastId = tuple[MemberId, int, int]
 class Cast(Message, frozen=True, tag="CAST"):
     """The first phase: to all, as far as the network carries it. Its origin is its sender."""
 
-    incarnation: int
-    number: int
+    incarnation: Incarnation
+    number: Count
     body: bytes  # the election's message
 
 
@@ -82,8 +82,8 @@ class CopyMsg(Message, frozen=True, tag="COPY"):
 
     role: ClassVar[Role] = Role.DETECTOR
     origin: MemberId
-    incarnation: int
-    number: int
+    incarnation: Incarnation
+    number: Count
     age: float
     body: bytes
 

@@ -44,6 +44,7 @@ SILENCE = "detector"
 
 _BEAT_TIMER: TimerKey = (BEAT, 0)
 _WATCH = WatchMsg()
+_OLDER = 8  # heartbeats in a row that are older than the latest: that one was not the sender's
 _QUESTIONS = 2  # to one silent member before it is suspected whatever it answers
 
 
@@ -71,6 +72,7 @@ class Detector:
         "_latest",
         "_leader",
         "_number",
+        "_older",
         "_pattern",
         "_place",
         "_questions",
@@ -106,6 +108,8 @@ class Detector:
         self._health = config.health()
         self._vigils: dict[MemberId, Vigil] = {}  # of those whom the monitor has deadlines for
         self._latest: dict[MemberId, tuple[int, int]] = {}  # incarnation and number last heard
+        # Heartbeats older than that, in a row: the last one, and how many.
+        self._older: dict[MemberId, tuple[tuple[int, int], int]] = {}
         self._askers: dict[MemberId, float] = {}  # who asked for heartbeats, and when last
 
     @staticmethod
@@ -166,9 +170,12 @@ class Detector:
         """A sign of life, if it is newer than the last one."""
         stamp = (message.incarnation, message.number)
         latest = self._latest.get(sender)
-        if sender not in ctx.view or (latest is not None and stamp <= latest):
+        if sender not in ctx.view:
+            return _NOTHING
+        if latest is not None and stamp <= latest and not self._counts_anew(sender, stamp):
             return _NOTHING
         self._latest[sender] = stamp
+        self._older.pop(sender, None)
         if latest is not None and stamp[0] > latest[0]:
             self.monitor.reborn(sender)
         reports = self.sign_of_life(ctx, sender)
@@ -182,6 +189,17 @@ class Detector:
             patience = self.monitor.heard(sender, now, self.config.pace(vigil.hasty))
             self._arm(ctx, sender, vigil, vigil.begin(now, patience, self._health.factor(now)))
         return reports
+
+    def _counts_anew(self, sender: MemberId, stamp: tuple[int, int]) -> bool:
+        """Whether heartbeat after heartbeat is older than the latest, each newer than the last.
+
+        Then the latest was not the sender's, or the sender was restored from a snapshot.
+        """
+        last, times = self._older.get(sender, ((0, 0), 0))
+        if stamp == last:
+            return False
+        self._older[sender] = (stamp, times + 1 if stamp > last else 1)
+        return self._older[sender][1] >= _OLDER
 
     def on_ping(self, ctx: Context, sender: MemberId, message: PingMsg) -> Sequence[Report]:
         """Somebody has not heard this member for long."""
@@ -405,5 +423,6 @@ class Detector:
             self._unwatch(ctx, member)
         self.suspects = {member for member in view.ids if member in suspects}
         self._latest = {member: at for member, at in self._latest.items() if member in view}
+        self._older = {member: at for member, at in self._older.items() if member in view}
         self._askers = {member: at for member, at in self._askers.items() if member in view}
         return reports

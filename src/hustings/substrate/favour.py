@@ -11,7 +11,7 @@ that look on and are never elected.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hustings.core.choice import Candidate, Choice
 
@@ -71,6 +71,8 @@ class Favoured(Choice):
     """
 
     choice: Choice
+    # The highest favour that anybody can have by now, where the world knows better.
+    most: Callable[[], float] = field(default=lambda: MAX_FAVOUR, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -85,7 +87,9 @@ class Favoured(Choice):
 
     def can_rank(self, candidate: Candidate) -> bool:
         favour = favour_of(candidate)
-        return -MAX_FAVOUR <= favour <= MAX_FAVOUR and self.choice.can_rank(candidate)
+        return (not favour or -MAX_FAVOUR <= favour <= self.most()) and self.choice.can_rank(
+            candidate
+        )
 
 
 def accepts(choice: Choice) -> Callable[[Candidate], bool]:

@@ -59,6 +59,7 @@ from hustings.substrate.gossip_messages import (
     Entry,
     GossipMsg,
     JoinMsg,
+    LeadingMsg,
     LeaveMsg,
     News,
     PullMsg,
@@ -67,6 +68,7 @@ from hustings.substrate.gossip_messages import (
     sound,
 )
 from hustings.substrate.gossip_pull import Pulling
+from hustings.substrate.helm_messages import TidingsMsg
 from hustings.substrate.sizing import Sizing
 from hustings.substrate.stack_config import StackConfig
 
@@ -84,6 +86,9 @@ _DRAWS = 32  # for each seed: enough where a member knows a tenth of the group
 _CROWD = 16  # who join a large group in one period; more of them are told of a few members only
 _FEW = 16  # times as many may be welcomed so as with all
 _LONG = 0.7  # of T_fail: who is silent for so long is asked, where views are whole
+_SOON, _OFTEN = 0.25, 6  # the same where they are partial, and how often until it is suspected
+_DOUBTED = 0.5  # of its T_fail: a leader that is silent for so long is asked, and others are ...
+_WITNESSES = 2  # ... in each period, whether they have heard of it
 _INTRODUCED = 3  # whom a new member of a large group introduces itself to
 
 _NOTHING: Sequence[Report] = ()
@@ -112,6 +117,7 @@ class Membership:
 
     __slots__ = (
         "_answered",
+        "_callers",
         "_greeted",
         "_joins",
         "_place",
@@ -122,6 +128,7 @@ class Membership:
         "circle",
         "config",
         "joined",
+        "leading",
         "pulling",
         "sizing",
     )
@@ -141,9 +148,12 @@ class Membership:
         self.sizing = Sizing(config.minima, config.epoch_time)
         self.pulling = Pulling(config, self, _PULL)
         self.joined = False  # whether somebody has answered
+        # Who leads, by this member's account, where gossip says so.
+        self.leading: Callable[[], TidingsMsg | None] = lambda: None
         self._place = place
         self._joins = 0
         self._answered = 0  # questions in this period,
+        self._callers: dict[MemberId, float] = {}  # who has this member in view, heard when last
         self._welcomes = 0  # welcomes in this period ...
         # ... and to whom, in which life, where nobody gets two.
         self._welcomed: dict[tuple[MemberId, int], None] = {}
@@ -182,8 +192,19 @@ class Membership:
         return float(known) if self._counts else self.sizing.estimate
 
     def targets(self, rng: Stream, count: int) -> list[MemberId]:
-        """So many random members of the view, or all if there are not so many."""
-        return self.circle.targets(rng, count)
+        """So many random members of the view, or all if there are not so many.
+
+        Where views are partial, also of those that have this member in theirs: else nobody might
+        speak to a member that is in no view.
+        """
+        chosen = self.circle.targets(rng, count)
+        if callers := self._callers:
+            known = len(self.view) - 1
+            strangers = [each for each in callers if not self.circle.lives(each)]
+            drawn = sum(rng.random() * (known + len(strangers)) >= known for _ in chosen)
+            if drawn := min(drawn, len(strangers)):
+                return [*chosen[drawn:], *rng.sample(strangers, drawn)]
+        return chosen
 
     # What its member calls
 
@@ -232,6 +253,11 @@ class Membership:
             ctx.send(sender, self.gossip())
             self._answered += 1
         now = ctx.now()
+        if self.config.partial and isinstance(message, GossipMsg):
+            self._callers.pop(sender, None)
+            self._callers[sender] = now
+            if len(self._callers) > 2 * self.config.view_size:
+                del self._callers[next(iter(self._callers))]
         self.sizing.hear(now, ctx.rng, message.epoch, message.minima, message.size)
         reports = self.circle.hear(message.entries[:most], now, sender)
         if self.config.pull and sender != ctx.me.id:
@@ -314,7 +340,10 @@ class Membership:
 
         From itself, or that it has lived on: rumours of it are under way for up to T_fail.
         """
-        self.circle.suspect(member, ceil(self._times[0] / self.config.period))
+        fail, config = self._times[0], self.config
+        if config.partial and member in self.circle.keep:
+            fail = min(fail, config.leader_fail_time)
+        self.circle.suspect(member, ceil(fail / config.period))
 
     def woke(self, ctx: Context) -> None:
         """This member was away: if nothing was heard meanwhile, that is nobody else's fault.
@@ -348,9 +377,15 @@ class Membership:
             self._times_of = size
             self._times = config.fail_time(size), config.cleanup_time(size)
         fail, cleanup = self._times
-        reports = circle.look_round(now, fail, cleanup)
+        leader_fail = config.leader_fail_time if config.partial else fail
+        reports = circle.look_round(now, fail, cleanup, leader_fail)
         circle.renew_own(ctx.me if presentable(ctx.me) else circle.own.who)
-        silent = circle.longest_silent(now, fail, _LONG if config.pull else 0.5)
+        if config.partial:
+            self._callers = {who: at for who, at in self._callers.items() if now - at <= fail}
+            self._confirm(ctx, leader_fail)
+            silent = circle.longest_silent(now, fail, _SOON, _OFTEN)
+        else:
+            silent = circle.longest_silent(now, fail, _LONG if config.pull else 0.5)
         count = config.fanout
         if config.pull:  # to ask somebody, or to answer, is gossip too
             count = max(0, count - (silent is not None) - self._answered)
@@ -363,8 +398,21 @@ class Membership:
         ctx.set_timer(GOSSIP_TICK, config.period)
         return reports
 
+    def _confirm(self, ctx: Context, fail: float) -> None:
+        """Ask a silent leader itself, and others whether they have heard of it since.
+
+        So one member's bad luck deposes nobody; and where a leader is, who follows it soon learns.
+        """
+        now = ctx.now()
+        if missing := self.circle.missing(now, _DOUBTED * fail):
+            known = [who for who in missing if self.circle.lives(who)]
+            for member in (*known, *self.circle.targets(ctx.rng, _WITNESSES)):
+                ctx.send(member, self.gossip(asks=True))
+
     def gossip(self, *, asks: bool = False) -> GossipMsg:
         """What this member has to say now."""
+        if self.config.partial and (leading := self.leading()) is not None:
+            return LeadingMsg(self.circle.some(), *self._sizes(), asks, self._known, leading)
         return GossipMsg(self.circle.some(), *self._sizes(), asks, self._known)
 
     @property

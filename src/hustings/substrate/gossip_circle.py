@@ -9,6 +9,7 @@ a steady one, since a member's place in that order never changes.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -63,6 +64,7 @@ class Circle:
         "_refused",
         "_salt",
         "_suspects",
+        "latest",
         "view",
     )
 
@@ -85,6 +87,8 @@ class Circle:
         ] = []  # all others by rank, while the circle is full
         self._refused: set[MemberId] = set()  # who ranks behind them; only asked, never walked
         self._asked: dict[MemberId, float] = {}  # the silent, and when they were asked last
+        # The latest incarnation and the highest counter that anybody can have, as the world knows.
+        self.latest = (MAX_NUMBER, MAX_NUMBER)
         self.view = View(Known(self._entries), [])
 
     def begin(self, own: Entry, salt: int) -> None:
@@ -148,6 +152,8 @@ class Circle:
 
     def some(self, most: int | None = None) -> tuple[Entry, ...]:
         """The member's own entry and as many others as fit into a message, in turn."""
+        if self._config.partial and most is None:
+            return self._with_leaders()
         order, entries = self._order, self._entries
         room = (self._config.entries if most is None else most) - 1
         if len(order) <= room:
@@ -163,6 +169,24 @@ class Circle:
         if len(chosen) < len(order):
             self._cursor = start + len(chosen)
         return (entries[self._me], *[entries[member] for member in chosen])
+
+    def _with_leaders(self) -> tuple[Entry, ...]:
+        """The same with the leaders before the others, whoever's turn it is."""
+        config, entries, order = self._config, self._entries, self._order
+        kept = [member for member in self._keep if member in self._heard]
+        room = math.inf if config.room is None else config.room
+        room -= sum(weight(entries[member]) for member in (self._me, *kept))
+        start = self._cursor % (len(order) or 1)
+        chosen: list[MemberId] = []
+        for member in (*order[start:], *order[:start]):
+            if member in kept:
+                continue
+            room -= weight(entries[member])
+            if room < 0 or len(chosen) + len(kept) + 1 >= config.entries:
+                break
+            chosen.append(member)
+        self._cursor = start + len(chosen)
+        return tuple([entries[member] for member in (self._me, *kept, *chosen)])
 
     def _light(self, order: list[MemberId], start: int, most: int, room: int) -> list[MemberId]:
         """Those next in turn that are not too heavy together."""
@@ -193,6 +217,7 @@ class Circle:
         if self._doubted and teller is not None:
             self._doubted.pop(teller, None)
         known, heard, refused = self._entries, self._heard, self._refused
+        latest, highest = self.latest
         # A state transfer is taken in as a whole: one by one, each would move all that follow it.
         whole = len(entries) >= _WHOLE and len(known) + len(entries) <= self._config.view_size
         met: dict[MemberId, None] = {}
@@ -212,7 +237,7 @@ class Circle:
                 continue
             elif entry.incarnation == old.incarnation and entry.counter <= old.counter:
                 continue
-            elif entry.counter > MAX_NUMBER or entry.incarnation > MAX_NUMBER:
+            elif entry.counter > highest or entry.incarnation > latest:
                 continue
             elif who in heard and entry.who == old.who and entry.place == old.place:  # most
                 same = entry.who is old.who
@@ -259,6 +284,8 @@ class Circle:
     def _is_news(self, entry: Entry) -> bool:
         """Whether what is said of somebody unknown is sound, acceptable and not long past."""
         if not sound(entry) or not self._accepts(entry.who):
+            return False
+        if entry.incarnation > self.latest[0] or entry.counter > self.latest[1]:
             return False
         gone = self._forgotten.get(entry.who.id)
         return gone is None or (entry.incarnation, entry.counter) > gone
@@ -320,13 +347,19 @@ class Circle:
 
     # Losing
 
-    def look_round(self, now: float, fail: float, cleanup: float) -> Sequence[Report]:
-        """Suspect the silent and forget those who have been silent for long."""
-        silent = []
+    def look_round(
+        self, now: float, fail: float, cleanup: float, kept: float = math.inf
+    ) -> Sequence[Report]:
+        """Suspect the silent and forget those who have been silent for long.
+
+        `kept` is how long one that is kept in any case may be silent, if that is shorter.
+        """
+        silent = [who for who in self._keep if now - self._heard.get(who, now) > min(kept, fail)]
         for member, at in self._heard.items():
             if now - at <= fail:
                 break
-            silent.append(member)
+            if member not in silent:
+                silent.append(member)
         for member in silent:
             self.suspect(member)
         for member in [who for who, at in self._suspects.items() if now - at > cleanup]:
@@ -334,9 +367,21 @@ class Circle:
             self.forget(member, (entry.incarnation, entry.counter))
         return [Report(member, True) for member in silent]
 
-    def longest_silent(self, now: float, fail: float, after: float = 0.5) -> MemberId | None:
+    def missing(self, now: float, silence: float) -> list[MemberId]:
+        """Of those kept in any case, who was never heard of or has been silent for so long."""
+        heard, entries = self._heard, self._entries
+        return [
+            who
+            for who in self._keep
+            if who != self._me
+            and (who not in entries or (who in heard and now - heard[who] > silence))
+        ]
+
+    def longest_silent(
+        self, now: float, fail: float, after: float = 0.5, times: int = _ASKED
+    ) -> MemberId | None:
         """Whom to ask whether it is still there: somebody silent for this part of T_fail."""
-        recent = now - (1.0 - after) * fail / _ASKED
+        recent = now - (1.0 - after) * fail / times
         if self._asked:
             self._asked = {who: at for who, at in self._asked.items() if at > recent}
         for member, at in self._heard.items():
@@ -380,6 +425,10 @@ class Circle:
         suspected = member in self._suspects
         self.forget(member, (min(incarnation, MAX_NUMBER), MAX_NUMBER))
         return None if suspected else Report(member, True)
+
+    def recall(self, member: MemberId) -> None:
+        """A member has proven that it is there: what it was said to have ended with is void."""
+        self._forgotten.pop(member, None)
 
     def forget(self, member: MemberId, gone: tuple[int, int]) -> None:
         """Drop it, and believe only in what is newer than `gone`."""

@@ -11,14 +11,16 @@ from typing import ClassVar
 import msgspec
 
 from hustings.core.choice import Candidate
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Count, Incarnation, Message, Role
+from hustings.core.names import LONGEST_NAME, is_attribute_name
+from hustings.substrate.helm_messages import TidingsMsg
 from hustings.substrate.sizing import Codes
 from hustings.substrate.stack_config import StackConfig
 
 MAX_NUMBER = 1 << 53  # of incarnations and counters
 MAX_ID = 1 << 63
 MAX_ATTRIBUTES = 16
-MAX_NAME = 64  # characters of an attribute's name
+MAX_NAME = LONGEST_NAME  # characters of an attribute's name
 MAX_PLACE = 160  # characters
 
 
@@ -41,11 +43,17 @@ class GossipMsg(Message, frozen=True, tag="GOSSIP"):
 
     role: ClassVar[Role] = Role.DETECTOR
     entries: tuple[Entry, ...]
-    epoch: int
+    epoch: Count
     minima: Codes
     size: float | None  # what the last epoch found
     asks: bool = False  # for the receiver's news in return: it has not been heard of for long
     known: int = 0  # how many the sender takes for alive; 0: it does not say
+
+
+class LeadingMsg(GossipMsg, frozen=True, tag="LEADING"):
+    """Gossip that says who leads; the leader's entry comes second. For views that are partial."""
+
+    leading: TidingsMsg | None = None
 
 
 class WelcomeMsg(Message, frozen=True, tag="WELCOME"):
@@ -53,7 +61,7 @@ class WelcomeMsg(Message, frozen=True, tag="WELCOME"):
 
     role: ClassVar[Role] = Role.DETECTOR
     entries: tuple[Entry, ...]
-    epoch: int
+    epoch: Count
     minima: Codes
     size: float | None
     known: int = 0  # how many the sender takes for alive; 0: it does not say
@@ -79,7 +87,7 @@ class LeaveMsg(Message, frozen=True, tag="LEAVE"):
     """I depart: this incarnation is over."""
 
     role: ClassVar[Role] = Role.DETECTOR
-    incarnation: int
+    incarnation: Incarnation
 
 
 News = GossipMsg | WelcomeMsg
@@ -93,17 +101,20 @@ def sound(entry: Entry) -> bool:
         and 1 <= entry.incarnation <= MAX_NUMBER
         and 0 <= entry.counter <= MAX_NUMBER
         and len(entry.place) <= MAX_PLACE
+        and entry.place.isprintable()
         and presentable(who)
     )
 
 
 def presentable(who: Candidate) -> bool:
-    """Whether a member's attributes fit into an entry: few, with short names, and numbers."""
+    """Whether a member's attributes fit into an entry: few, each once, named as they may be."""
     attributes = who.attributes
     if not attributes:
         return True
-    return len(attributes) <= MAX_ATTRIBUTES and all(
-        len(name) <= MAX_NAME and value == value for name, value in attributes
+    return (
+        len(attributes) <= MAX_ATTRIBUTES
+        and len(dict(attributes)) == len(attributes)
+        and all(is_attribute_name(name) and value == value for name, value in attributes)
     )
 
 

@@ -29,7 +29,7 @@ from msgspec import Meta
 
 from hustings.core.choice import MemberId
 from hustings.core.config import Config
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Count, Incarnation, Message, Role
 from hustings.substrate.health import Health
 
 
@@ -40,8 +40,8 @@ class HeartbeatMsg(Message, frozen=True, tag="HEARTBEAT"):
     """
 
     role: ClassVar[Role] = Role.DETECTOR
-    incarnation: int
-    number: int
+    incarnation: Incarnation
+    number: Count
     heir: MemberId | None = None
 
 

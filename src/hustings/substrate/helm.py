@@ -27,17 +27,14 @@ Concord    Each leader tells one random elector, from time to time, that it lead
            no leader for long asks around, and calls an election if nobody knows one. Elections that
            announce do all that by themselves; only who has no leader asks.
 Return     With `reclaim` a leader hands over to a better member that has been in view for so long.
-Pause      A leader that did not run for too long, as the world says, holds itself for the leader
-           no more, and asks first.
-
+Pause      A leader that did not run for too long holds itself for the leader no more, and asks.
+Office     Whoever announces itself leads when it has heard no better one for T_office.
 Invariant  Terms that a member follows by this layer's doing only grow.
-Cost       At rest two small messages each T_check for the group, one for each observer each
-           T_tidings; a multicast with each new leader.
+Cost       Two small messages each T_check, one for each observer; a multicast with a new leader.
 Guarantee  Advisory, like the elections inside: each of two sides has its leader until they meet.
 
-Timer keys ("helm", ...) are the helm's: no election may use these. What the world must do: put
-`wanted_favour` among this member's attributes after each handler (`with_favour`), mark observers by
-the attribute OBSERVER, and, if it can, call `joined` and `woke`.
+Timer keys ("helm", ...) are the helm's. The world puts `wanted_favour` among a member's attributes
+after each handler, marks observers by OBSERVER, and calls `joined` and `woke` if it can.
 """
 
 from __future__ import annotations
@@ -58,6 +55,7 @@ from hustings.substrate.helm_lookout import UNHEARD, Lookout
 from hustings.substrate.helm_messages import AskMsg, HandOverMsg, TidingsMsg, sound
 from hustings.substrate.helm_steering import (
     ANSWERS,
+    DOUBT,
     HELM,
     JOIN,
     RECLAIM,
@@ -82,6 +80,7 @@ class Helmed(Concord):
         self.lookout = Lookout(settings)
         self.handlers = _table(tuple(inner.handlers))
         self.gone = False
+        self.accepted: MemberId | None = None  # the successor, once it has said that it leads
         self._heir: tuple[MemberId, HandOverMsg, int] | None = None  # and how often it is told yet
         self._word: HandOverMsg | None = None  # that all are still to hear from this member
         # Who led before a hand-over, and until when what it said in office may be under way.
@@ -179,8 +178,12 @@ class Helmed(Concord):
             self._repeat(ctx)
         elif key == SECURE:
             self.secure(ctx)
+        elif key == DOUBT:
+            self.give_up_on(ctx)
         elif key == RECLAIM:
             self._reclaim(ctx)
+        else:
+            self.take_office(ctx)
         self.settle(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
@@ -191,11 +194,13 @@ class Helmed(Concord):
         if self.observer:
             self.lookout.lose(ctx, member)
         elif self.begun and not observer:
-            self.inner.on_suspect(self.within(ctx), member)
+            if not self.doubt(ctx, member):
+                self.inner.on_suspect(self.within(ctx), member)
             self.settle(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         told = self.look(ctx)
+        self.doubted.pop(member, None)
         if self.begun and member not in told and member not in self.electors.observers:
             self.inner.on_alive(self.within(ctx), member)
             self.settle(ctx)
@@ -291,7 +296,7 @@ class Helmed(Concord):
         if not self.leads(me):
             return False
         message = HandOverMsg(to, self.next_term(), self.more_favour())
-        self.grip = None
+        self.grip = self.accepted = None
         ctx.send(to, message)
         if self.inner.seats == 1:
             to_all = to_all or not self.settings.repeats
@@ -354,6 +359,7 @@ class Helmed(Concord):
             return
         self.look(ctx)
         self.heard_from(sender)
+        self._leads_now(sender, message.to, message.term)
         if self.inner.seats > 1:
             self._favoured(ctx, sender, message)
         elif message.term > self.highest:
@@ -378,7 +384,7 @@ class Helmed(Concord):
                 ctx.send(sender, self.tidings_of(me, message.term))
             else:
                 self.grip = None
-        elif to in self.electors:
+        elif self.knows(to):
             self.electors.tell(to, message.favour)
             self.assume(ctx, to, message.term)
 
@@ -411,6 +417,7 @@ class Helmed(Concord):
             return
         self.look(ctx)
         self.heard_from(sender)
+        self._leads_now(sender, message.leaders[0], message.term)
         if self.inner.seats == 1:
             self.compare(ctx, sender, message)
         self.settle(ctx)
@@ -419,6 +426,11 @@ class Helmed(Concord):
         """A successor that speaks need not be told again."""
         if self._heir is not None and self._heir[0] == sender:
             self._heir = None
+
+    def _leads_now(self, sender: MemberId, leader: MemberId, term: int) -> None:
+        """A member says that it leads: so it has taken over, if it was asked to."""
+        if sender == leader and term >= self.highest:
+            self.accepted = sender
 
     def _on_ask(self, ctx: Context, sender: MemberId, message: AskMsg) -> None:
         if self.gone or self.observer or sender == ctx.me.id or not sound(message):

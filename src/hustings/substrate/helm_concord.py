@@ -9,18 +9,21 @@ answered by a member that learnt from it, so an exchange ends after one answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.outcome import Elected, NoLeader
+from hustings.core.thinning import pause
 from hustings.substrate.helm_config import HelmConfig
 from hustings.substrate.helm_context import HelmedContext
 from hustings.substrate.helm_messages import MAX_TERM, AskMsg, HandOverMsg, TidingsMsg
-from hustings.substrate.helm_steering import ANSWERS, SECURE, Steering
+from hustings.substrate.helm_steering import ANSWERS, DOUBT, SECURE, Steering
 
 _ASKED = 3  # members in one inquiry
 _INQUIRIES = 3  # about a leader that is said to be there and is not in view
+_DOUBTED = 8  # leaders of the past that are remembered as dead
 _LONGEST = 8  # times the patience, between two calls in vain
 
 
@@ -43,7 +46,7 @@ class Concord(Steering):
         self._rumour: MemberId | None = None  # said to lead, and not in view
         self._claimable = 0.0  # from when on it may insist again
         self._notable = 0.0  # from when on it may speak of a conflict again
-        self._missing: float | None = None  # since when the leader is not in view
+        self._missing: tuple[MemberId, float] | None = None  # a leader not in view, since when
         self._tided = 0.0  # when observers were told last
 
     # Before and after each handler
@@ -143,7 +146,8 @@ class Concord(Steering):
         for member in ctx.rng.sample(others, min(asked, len(others))):
             ctx.send(member, question)
         wait = self.settings.answers
-        ctx.set_timer(ANSWERS, wait + ctx.rng.uniform(0.0, wait))  # not all call at once
+        late = self._turn(ctx) if self.settings.partial else ctx.rng.uniform(0.0, wait)
+        ctx.set_timer(ANSWERS, wait + late)  # not all call at once
 
     def conclude(self, ctx: Context) -> None:
         """Nobody knows a leader that could be followed: elect one."""
@@ -209,13 +213,14 @@ class Concord(Steering):
     def _learn(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:
         """Without a leader: is this one to be followed?"""
         leader, waiting = note.leaders[0], ctx.now() - self.bereft >= self._wait
-        if self.resting or not (self.inquiring or waiting or not self.entered):
+        later = self.settings.partial and note.term > self.highest  # one has ended since
+        if self.resting or not (self.inquiring or waiting or later or not self.entered):
             return  # an election is under way, and will tell
         if leader == ctx.me.id:
             if self.entered and self.base >= 0.0:
                 self.begin(ctx, muted=True)
                 self._accede(ctx, note)
-        elif leader not in self.electors:
+        elif not self.knows(leader):
             self._rumour = leader
         elif self.credible(ctx, sender, leader):
             self.begin(ctx, muted=True)
@@ -230,13 +235,13 @@ class Concord(Steering):
         leader, term = note.leaders[0], note.term
         if leader == ctx.me.id:
             self._accede(ctx, note)
-        elif leader in self.electors and self.credible(ctx, sender, leader):
+        elif self.knows(leader) and self.credible(ctx, sender, leader):
             if term < self.highest:
                 ctx.send(leader, AskMsg(self.highest))
                 return
             self.assume(ctx, leader, term)
             held = self.held
-            if leader != sender and held is not None:
+            if leader != sender and held is not None and self._one_of_all(ctx):
                 ctx.send(leader, self.tidings(held))  # if it does not lead, it shall say so
 
     def _accede(self, ctx: Context, note: TidingsMsg) -> None:
@@ -263,8 +268,48 @@ class Concord(Steering):
         if not self.suspected(leader):
             return True
         if sender == leader:
+            self.doubted.pop(leader, None)
             self.inner.on_alive(self.within(ctx), leader)
         return sender == leader
+
+    # Where views are partial
+
+    def knows(self, leader: MemberId) -> bool:
+        """Whether a leader may be followed: where views are partial, what is said of it will do."""
+        return leader in self.electors or self.settings.partial
+
+    def doubt(self, ctx: Context, leader: MemberId) -> bool:
+        """Gossip takes the leader for dead, and so do others: one of them calls, not all.
+
+        Whether that waits for this member's turn.
+        """
+        if not self.settings.partial or leader != self.inner.leader:
+            return False
+        if leader not in self.doubted:
+            self.doubted[leader] = False
+            if len(self.doubted) > _DOUBTED:
+                del self.doubted[next(iter(self.doubted))]
+            ctx.set_timer(DOUBT, self._turn(ctx))
+        return not self.doubted[leader]
+
+    def give_up_on(self, ctx: Context) -> None:
+        """Nobody else has called meanwhile, and the leader has not been heard of."""
+        for leader in [each for each, told in self.doubted.items() if not told]:
+            self.doubted[leader] = True
+            self.inner.on_suspect(self.within(ctx), leader)
+
+    def _turn(self, ctx: Context) -> float:
+        """How long this member waits for somebody else to act; few wait short."""
+        size = self._size
+        return self.settings.window * (log(max(2.0, size)) + 1) * pause(ctx.rng.random(), size)
+
+    @property
+    def _size(self) -> float:
+        return max(float(len(self.electors.view)), self.electors.view.estimate or 0.0)
+
+    def _one_of_all(self, ctx: Context) -> bool:
+        """Whether this member speaks for the group: about one does, where all have learnt."""
+        return not self.settings.partial or ctx.rng.random() * self._size < 1.0
 
     # From time to time
 
@@ -294,15 +339,16 @@ class Concord(Steering):
         leader = held.leader
         if leader in self.electors:
             self._missing = None
-            if ctx.rng.random() * len(self.electors.view) < 1.0:
+            size = self._size if self.settings.partial else len(self.electors.view)
+            if ctx.rng.random() * size < 1.0:
                 ctx.send(leader, self.tidings(held))
             return
-        if self.announces or self.partial:
+        if self.announces or (self.partial and not self.settings.partial):
             return  # it is missed elsewhere, or known though not in view
         now = ctx.now()
-        if self._missing is None:
-            self._missing = now
-        elif now - self._missing >= self.settings.endurance:
+        if self._missing is None or self._missing[0] != leader:
+            self._missing = (leader, now)
+        elif now - self._missing[1] >= self.settings.endurance:
             self._missing = None
             self.inner.on_suspect(self.within(ctx), leader)
 

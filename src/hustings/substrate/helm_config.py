@@ -9,6 +9,8 @@ from msgspec import Meta
 
 from hustings.core.config import Config
 
+LEAST_STALL = 0.25  # seconds: any process may be kept waiting for a while
+
 
 class HelmConfig(Config, frozen=True, kw_only=True):
     """How often members compare notes, how long they wait, and whether a better one takes over."""
@@ -55,6 +57,31 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    T_office: Annotated[
+        float,
+        Meta(
+            ge=0, description="whoever announces itself leads when it heard no better one so long"
+        ),
+    ] = 0.0
+    stall_bound: (
+        Annotated[
+            float,
+            Meta(
+                ge=0.1,
+                description="a leader that did not run for longer steps down first; default "
+                "5 delta, at least 0.25",
+            ),
+        ]
+        | None
+    ) = None
+    partial: Annotated[
+        bool,
+        Meta(description="views hold a part of the group: a leader is followed that is not in it"),
+    ] = False
+    window: Annotated[
+        float,
+        Meta(ge=0, description="time within which one of many calls for an election, if partial"),
+    ] = 0.0
     repeats: Annotated[
         int, Meta(ge=0, le=100, description="times a hand-over is told to a silent successor")
     ] = 5
@@ -90,6 +117,11 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         return 3 * self.delta if self.probation is None else self.probation
 
     @property
+    def longest_stall(self) -> float:
+        """How long a leader may not have run and still lead on without asking."""
+        return max(LEAST_STALL, 5 * self.delta) if self.stall_bound is None else self.stall_bound
+
+    @property
     def sticky(self) -> bool:
         """Whether a leader stays though a better member turns up."""
         return self.reclaim != 0
@@ -102,6 +134,8 @@ class HelmConfig(Config, frozen=True, kw_only=True):
             "patience": self.patience,
             "reclaim": self.reclaim,
             "probation": self.probation,
+            "stall_bound": self.stall_bound,
+            "T_office": self.T_office,
         }
         return [f"{name} must be finite" for name, value in times.items() if value == math.inf]
 

@@ -23,7 +23,7 @@ class Bridge(Protocol):
     def electorate(self, ctx: Context) -> View:
         """Who may be elected."""
 
-    def heed(self, ctx: Context, outcome: Outcome) -> None:
+    def declared(self, ctx: Context, outcome: Outcome) -> None:
         """The election declares something."""
 
 
@@ -93,7 +93,7 @@ class HelmedContext:
 
     def declare(self, outcome: Outcome) -> None:
         if not self._muted:
-            self._bridge.heed(self._below, outcome)
+            self._bridge.declared(self._below, outcome)
 
     def propose(self, ttl: float, request: int) -> None:
         self._below.propose(ttl, request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term, Weight
 from hustings.substrate.favour import MAX_FAVOUR
 
 MAX_TERM = 2**62  # a forged term beyond it teaches nothing
@@ -18,8 +18,8 @@ class HandOverMsg(Message, frozen=True, tag="HAND-OVER"):
 
     role: ClassVar[Role] = Role.COORDINATOR
     to: MemberId
-    term: int
-    favour: float
+    term: Term
+    favour: Weight
 
 
 class TidingsMsg(Message, frozen=True, tag="TIDINGS"):
@@ -27,15 +27,15 @@ class TidingsMsg(Message, frozen=True, tag="TIDINGS"):
 
     role: ClassVar[Role] = Role.DETECTOR
     leaders: tuple[MemberId, ...]
-    term: int
-    favour: float
+    term: Term
+    favour: Weight
 
 
 class AskMsg(Message, frozen=True, tag="ASK"):
     """Who leads? I know of nobody, and have heard of no term later than this."""
 
     role: ClassVar[Role] = Role.DETECTOR
-    term: int
+    term: Term
 
 
 HelmMsg = HandOverMsg | TidingsMsg | AskMsg

@@ -10,7 +10,7 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election
 from hustings.core.errors import ProtocolBug
-from hustings.core.outcome import Elected, Outcome
+from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.core.view import View
 from hustings.substrate.carrying import Carrying
 from hustings.substrate.favour import MAX_FAVOUR, Favoured, favour_of, with_favour
@@ -28,8 +28,10 @@ ANSWERS: TimerKey = (HELM, 2)  # until those asked have answered
 REPEAT: TimerKey = (HELM, 3)  # of a hand-over
 RECLAIM: TimerKey = (HELM, 4)
 SECURE: TimerKey = (HELM, 5)  # until a new leader is favoured
+DOUBT: TimerKey = (HELM, 6)  # until this member does something about a leader's end
+OFFICE: TimerKey = (HELM, 7)  # until a member that announces itself leads
 
-TIMERS = (JOIN, TICK, ANSWERS, REPEAT, RECLAIM, SECURE)
+TIMERS = (JOIN, TICK, ANSWERS, REPEAT, RECLAIM, SECURE, DOUBT, OFFICE)
 
 
 def _core(election: Election) -> Election:
@@ -52,6 +54,9 @@ class Steering(Carrying):
         self.announces = _core(inner).assumptions.announces
         self.electors = Electors()
         self.told: Outcome | None = None
+        self.pending: Elected | None = None  # a leadership of mine that is not declared yet
+        # Leaders taken for dead, where views are partial, and whether the election was told.
+        self.doubted: dict[MemberId, bool] = {}
         self.begun = False  # whether the election inside has been started
         self.base = 0.0  # favour without an office
         self.grip: float | None = None  # favour in office, if it is another
@@ -109,7 +114,9 @@ class Steering(Carrying):
         return held is not None and held.leader == me
 
     def suspected(self, member: MemberId) -> bool:
-        """Whether the detector inside, if there is one, takes a member for dead."""
+        """Whether the detector inside, or gossip in its place, takes a member for dead."""
+        if member in self.doubted:
+            return True
         election = self.inner
         while isinstance(election, Carrying):
             if isinstance(election, Monitored):
@@ -126,6 +133,11 @@ class Steering(Carrying):
             favour = favour_of(self.electors.candidate(held.leader))
         return TidingsMsg(leaders, held.term, favour)
 
+    def leading(self) -> TidingsMsg | None:
+        """What gossip says about the leader."""
+        held = self.held
+        return None if held is None else self.tidings(held)
+
     # The election inside
 
     def within(self, ctx: Context) -> HelmedContext:
@@ -138,12 +150,38 @@ class Steering(Carrying):
         A term that the owner was told is stored, so that it never hears of an earlier one again:
         not every election does that, and none where it assumes a leader.
         """
+        if self.pending is not None:
+            self.pending = None
+            ctx.cancel_timer(OFFICE)
         self.told = outcome
         if isinstance(outcome, Elected):
             stored = ctx.stored.get("term")
             if not isinstance(stored, int) or stored < outcome.term:
                 ctx.persist(term=outcome.term)
         ctx.declare(outcome)
+
+    def declared(self, ctx: Context, outcome: Outcome) -> None:
+        """The election declares something: heed it, unless others may yet claim the same office.
+
+        Where members announce themselves, all that miss the leader do so before they have heard
+        each other. One failover shall be one leadership, that of the best of them.
+        """
+        leads = isinstance(self.told, Elected) and self.told.leader == ctx.me.id
+        wait = 0.0 if leads or self.inner.seats > 1 else self.settings.T_office
+        mine = outcome if isinstance(outcome, Elected) and outcome.leader == ctx.me.id else None
+        if not wait or mine is None or len(self.electors.view) <= 1:
+            self.heed(ctx, outcome)
+            return
+        if self.pending is None:
+            if self.told != NoLeader(ELECTING):
+                self.heed(ctx, NoLeader(ELECTING))
+            ctx.set_timer(OFFICE, wait)
+        self.pending = mine
+
+    def take_office(self, ctx: Context) -> None:
+        """Nobody better has spoken: this member leads."""
+        if self.pending is not None:
+            self.heed(ctx, self.pending)
 
     def begin(self, ctx: Context, *, muted: bool = False) -> None:
         """Start the election inside, once.

@@ -51,11 +51,13 @@ from hustings.substrate.gossip import Membership
 from hustings.substrate.gossip_messages import (
     GossipMsg,
     JoinMsg,
+    LeadingMsg,
     LeaveMsg,
     News,
     PullMsg,
     WelcomeMsg,
 )
+from hustings.substrate.helm_messages import TidingsMsg, sound
 from hustings.substrate.stack_config import StackConfig, warm_up
 
 __all__ = ["StackConfig", "Stacked", "stacked", "warm_up"]
@@ -171,6 +173,8 @@ class Stacked(Carrying):
         self.handlers = _table(kinds)
         self.codec = _codec(kinds)
         self._owed: list[Owed] = []  # multicasts of a member that knew too few
+        # Whether a world believes what a multicast carries; it has read the rest itself.
+        self.credible: Callable[[MemberId, Message], bool] | None = None
 
     # What a world calls
 
@@ -245,6 +249,20 @@ class Stacked(Carrying):
         if self._owed and not self.membership.partial:
             self._pay(ctx)
 
+    def _on_leading(self, ctx: Context, sender: MemberId, message: LeadingMsg) -> None:
+        """Gossip that says who leads: that one is worth knowing, wherever it ranks."""
+        leading, circle = message.leading, self.membership.circle
+        if leading is None or not sound(leading):
+            return self._on_news(ctx, sender, message)
+        leaders = self.inner.leaders
+        keep = leaders if leading.leaders[0] in leaders else (*leaders, leading.leaders[0])
+        if keep != circle.keep:
+            circle.keep = keep
+        self._settle(ctx, self.membership.on_news(ctx, sender, message))
+        inner = self.inner
+        inner.handlers[TidingsMsg](inner, StackedContext(ctx, self), sender, leading)
+        self._keep_leaders()
+
     def _on_pull(self, ctx: Context, sender: MemberId, message: PullMsg) -> None:
         self._keep_leaders()
         self._settle(ctx, self.membership.on_pull(ctx, sender, message))
@@ -307,7 +325,7 @@ class Stacked(Carrying):
 
     def _deliver(self, ctx: Context, origin: MemberId, body: bytes | None) -> None:
         message = None if body is None else self.codec.decode(body)
-        if message is not None:
+        if message is not None and (self.credible is None or self.credible(origin, message)):
             inner = self.inner
             inner.handlers[type(message)](inner, StackedContext(ctx, self), origin, message)
 
@@ -323,6 +341,7 @@ def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
     """Who handles what beside an election of these kinds; members of one kind share one table."""
     own: dict[type[Message], Handler] = {
         GossipMsg: Stacked._on_news,
+        LeadingMsg: Stacked._on_leading,
         WelcomeMsg: Stacked._on_news,
         JoinMsg: Stacked._on_join,
         PullMsg: Stacked._on_pull,

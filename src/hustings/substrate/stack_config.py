@@ -15,6 +15,9 @@ from msgspec import Meta
 from hustings.core.config import Config, Surroundings
 
 _UNSETTLED = 1e-3  # probability that after the warm-up some member still lacks another
+_TURNS = 8  # in which a silent member of a partial view is asked before it is suspected
+_FEWEST = 4  # members in view, for that
+_MISSED = 12  # periods without news of a leader that everybody speaks of
 _LOSSIEST = 0.95  # beyond that, gossip is not worth waiting for
 
 
@@ -32,6 +35,10 @@ class StackConfig(Config, frozen=True, kw_only=True):
     view_size: Annotated[
         int, Meta(ge=1, description="most other members that a member keeps in view")
     ] = 1000
+    partial: Annotated[
+        bool,
+        Meta(description="views hold a part of the group: gossip says who leads, and asks more"),
+    ] = False
     T_fail: (
         Annotated[
             float,
@@ -191,8 +198,30 @@ class StackConfig(Config, frozen=True, kw_only=True):
         return growth * (self.period + self.delta) + rest * self.period + self.delta
 
     def fail_time(self, members: float) -> float:
-        """T_fail in a group of so many."""
-        return self.reach_time(members, self.p_mistake) if self.T_fail is None else self.T_fail
+        """T_fail in a group of so many.
+
+        Rumours of one member are rare where few have it in view. There each member asks the longest
+        silent of its view in every period, and so each of them in about as many periods as it has
+        in view.
+        """
+        if self.T_fail is not None:
+            return self.T_fail
+        rumours = self.reach_time(members, self.p_mistake)
+        return min(rumours, self.asking_time) if self.partial else rumours
+
+    @property
+    def asking_time(self) -> float:
+        """T_fail where the longest silent member in view is asked in every period."""
+        return _TURNS * max(_FEWEST, self.view_size) * self.period + 2 * self.delta
+
+    @property
+    def leader_fail_time(self) -> float:
+        """T_fail of a leader whom all have in view, and of whom every message speaks.
+
+        How long a counter takes to everybody grows with the group. How long it takes from one
+        counter to the next does not: each message that comes brings one.
+        """
+        return _MISSED * self.period + 2 * self.delta if self.T_fail is None else self.T_fail
 
     def cleanup_time(self, members: float) -> float:
         """T_cleanup in a group of so many."""

@@ -18,11 +18,11 @@ def environment(clock: str) -> dict[str, str]:
     """
     if not clock:
         return dict(os.environ)
-    return {**os.environ, "LD_PRELOAD": str(_library()), "FAKETIME": clock}
+    return {**os.environ, "LD_PRELOAD": str(library()), "FAKETIME": clock}
 
 
 @cache
-def _library() -> Path:
+def library() -> Path:
     folder = ROOT / ".engines" / "faketime"
     script = ROOT / "scripts" / "fetch_faketime.sh"
     subprocess.run([str(script), str(folder)], check=True, timeout=_FETCHING_S)

@@ -50,6 +50,6 @@ class Tap:
         self.sent.append((to, data))
         self._send(to, data)
 
-    def stream(self, to: Endpoint, data: bytes) -> None:
+    def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
         self.streamed.append((to, data))
-        self._stream(to, data)
+        self._stream(to, data, hello)

@@ -1,0 +1,379 @@
+"""What all members of a group must have in common, and what becomes of those that do not.
+
+Members with another guard, or another way to choose, would lead beside each other without knowing.
+So a digest of what must be equal is part of the label that every frame bears: whoever has another
+digest is not heard. One message is understood across labels, CONFIG: by it both sides learn which
+field differs, and say so.
+
+Who comes to a group that is there already, and differs, is refused: by what it hears from a seed,
+and from nobody else. Where two groups with guards meet that were settled before, the smaller one
+leads no more while it sees the other; of equal ones neither does. How large the other one is counts
+as far as its members answer (`rivals`). A guard yields to nobody that has none.
+
+A member acts only on an answer to a question of its own, from where the question went: nobody else
+can make it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from hustings.core.choice import MemberId
+from hustings.core.digests import blake2b
+from hustings.core.durations import show_duration
+from hustings.core.errors import BadInput
+from hustings.net.courtesy import ConfigMsg, OtherConfigMsg
+from hustings.net.dialect import ANY, MARK
+from hustings.net.hearsay import is_address
+from hustings.net.limits import Rates
+from hustings.net.port import Endpoint
+from hustings.net.rivals import ENOUGH, LASTING, Rivals, Witness
+from hustings.substrate.stack import StackedContext
+
+if TYPE_CHECKING:
+    from hustings.net.addresses import Address
+    from hustings.net.composition import Configured, Design
+    from hustings.net.host import Host
+
+BARRED = "a group of this name with another configuration is there"
+DIGEST = 5  # bytes
+LONGEST = 200  # characters of a value
+MOST_FIELDS = 64
+
+_SHOWN = 120  # characters of a value that somebody else has sent
+_ANSWERS = 20  # in one second, to those that differ
+_ASKING = 1.0  # seconds between two questions to one stranger
+_LOOK = 2.0  # seconds between two looks whether another group is there still
+_PEERS = 4  # members of one's own group that an answer names
+_WITNESSES = 8.0  # questions a second to strangers, and twice as many at once
+_QUESTIONS = 64  # without an answer that are remembered
+_SILENCE = 60.0  # seconds between two notes about one member
+_MOST_NOTED = 256
+_AT_ONCE = 8  # notes of one kind, and then one a minute
+
+
+class Field(NamedTuple):
+    """One thing that members have in common, or should."""
+
+    name: str
+    value: str
+    must: bool  # whether members that differ here are no group; else it is only said
+
+
+class AgreedConfig(NamedTuple):
+    """What one member has to say about its configuration; nothing of it is secret."""
+
+    fields: tuple[Field, ...]
+    observer: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What must be equal, in a few characters.
+
+        >>> one = AgreedConfig((Field("guard", "etcd", True), Field("ttl", "5", False)))
+        >>> other = AgreedConfig((Field("guard", "etcd", True), Field("ttl", "9", False)))
+        >>> one.digest == other.digest
+        True
+        """
+        if self.observer:
+            return ANY
+        return _digest(f"{each.name}={each.value}" for each in self.fields if each.must)
+
+    def told(self) -> tuple[tuple[str, str, bool], ...]:
+        """As it goes over the wire."""
+        return tuple((each.name, each.value[:LONGEST], each.must) for each in self.fields)
+
+    def differences(self, theirs: Iterable[tuple[str, str, bool]]) -> list[tuple[Field, str]]:
+        """Which fields differ, what must be equal first, and what they are there."""
+        there = {name: value for name, value, _ in theirs}
+        found = [
+            (each, there.get(each.name, "not given"))
+            for each in self.fields
+            if there.get(each.name) != each.value[:LONGEST]
+        ]
+        return sorted(found, key=lambda pair: not pair[0].must)
+
+
+def agreed_config(
+    design: Design, config: Configured, multicast: Address | None, guard: tuple[Field, ...]
+) -> AgreedConfig:
+    """What a member of this design tells others; who observes leads nobody and follows them."""
+    if design.observer:
+        return AgreedConfig((), observer=True)
+    lease, settings = config.lease, msgspec.structs.asdict(config.election)
+    fields = [
+        Field("protocol", design.kind.about.name, True),
+        Field("choice", design.choice.name, True),
+        Field("multicast", str(multicast or design.multicast), True),
+        *(guard or (Field("guard", "", True),)),
+    ]
+    if lease is not None:
+        fields.append(Field("ttl", show_duration(lease.asked), False))
+        fields.append(Field("drift", f"{lease.drift:g}", False))
+    fields += [Field(name, f"{value}", False) for name, value in settings.items()]
+    return AgreedConfig(tuple(fields))
+
+
+def _digest(lines: Iterable[str]) -> str:
+    text = "\n".join(lines).encode(errors="backslashreplace")
+    return blake2b(text, digest_size=DIGEST, person=b"hustings config").hexdigest()
+
+
+def label_of(protocol: str, guard: str, digest: str) -> str:
+    """What stands at the head of a member's frames.
+
+    >>> label_of("bully", "etcd", "0123456789")
+    'bully+etcd#0123456789'
+    """
+    return f"{protocol}+{guard}{MARK}{digest}" if guard else f"{protocol}{MARK}{digest}"
+
+
+class ConfigCheck:
+    """One host's part in comparing configurations."""
+
+    def __init__(self, host: Host, config: AgreedConfig) -> None:
+        self._host = host
+        self._config = config
+        self._loop = asyncio.get_running_loop()
+        self._asked: dict[int, Endpoint] = {}  # by the numbers of the questions
+        self._tellable = 0.0  # from when on the group is told again
+        self._answers = Rates(_ANSWERS, _ANSWERS, 1)  # whoever asks could be anybody
+        self._strangers = Rates(1.0 / _ASKING, 1, _QUESTIONS)  # by where they are
+        self._questions = Rates(_WITNESSES, round(2 * _WITNESSES), 1)  # to all of them
+        self._noted: dict[tuple[str, str], float] = {}  # what was said, and when
+        self._rivals = Rivals()
+        self._barred = False
+        self._was_led = False  # when it was barred
+        self._timer: asyncio.TimerHandle | None = None
+
+    def ask(self, endpoint: Endpoint, *, brief: bool = False) -> None:
+        """How is whoever is there configured?
+
+        `brief`: without a word about this member, lest more go there than has come.
+        """
+        nonce = 1 + self._host.runner.rng.below(1 << 53)
+        self._asked[nonce] = endpoint
+        if len(self._asked) > _QUESTIONS:
+            del self._asked[next(iter(self._asked))]
+        message = self._message(nonce, answer=False)
+        if brief:
+            message = msgspec.structs.replace(message, fields=())
+        self._host.introduce(endpoint, message)
+
+    def _message(self, nonce: int, *, answer: bool) -> ConfigMsg:
+        host = self._host
+        return ConfigMsg(
+            nonce=nonce,
+            answer=answer,
+            settled=host.settled.is_set(),
+            members=self._members,
+            led=self._led,
+            fields=self._config.told(),
+            peers=self._peers() if answer else (),
+        )
+
+    @property
+    def _members(self) -> int:
+        """Who may lead; whoever only observes answers nobody, and does not count."""
+        return len(self._host.helm.electors.view)
+
+    @property
+    def _led(self) -> bool:
+        return bool(self._host.stack.leaders) or self._was_led
+
+    def _peers(self) -> tuple[Endpoint, ...]:
+        """Some who can say the same."""
+        host, electors = self._host, self._host.helm.electors.view
+        there = [
+            endpoint
+            for member, endpoint in host.book.known.items()
+            if member in electors and host.proofs.reached(member, endpoint)
+        ]
+        return tuple(host.runner.rng.sample(there, min(_PEERS, len(there))))
+
+    # What arrives
+
+    def stranger(self, source: Endpoint) -> None:
+        """A frame came that bears another label: ask who is there."""
+        now = self._loop.time()
+        if not self._config.observer and self._strangers.allow(source, now):
+            self._question(source, now)
+
+    def heard(
+        self, sender: MemberId, message: ConfigMsg | OtherConfigMsg, source: Endpoint
+    ) -> None:
+        """Somebody says how it is configured, or whom it has met that is so otherwise."""
+        if self._config.observer:
+            return
+        if isinstance(message, OtherConfigMsg):
+            if self._host.helm.leader == self._host.runner.me.id:  # the others need not know
+                self.stranger((message.host, message.port))
+            return
+        found = self._config.differences(message.fields)
+        must = [each for each in found if each[0].must]
+        asked = None
+        if message.answer:
+            asked = self._asked.get(message.nonce)
+            # A stream comes from another port, and from the same host.
+            if asked is None or asked[0] != source[0]:
+                return
+            del self._asked[message.nonce]
+        elif found and self._answers.allow(None, self._loop.time()):
+            self._host.introduce(source, self._message(message.nonce, answer=True))
+        if found and not must:
+            self._note("settings", self._name(sender), source, found)
+        elif must and asked is None:
+            self.stranger(source)  # what is done about it rests on an answer
+        elif must and asked is not None and message.settled:  # else it will be refused, or settle
+            self._conflict(sender, message, asked, must)
+
+    # What follows
+
+    def _conflict(
+        self, sender: MemberId, theirs: ConfigMsg, where: Endpoint, found: list[tuple[Field, str]]
+    ) -> None:
+        host = self._host
+        if not host.settled.is_set():
+            if host.lets_in(where):
+                host.failed(
+                    BadInput(
+                        f"this member does not fit group {host.gate.wire.group!r}: "
+                        f"{differing(found)} (the other one is at {where[0]}:{where[1]}); give all "
+                        "members the same, or this group another name"
+                    )
+                )
+            return
+        # What an election without a guard comes to is an opinion; only a guard can be held back.
+        if host.confirmed is None:
+            so = "without a guard both may lead until all members are configured alike"
+            self._note("no-guard", "a group of this name", where, found, so)
+            self._tell(where)
+            return
+        if not any(name == "guard" and value for name, value, _ in theirs.fields):
+            so = "it has no guard, and this member does not yield to it"
+            self._note("unguarded", "a group of this name", where, found, so)
+            return
+        config = _digest(f"{field.name}={there}" for field, there in found)
+        witness = Witness(sender, config, theirs.members, theirs.led)
+        self._rivals.answered(where, witness, self._loop.time())
+        self._judge()
+        if not self._barred and theirs.members < self._members:
+            self._note("smaller", "a group that is smaller", where, found, "it must not lead")
+            return
+        so = "this member does not lead beside it"
+        if not self._barred:
+            so = f"it says that it has {theirs.members} members: as many as answer count"
+        self._note("barred" if self._barred else "larger", "a group of this name", where, found, so)
+        self._look_for(theirs.peers)
+        self._tell(where)
+        if self._timer is None:
+            self._timer = self._loop.call_later(_LOOK, self._look)
+
+    def _tell(self, where: Endpoint) -> None:
+        """Let the group know; whoever leads asks for itself."""
+        now = self._loop.time()
+        if now >= self._tellable:
+            self._tellable = now + _ASKING
+            self._host.transmit(None, OtherConfigMsg(*where))
+
+    def _look_for(self, endpoints: Iterable[Endpoint]) -> None:
+        """Ask others of that group whether they are."""
+        now = self._loop.time()
+        there = self._rivals.there(now)
+        known = {*there, *self._asked.values()}
+        for endpoint in tuple(endpoints)[:_PEERS]:
+            if endpoint not in known and len(there) < ENOUGH and is_address(*endpoint):
+                self._question(endpoint, now)
+
+    def _question(self, endpoint: Endpoint, now: float) -> None:
+        """Nobody who has not asked gets much: somebody else may have said that it is there."""
+        if self._questions.allow(None, now):
+            self.ask(endpoint, brief=True)
+
+    def _look(self) -> None:
+        """Is it there still?"""
+        self._timer = None
+        if self._host.closed:
+            return
+        self._judge()
+        now = self._loop.time()
+        there = self._rivals.there(now)
+        for endpoint in there:
+            self._question(endpoint, now)
+        if there:
+            self._timer = self._loop.call_later(_LOOK, self._look)
+
+    def _judge(self) -> None:
+        """Lead no more for as long as a group that outweighs this one is there."""
+        now = self._loop.time()
+        outweighed = self._rivals.outweigh(self._members, self._led, now)
+        if outweighed and not self._barred:
+            self._barred, self._was_led = True, self._led
+            self._allow(BARRED)
+        elif self._barred and not outweighed:
+            self._barred, self._was_led = False, False
+            self._host.unreadable.say(
+                "config allowed",
+                f"of the other group of this name too few were heard for {LASTING:.0f} s: this "
+                "member may lead again",
+                now,
+                _AT_ONCE,
+            )
+            self._allow(None)
+
+    def _allow(self, reason: str | None) -> None:
+        """Let this member lead, or not, for a reason."""
+        host, confirmed = self._host, self._host.confirmed
+        if confirmed is not None:
+            stack = host.stack
+            host.runner.run(
+                lambda ctx: stack.inner.attend(
+                    StackedContext(ctx, stack), lambda within: confirmed.bar(within, reason)
+                )
+            )
+
+    def _name(self, member: MemberId) -> str:
+        place = self._host.book.place(member)
+        return "a member" if place is None else f"member {place.name}"
+
+    def _note(
+        self,
+        kind: str,
+        who: str,
+        source: Endpoint,
+        found: list[tuple[Field, str]],
+        so: str = "",
+    ) -> None:
+        # By fields and not by values, which are the sender's to choose.
+        now, words = self._loop.time(), differing(found)
+        fields = " ".join([kind, *(field.name for field, _ in found)])
+        if now < self._noted.get((who, fields), -_SILENCE) + _SILENCE:
+            return
+        self._noted.pop((who, fields), None)
+        self._noted[who, fields] = now
+        if len(self._noted) > _MOST_NOTED:
+            del self._noted[next(iter(self._noted))]
+        what = "is configured otherwise" if not so else "is there and has another configuration"
+        sentence = f"{who} at {source[0]}:{source[1]} {what}: {words}" + (so and f"; {so}")
+        self._host.unreadable.say(f"config {kind}", sentence, now, _AT_ONCE)
+
+
+def differing(found: Iterable[tuple[Field, str]]) -> str:
+    """Which fields differ, with both values, in words.
+
+    >>> differing([(Field("ttl", "5", False), "9")])
+    'ttl is 5 here and 9 there'
+    """
+    return ", ".join(
+        f"{field.name} is {field.value or 'none'} here and {_shown(there)} there"
+        for field, there in found
+    )
+
+
+def _shown(value: str) -> str:
+    """What somebody else has sent, for a log."""
+    return (value if value.isprintable() else ascii(value))[:_SHOWN] or "none"

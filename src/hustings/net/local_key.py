@@ -1,0 +1,189 @@
+"""The key of this user on this machine: made when it is first needed, and kept for this user only.
+
+A member that listens to this machine alone and was given no key takes this one. So members that one
+user starts understand each other without a word about keys, and other users' processes are refused.
+
+    $HUSTINGS_KEY_FILE, else $XDG_STATE_HOME/hustings/local.key, else ~/.local/state/hustings/...
+
+Whoever can exchange the file, or a folder or link on the way to it, knows the key. So the way is
+checked from the root down, and nothing is made or written before that.
+
+Frames are signed and not encrypted: what goes over loopback only the superuser can read.
+
+    signed = key id (4) | tag (16) | content        tag = keyed blake2b of content and bounds
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from hustings.core.digests import blake2b, compare_digest
+from hustings.core.errors import BadInput
+from hustings.net.files import create, shown, why
+from hustings.net.keys import ID, Key, new_key, read_key
+from hustings.net.limits import Reason
+from hustings.net.sealing import KeyRing
+from hustings.net.wire import SIGNED
+
+VARIABLE = "HUSTINGS_KEY_FILE"
+_TAG = 16
+_MOST_LINKS = 40  # on the way to the file, as the system has it
+_HINT = (
+    f"name a file in a folder that only this user can write to with {VARIABLE}, give the members "
+    "a key of hustings keygen, or let them do without one (insecure)"
+)
+
+
+class LocalRing(KeyRing):
+    """The keys of members on one machine: they sign, and do not encrypt."""
+
+    __slots__ = ()
+    mode = SIGNED
+
+    def seal(self, plain: bytes, bound: bytes) -> bytes:
+        """Signed, together with what both sides know and the frame need not repeat."""
+        key = self._sealing
+        return b"".join((key.mark, _tag(key, plain, bound), plain))
+
+    def open(self, sealed: bytes, bound: bytes) -> bytes | Reason:
+        """What was signed, or why that cannot be known."""
+        if len(sealed) < ID + _TAG:
+            return Reason.BAD_SEAL
+        key = self._keys.get(sealed[:ID])
+        if key is None:
+            return Reason.UNKNOWN_KEY
+        plain = sealed[ID + _TAG :]
+        if not compare_digest(sealed[ID : ID + _TAG], _tag(key, plain, bound)):
+            return Reason.BAD_SEAL
+        return plain
+
+
+def _tag(key: Key, plain: bytes, bound: bytes) -> bytes:
+    size = len(bound).to_bytes(4, "big")
+    content = b"".join((size, bound, plain))
+    return blake2b(content, key=key.secret, digest_size=_TAG, person=b"hustings signed").digest()
+
+
+def local_key_file() -> str:
+    """Where this user's key is, or will be."""
+    if given := os.environ.get(VARIABLE):
+        return given
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):
+        state = os.path.join(_home(), ".local", "state")
+    return os.path.join(state, "hustings", "local.key")
+
+
+def _home() -> str:
+    home = os.environ.get("HOME", "")
+    if not os.path.isabs(home):
+        import pwd  # noqa: PLC0415 (memory: almost everybody has a HOME)
+
+        with suppress(KeyError):
+            home = pwd.getpwuid(os.geteuid()).pw_dir
+    if not os.path.isabs(home):
+        raise BadInput(f"this user has no home to keep a key in: {_HINT}")
+    return home
+
+
+def local_key() -> Key:
+    """This user's key on this machine; the first that needs it makes it, and all have the same."""
+    path = local_key_file()
+    try:
+        real = check_way(path)
+        if not os.path.lexists(real):
+            _make(real)
+            real = check_way(path)  # another one may have been quicker: that key counts
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"cannot keep a key for this machine's members in {shown(path)}: {why(error)}; {_HINT}"
+        ) from None
+    try:
+        return read_key(real)
+    except BadInput as error:
+        raise BadInput(
+            f"{error}; or move it away and start this user's members again; or {_HINT}"
+        ) from None
+
+
+def _make(path: str) -> None:
+    """Folders one by one, since permissions are this user's alone also where the umask is 0."""
+    folder = os.path.dirname(path)
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for each in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(each, 0o700)
+    check_way(path)  # also those that somebody else made meanwhile
+    with suppress(FileExistsError):
+        create(path, new_key().text().encode())
+
+
+def check_way(path: str) -> str:
+    """The same path without links; refused if another user could exchange what it leads to."""
+    rest = _parts(os.path.join(os.getcwd(), path))
+    here, links = os.sep, 0
+    _check(here, os.lstat(here))
+    while rest:
+        part = rest.pop()
+        if part == os.pardir:
+            here = os.path.dirname(here)
+            continue
+        following = os.path.join(here, part)
+        try:
+            status = os.lstat(following)
+        except FileNotFoundError:
+            if os.pardir in rest:
+                raise
+            return os.path.join(following, *reversed(rest))
+        _check(following, status)
+        if not stat.S_ISLNK(status.st_mode):
+            here = following
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = os.readlink(following)
+        rest += _parts(target)
+        here = os.sep if os.path.isabs(target) else here
+    return here
+
+
+def _parts(path: str) -> list[str]:
+    """The last one first."""
+    return [part for part in reversed(path.split(os.sep)) if part not in ("", os.curdir)]
+
+
+def _check(what: str, status: os.stat_result) -> None:
+    # Whoever owns the root folder can do everything; in a container that need not be number 0.
+    if status.st_uid not in (os.geteuid(), 0, os.lstat(os.sep).st_uid):
+        raise BadInput(
+            f"{shown(what)} belongs to another user, who could know the key that is kept there: "
+            f"{_HINT}"
+        )
+    mode = status.st_mode
+    # In a sticky folder only its owner can exchange what belongs to this user.
+    if stat.S_ISDIR(mode) and not mode & stat.S_ISVTX:
+        if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_mine_alone(status.st_gid)):
+            raise BadInput(
+                f"other users can write to {shown(what)} and so exchange the key that is kept "
+                f"there: run chmod go-w {shown(what)}, or {_HINT}"
+            )
+
+
+def _is_mine_alone(group: int) -> bool:
+    """Whether this is a group of this user's own, as many systems make one for each user."""
+    import grp  # noqa: PLC0415 (memory: few folders can be written to by a group)
+    import pwd  # noqa: PLC0415 (memory: likewise)
+
+    try:
+        me, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    own = me.pw_gid == group and members.gr_name == me.pw_name
+    return own and set(members.gr_mem) <= {me.pw_name}

@@ -1,0 +1,292 @@
+"""Which addresses have answered: until one has, it gets a question and nothing else.
+
+    gossip: X is at V        -> PROBE(nonce) to V, addressed to X
+    X at V: PRESENT(nonce)   -> V is X's: what was held back goes there, and all that follows
+
+Where members are is hearsay. Whoever is believed when it puts members where somebody else is makes
+a whole group send there: heartbeats, gossip, state transfers, connections. So an address counts
+only when that member has answered from it with a number that went nowhere else; or, where sources
+of datagrams cannot well be forged (sealed ones, and those on one machine), when the member itself
+was heard from it. An address for which that is not so yet gets one question for each piece of news
+about its member.
+
+Bounds     To the addresses of one host as many questions at a time as a window allows, which grows
+           with every answer and shrinks with every question that is not answered in time: as a
+           sender on TCP finds out what a path bears. What is held back: so many frames for a
+           member, and so many bytes in all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from hustings.core.choice import MemberId
+from hustings.core.digests import blake2b
+from hustings.net.addresses import is_loopback
+from hustings.net.courtesy import ProbeMsg
+from hustings.net.limits import Reason
+from hustings.net.port import Endpoint
+
+if TYPE_CHECKING:
+    from hustings.net.host import Host
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_ANSWER = 1.0  # seconds that an answer may take
+_AGAIN = 0.2  # seconds between two questions to one address, at least
+_WINDOW, _LEAST, _MOST = 32, 2, 512  # questions under way to one host: at first, at least, at most
+_GAIN = 4  # what an answer adds to the window, since some are lost where nobody lies
+_TOGETHER = 1024  # questions under way in all
+_HOSTS = 1024  # of which the window is remembered
+_FRAMES = 8  # held back for one member
+_MEMBERS = 4096  # for whom something is held back
+_BYTES = 4 * 1024 * 1024  # of all that is held back
+_FRESH = 2.0  # seconds for which it is
+_SMALL = 64  # members of a group in which everybody asks everybody as soon as it is known
+_NEXT = 4  # members of a larger one that do: whoever may lead soon has to reach all at once
+
+
+class Held(NamedTuple):
+    """A frame that waits for an address to be proven."""
+
+    data: bytes
+    streamed: bool
+    at: float
+
+
+class Asked(NamedTuple):
+    """A question that went to an address, and the news of its member that was the reason."""
+
+    endpoint: Endpoint
+    at: float
+    news: tuple[int, int]
+
+
+class Window:
+    """How many questions one host gets at a time."""
+
+    __slots__ = ("_under_way", "width")
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._under_way: dict[MemberId, float] = {}  # the oldest first
+
+    def has_room(self, now: float) -> bool:
+        """Whether one more may go out; what was not answered in time makes it narrower."""
+        while self._under_way:
+            member, at = next(iter(self._under_way.items()))
+            if now - at < _ANSWER:
+                break
+            del self._under_way[member]
+            self.width = max(_LEAST, self.width - 1)
+        return len(self._under_way) < self.width
+
+    def ask(self, member: MemberId, now: float) -> None:
+        """One goes out."""
+        self._under_way.pop(member, None)
+        self._under_way[member] = now
+
+    def answered(self, member: MemberId) -> None:
+        """One is answered, perhaps late."""
+        self._under_way.pop(member, None)
+        self.width = min(_MOST, self.width + _GAIN)
+
+
+class Proofs:
+    """What one host knows of addresses."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._secret = os.urandom(16)
+        self._sealed = host.gate.wire.ring is not None
+        self._most = 2 * host.gate.wire.limits.members
+        self._answered: dict[MemberId, Endpoint] = {}
+        self._spoke: dict[MemberId, Endpoint] = {}  # heard from there, where that is evidence
+        self._asked: dict[MemberId, Asked] = {}
+        self._wanted: dict[str, dict[MemberId, Endpoint]] = {}  # to be asked when there is room
+        self._held: dict[MemberId, list[Held]] = {}
+        self._bytes = 0
+        self._windows: dict[str, Window] = {}
+        self._together = Window(_TOGETHER)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def stop(self) -> None:
+        """Ask nobody any more."""
+        self._wanted, self._held, self._bytes = {}, {}, 0
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def reached(self, member: MemberId, endpoint: Endpoint) -> bool:
+        """Whether a member is known to be at an address."""
+        return self._answered.get(member) == endpoint or self._spoke.get(member) == endpoint
+
+    # Out
+
+    def put(self, member: MemberId, endpoint: Endpoint, data: bytes, streamed: bool) -> None:
+        """Send a frame to a member; one whose address is not proven gets it as soon as it is.
+
+        A member that is said to have moved is reached where it was until it answers elsewhere.
+        """
+        if self.reached(member, endpoint):
+            self._host.put(endpoint, data, streamed, member)
+            return
+        self.ask(member, endpoint)
+        before = self._answered.get(member, self._spoke.get(member))
+        if before is not None:
+            self._host.put(before, data, streamed, member)
+        self._hold(member, Held(data, streamed, self._now()))
+
+    def ask(self, member: MemberId, endpoint: Endpoint) -> None:
+        """Let a member show that it is there, unless it was asked and nothing is new since."""
+        asked = self._asked.get(member)
+        if asked is not None and asked.endpoint == endpoint:
+            if self._news(member) <= asked.news or self._now() - asked.at < _AGAIN:
+                return
+        wanted = self._wanted.setdefault(endpoint[0], {})
+        if wanted.get(member) != endpoint:
+            _remember(wanted, member, endpoint, self._most)
+        if len(self._wanted) > _HOSTS:
+            del self._wanted[next(iter(self._wanted))]
+        self._go_on(endpoint[0])
+
+    def look_round(self) -> None:
+        """Ask who has come, in a small group or as one that may lead soon; else when it matters."""
+        host = self._host
+        if len(host.book.known) > _SMALL and not self._is_next():
+            return
+        for member, endpoint in host.book.known.items():
+            if not self.reached(member, endpoint):
+                self.ask(member, endpoint)
+
+    def _is_next(self) -> bool:
+        host = self._host
+        ranked = host.helm.electors.view.ranking(host.stack.choice).ids
+        return host.runner.me.id in ranked[:_NEXT]
+
+    # In
+
+    def heard(self, member: MemberId, source: Endpoint) -> None:
+        """A datagram of a member came from there; if it is said to be elsewhere, that is nothing.
+
+        Two processes may have one name, and the one that is new must not be taken for the other.
+        """
+        if self._spoke.get(member) == source or not (self._sealed or is_loopback(source[0])):
+            return
+        if self._host.book.endpoint(member) != source:
+            return
+        _remember(self._spoke, member, source, self._most)
+        self._release(member)
+
+    def present(self, nonce: int, member: MemberId) -> None:
+        """A member answers a question; perhaps it was one of these."""
+        asked = self._asked.get(member)
+        if asked is None or nonce != self._nonce(member, asked.endpoint):
+            return
+        del self._asked[member]
+        _remember(self._answered, member, asked.endpoint, self._most)
+        self._window(asked.endpoint[0]).answered(member)
+        self._together.answered(member)
+        self._release(member)
+        self._host.endings.following = False
+        self._go_on(asked.endpoint[0])
+
+    # Inside
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _news(self, member: MemberId) -> tuple[int, int]:
+        """What is new of a member; of one that nobody speaks of, that it was heard again."""
+        entry = self._host.stack.membership.circle.entry(member)
+        if entry is None:
+            return (0, int(self._now() / _ANSWER))
+        return (entry.incarnation, entry.counter)
+
+    def _nonce(self, member: MemberId, endpoint: Endpoint) -> int:
+        """A number that only who reads at this address can know, and that needs no memory."""
+        what = f"{member} {endpoint[0]} {endpoint[1]}".encode()
+        digest = blake2b(what, key=self._secret, digest_size=8, person=b"hustings proof").digest()
+        return (1 << 52) | int.from_bytes(digest, "big") >> 12
+
+    def _window(self, host: str) -> Window:
+        window = self._windows.get(host)
+        if window is None:
+            window = Window(_WINDOW)
+            _remember(self._windows, host, window, _HOSTS)
+        return window
+
+    def _go_on(self, host: str) -> None:
+        """Ask as many at one host as there is room for, and the others later."""
+        now, wanted = self._now(), self._wanted.get(host)
+        window = self._window(host)
+        while wanted and window.has_room(now) and self._together.has_room(now):
+            member, endpoint = next(iter(wanted.items()))
+            del wanted[member]
+            window.ask(member, now)
+            self._together.ask(member, now)
+            _remember(self._asked, member, Asked(endpoint, now, self._news(member)), self._most)
+            self._host.introduce(endpoint, ProbeMsg(self._nonce(member, endpoint)), member)
+        if not wanted:
+            self._wanted.pop(host, None)
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """What waits is looked at once more in a while."""
+        if (self._wanted or self._held) and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._later)
+
+    def _later(self) -> None:
+        self._timer = None
+        self._discard(self._now())
+        known = self._host.book.endpoint
+        for host, wanted in list(self._wanted.items()):
+            self._wanted[host] = {each: to for each, to in wanted.items() if known(each) == to}
+            self._go_on(host)
+        self._look_again()
+
+    def _hold(self, member: MemberId, frame: Held) -> None:
+        frames = self._held.get(member, [])
+        if len(frames) >= _FRAMES:
+            self._bytes -= len(frames.pop(0).data)
+        if self._bytes + len(frame.data) > _BYTES or len(self._held) > _MEMBERS:
+            self._host.gate.counters.count(Reason.OUTBOX)
+            return
+        self._held[member] = frames
+        frames.append(frame)
+        self._bytes += len(frame.data)
+        self._look_again()
+
+    def _release(self, member: MemberId) -> None:
+        """Send what was held back, if the member is where it is said to be."""
+        frames = self._held.get(member)
+        endpoint = None if frames is None else self._host.book.endpoint(member)
+        if frames is None or endpoint is None or not self.reached(member, endpoint):
+            return
+        del self._held[member]
+        now = self._now()
+        for frame in frames:
+            self._bytes -= len(frame.data)
+            if now - frame.at < _FRESH:
+                self._host.put(endpoint, frame.data, frame.streamed, member)
+
+    def _discard(self, now: float) -> None:
+        """Forget what was held back for too long."""
+        for member in list(self._held):
+            kept = [each for each in self._held[member] if now - each.at < _FRESH]
+            self._bytes -= sum(len(each.data) for each in self._held[member])
+            self._bytes += sum(len(each.data) for each in kept)
+            if kept:
+                self._held[member] = kept
+            else:
+                del self._held[member]
+
+
+def _remember(table: dict[K, V], key: K, value: V, most: int) -> None:
+    """The table keeps so many, and forgets what it learnt first."""
+    table.pop(key, None)
+    table[key] = value
+    if len(table) > most:
+        del table[next(iter(table))]

@@ -1,0 +1,169 @@
+"""Whoever speaks in another member's name, or repeats its own past, shuts nobody out for good.
+
+The groups have no key, so that anybody on the machine can do all that is done here.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hustings.core.messages import Message
+from hustings.net.courtesy import PresentMsg, ProbeMsg
+from hustings.net.member import Member
+from hustings.net.plausible import bounds
+from hustings.net.replay import LEAP, Replays
+from hustings.net.wire import MAX_NUMBER
+from hustings.substrate.gossip_messages import LeaveMsg
+from hustings.substrate.heartbeat import HeartbeatMsg
+from hustings.substrate.helm_messages import AskMsg
+from tests.net.kit.crowd import Crowd, dropped, endpoint, one_leader
+from tests.net.kit.loops import run, throughout, until
+from tests.net.kit.stranger import datagrams, forged, frame
+
+PROTOCOLS = ["le-s", "bully"]
+
+
+def say(
+    member: Member, to: Member, message: Message, number: int = 0, incarnation: int = 0
+) -> None:
+    """One datagram in a member's name, from somewhere else."""
+    real = member.host.gate.wire
+    wire = forged(member, member.id, incarnation or real.incarnation)
+    wire._number = min(number or real._number + 100, MAX_NUMBER) - 1
+    with datagrams() as stranger:
+        stranger.sendto(frame(wire, message, to.id), endpoint(to))
+
+
+async def trio(crowd: Crowd) -> tuple[Member, list[Member]]:
+    await crowd.add_all(["a", "b", "c"])
+    await crowd.known(3)
+    leader = await crowd.seated()
+    return leader, [each for each in crowd.open() if each is not leader]
+
+
+async def whole(crowd: Crowd) -> None:
+    """All know all, they agree, and what the leader says is heard by everybody from now on."""
+    await crowd.known(3)
+    leader = await crowd.settled(lasting=1.0)
+    others = [each for each in crowd.open() if each is not leader]
+    before = {each.name: sum(each.metrics().messages_received.values()) for each in others}
+    await until(
+        lambda: all(
+            sum(each.metrics().messages_received.values()) > before[each.name] + 5
+            for each in others
+        ),
+        "everybody hears",
+    )
+    await throughout(0.5, lambda: one_leader(crowd.open()) is leader, "the leader changed")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("number", [MAX_NUMBER, 1 << 40, LEAP * 4, 3000])
+def test_a_number_far_ahead_in_a_members_name(protocol: str, number: int) -> None:
+    async def story() -> None:
+        async with Crowd(protocol=protocol, insecure=True) as crowd:
+            leader, others = await trio(crowd)
+            ahead = min(leader.host.gate.wire._number + number, MAX_NUMBER)
+            for other in others:
+                say(leader, other, AskMsg(1), number=ahead)
+                say(other, leader, AskMsg(1), number=ahead)
+            await whole(crowd)
+
+    run(story())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("later", ["2^53", "the bound", "now", "one more"])
+def test_another_life_in_a_members_name(protocol: str, later: str) -> None:
+    async def story() -> None:
+        async with Crowd(protocol=protocol, insecure=True) as crowd:
+            leader, others = await trio(crowd)
+            for other in others:
+                for victim, to in ((leader, other), (other, leader)):
+                    real = victim.host.gate.wire.incarnation
+                    life = {
+                        "2^53": MAX_NUMBER,
+                        "the bound": bounds(time.time(), 1024).end,
+                        "now": int(time.time() * 1000) * 1024,
+                        "one more": real + 1,
+                    }[later]
+                    say(victim, to, AskMsg(1), number=1, incarnation=life)
+                    say(victim, to, HeartbeatMsg(life, 1 << 40), number=2, incarnation=life)
+            await whole(crowd)
+            refused = dropped(leader, "unproven") + dropped(leader, "future-life")
+            assert refused >= 2
+            told = [note for note in leader.notes if "refused a message" in note]
+            assert later != "2^53" or any("future-life" in note for note in told)
+
+    run(story())
+
+
+@pytest.mark.parametrize("insecure", [True, False], ids=["without a key", "by a member"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_farewell_in_the_leaders_name(protocol: str, insecure: bool) -> None:
+    async def story() -> None:
+        async with Crowd(protocol=protocol, insecure=insecure) as crowd:
+            leader, others = await trio(crowd)
+            for other in others:
+                say(leader, other, LeaveMsg(leader.host.gate.wire.incarnation))
+            await whole(crowd)
+
+    run(story())
+
+
+def test_a_machine_restored_from_a_snapshot_counts_again_from_there() -> None:
+    """Its numbers have been used already."""
+
+    async def story() -> None:
+        async with Crowd(protocol="bully") as crowd:
+            leader, others = await trio(crowd)
+            for member in (leader, others[0]):
+                wire = member.host.gate.wire
+                wire._number += 2_000_000
+                await whole(crowd)
+                wire._number -= 1_000_000
+            await whole(crowd)
+
+    run(story())
+
+
+def test_who_plays_back_what_was_recorded_moves_nothing() -> None:
+    """The question whether a sender has lost count helps nobody to be heard twice."""
+    replays = Replays(64, 10)
+    for number in range(1, 200):
+        assert replays.check(7, 1, number) is None
+    for number in range(100, 120):
+        assert replays.check(7, 1, number) is not None
+    assert replays.lost_count(7)
+    replays.confirm(7, 1, 200)  # it is where it was expected
+    assert replays.check(7, 1, 150) is not None
+    assert replays.check(7, 1, 201) is None
+
+
+def test_whatever_came_before_counts_as_seen_when_a_sender_begins_again() -> None:
+    replays = Replays(64, 10)
+    assert replays.check(7, 2, 1_000) is None
+    for number in (10, 11, 12, 13):
+        assert replays.check(7, 2, number) is not None
+    replays.confirm(7, 2, 14)
+    for number in (10, 13, 14):
+        assert replays.check(7, 2, number) is not None
+    assert replays.check(7, 2, 15) is None
+    assert replays.check(7, 2, 900) is None
+
+
+def test_an_answer_that_nobody_asked_for_proves_nothing() -> None:
+    async def story() -> None:
+        async with Crowd(insecure=True) as crowd:
+            leader, others = await trio(crowd)
+            other = others[0]
+            life = leader.host.gate.wire.incarnation + 1000
+            for nonce in (0, 1, 7, 1 << 53):
+                say(leader, other, PresentMsg(nonce), incarnation=life)
+                say(leader, other, ProbeMsg(nonce), incarnation=life)
+            await whole(crowd)
+            assert other.host.gate.life(leader.id) < life
+
+    run(story())

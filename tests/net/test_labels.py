@@ -1,0 +1,87 @@
+"""Labels: who is of this group, who may be of any, and the one message that all understand."""
+
+from __future__ import annotations
+
+import pytest
+
+from hustings.core.messages import Message
+from hustings.net.courtesy import COURTESY, ConfigMsg
+from hustings.net.dialect import Dialect
+from hustings.net.limits import Reason
+from hustings.net.rivals import ENOUGH, Rivals, Witness
+from hustings.net.wire import Direction, Received
+from tests.net.parts import PING, PingMsg, wire
+
+UDP = Direction.DATAGRAM
+
+
+@pytest.mark.parametrize(
+    "own, theirs, understood, then",
+    [
+        ("bully#1", "bully#1", True, "bully#1"),
+        ("bully#1", "bully#2", False, "bully#1"),
+        ("bully#1", "ring#1", False, "bully#1"),
+        ("bully#1", "bully#*", True, "bully#1"),
+        ("bully#1", "ring#*", False, "bully#1"),
+        ("bully#*", "bully#2", True, "bully#2"),
+        ("bully#*", "ring#2", False, "bully#*"),
+        ("bully#*", "bully#*", True, "bully#*"),
+        ("bully", "bully#1", False, "bully"),
+        ("a#*", "b#*", False, "a#*"),
+    ],
+)
+def test_who_may_be_of_any_group_takes_up_the_first_that_it_hears(
+    own: str, theirs: str, understood: bool, then: str
+) -> None:
+    dialect = Dialect(own, (PingMsg,))
+    assert dialect.understands(theirs) is understood
+    assert dialect.protocol == then
+
+
+def test_of_those_with_another_label_only_the_configuration_is_heard() -> None:
+    kinds: tuple[type[Message], ...] = (PingMsg, *COURTESY)
+    here, there = wire(1, dialect=Dialect("a#1", kinds)), wire(2, dialect=Dialect("a#2", kinds))
+    config = ConfigMsg(7, True, True, 1, True, ())
+    for message in (PingMsg(1), config):
+        frame = there.write(message)
+        assert not isinstance(frame, Reason)
+        got = here.read(frame.data, UDP)
+        if message is config:
+            assert isinstance(got, Received)
+            assert got.message == config
+        else:
+            assert got is Reason.OTHER_PROTOCOL
+
+
+def test_what_is_not_for_this_member_is_refused_before_it_is_read() -> None:
+    """Whatever is in it, and though it could be read."""
+    sender, reader = wire(2), wire(1)
+    frame = sender.write(PingMsg(1), to=3)
+    assert not isinstance(frame, Reason)
+    assert reader.read(frame.data, UDP) is Reason.MISDIRECTED
+    for_all = sender.write(PingMsg(1))
+    assert not isinstance(for_all, Reason)
+    assert isinstance(reader.read(for_all.data, UDP), Received)
+    assert PING.protocol == "ping"
+
+
+def test_a_group_is_led_and_as_large_as_any_of_its_members_says() -> None:
+    rivals = Rivals()
+    for number in range(ENOUGH):
+        said = Witness(number, "other", 100 if number == 3 else 5, led=number == 4)
+        rivals.answered(("127.0.0.1", number), said, now=0.0)
+    assert rivals.outweigh(100, led=True, now=0.0)
+    assert not rivals.outweigh(101, led=False, now=0.0)
+    few = Rivals()
+    for number in range(2):
+        few.answered(("127.0.0.1", number), Witness(number, "x", 2, led=number == 1), now=0.0)
+    assert few.outweigh(2, led=True, now=0.0)
+    assert not few.outweigh(3, led=False, now=0.0)
+
+
+def test_at_the_bound_claims_count_on_both_sides() -> None:
+    rivals = Rivals()
+    for number in range(ENOUGH):
+        rivals.answered(("127.0.0.1", number), Witness(number, "x", ENOUGH - 1, True), now=0.0)
+    assert not rivals.outweigh(ENOUGH, led=False, now=0.0), "it says itself that it is smaller"
+    assert rivals.outweigh(ENOUGH - 1, led=True, now=0.0)

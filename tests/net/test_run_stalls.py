@@ -1,0 +1,49 @@
+"""`hustings run` whose process stands still for a moment: the bound decides on its command."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.net.running import WAITING, Runs, command_of, group_of_runs, until
+
+PAUSE_S = 0.8  # longer than the default bound, shorter than what the command's keeper waits
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    with group_of_runs(tmp_path) as started:
+        yield started
+
+
+def paused(runs: Runs, *options: str) -> tuple[str, list[int]]:
+    """A leader, alone, after a pause: what it has said, and its command's processes before."""
+    runs.start(WAITING, "-v", *options)
+    first = runs.leader()
+    before = command_of(first.name)
+    first.signal(signal.SIGSTOP)
+    time.sleep(PAUSE_S)  # nothing to wait for: how long it lasts is what is tried
+    first.signal(signal.SIGCONT)
+    return first.name, before
+
+
+def test_a_short_pause_restarts_the_command(runs: Runs) -> None:
+    name, before = paused(runs)
+    (first,) = runs.all
+    until(lambda: "no longer" in first.said, "it steps down")
+    until(lambda: first.leads and not set(before) & set(command_of(name)), "a new command")
+
+
+def test_with_a_longer_stall_bound_it_does_not(runs: Runs) -> None:
+    _, before = paused(runs, "--stall-bound", "30s")
+    (first,) = runs.all
+    first.signal(signal.SIGTERM)  # the next thing that it hears of when it goes on
+    first.wait()
+    told, signalled, _ = first.said.partition("SIGTERM")
+    assert signalled
+    assert "no longer" not in told
+    assert before
