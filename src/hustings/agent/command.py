@@ -6,7 +6,9 @@ Law: the command is started only when leading, and never before everything of it
 It is ended when leadership is lost by this member's own knowledge, when this process is stopped,
 starved or killed (its keeper sees to that), and when a hand-over asks for it. With a guard it is
 gone before another member can lead: leading ends early enough for the grace, and the keeper knows
-the time. What nobody can promise without a guard is that another one does not lead meanwhile.
+the time. Three processes guard it: this one, and the keeper with its guardian (`keeper.py`). Each
+of them can end all of it. What nobody can promise without a guard is that another one does not lead
+meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hustings.agent.candidate import Candidate, Term
@@ -28,6 +31,7 @@ from hustings.agent.restarts import RestartPolicy, Restarts
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
+from hustings.guard.urls import parse_url
 from hustings.net.composition import LEASE
 from hustings.net.states import LeadershipLost
 
@@ -38,6 +42,11 @@ ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
 MARGIN_S = 0.5  # with a guard: for the machine to be slow in
 HAND_OVER_S = 5.0  # within which a hand-over that we made room for should have happened
+# Variables of ours that a command may need to ask an agent. All others may hold a secret: the
+# token of an agent's HTTP, a guard's address with its password.
+PASSED_ON = tuple(
+    f"HUSTINGS_{name}" for name in ("AGENT", "CONFIG", "KEY_FILE", "TIMEOUT", "TOKEN_FILE")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,8 @@ class CommandSpec:
     silence_s: float = 3.0  # after which a command is ended because this process says nothing
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     hangup_ends: bool = False  # SIGHUP means that the terminal is gone
-    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    secrets: frozenset[str] = frozenset()  # variables of it that the command may not see
 
 
 def check_guard(guard: str | None) -> None:
@@ -75,6 +85,34 @@ def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, obj
             "--grace"
         )
     return {"ttl": ttl, "margin": margin}
+
+
+def secrets_of(guard: str | None) -> frozenset[str]:
+    """Variables that hold a password of the guard, because its address says so.
+
+    >>> sorted(secrets_of("postgres://app@db/app?password_env=DB_PASSWORD"))
+    ['DB_PASSWORD']
+    """
+    if guard is None:
+        return frozenset()
+    named = parse_url(guard).options.get("password_env")
+    return frozenset() if named is None else frozenset([named])
+
+
+def environment_for(
+    given: Mapping[str, str], told: Mapping[str, str], secrets: Container[str] = ()
+) -> dict[str, str]:
+    """What a command finds in its environment: no secret of ours, and what it is told.
+
+    >>> environment_for({"HUSTINGS_HTTP_TOKEN": "x", "PATH": "/bin"}, {"HUSTINGS_TERM": "3"})
+    {'PATH': '/bin', 'HUSTINGS_TERM': '3'}
+    """
+    kept = {
+        name: value
+        for name, value in given.items()
+        if name in PASSED_ON or not name.upper().startswith("HUSTINGS_")
+    }
+    return {name: value for name, value in kept.items() if name not in secrets} | dict(told)
 
 
 class Say(Protocol):
@@ -113,11 +151,20 @@ async def _first(*futures: asyncio.Future[Any]) -> None:
 class Supervised:
     """A member's command: `run` it until it ends for good, and hand it `signal`s meanwhile."""
 
-    def __init__(self, member: Candidate, spec: CommandSpec, say: Say = _say_nothing) -> None:
+    def __init__(
+        self,
+        member: Candidate,
+        spec: CommandSpec,
+        say: Say = _say_nothing,
+        *,
+        sole: bool = False,
+    ) -> None:
+        """`sole`: this process adopts orphans and runs nothing else that has children."""
         check_command(spec.command, spec.environment.get("PATH"))
         self._member = member
         self._spec = spec
         self._say = say
+        self._sole = sole
         self._work: asyncio.Task[int] | None = None
         self._held: Held | None = None
         self._leaving: int | None = None  # the signal that asked for it
@@ -139,11 +186,16 @@ class Supervised:
             f"when leadership is lost the command is ended within {show_duration(self.bound)}, "
             f"when this process is stopped or killed within {show_duration(self.bound_if_stopped)}"
         )
+        unkept = "unless all three processes that guard it are killed or stopped at once"
         if self._member.guarantee is Guarantee.ADVISORY:
-            return f"{kept}; advisory: until then, or when cut off, another member may run it too"
+            return (
+                f"{kept}, with all that it started, {unkept}; advisory: until then, or when cut "
+                "off, another member may run it too"
+            )
         return (
-            "leased: before the guard lets another member lead the command is ended, also when "
-            "this process is stopped, cut off or killed, as long as clocks keep to their bound"
+            "leased: before the guard lets another member lead the command is ended, with all that "
+            "it started, also when this process is stopped, cut off or killed, as long as clocks "
+            f"keep to their bound, and {unkept}"
         )
 
     async def run(self) -> int:
@@ -168,13 +220,12 @@ class Supervised:
         ends = number in ENDING or (number == signal.SIGHUP and self._spec.hangup_ends)
         if not ends:
             if self._held is not None:
-                self._held.signal(number, whole_group=False)
+                self._held.signal(number)
         elif self._leaving is None:
             self._leaving = number
             if self._held is not None:
-                name = signal.Signals(number).name
-                self._say(f"{name} is passed on to the command; a second signal kills it")
-                self._held.signal(number, whole_group=True)
+                self._held.pass_on(number)
+                self._held.passed.add_done_callback(partial(self._tell_passed, number))
             elif self._work is not None:
                 self._work.cancel()
         elif self._held is not None:
@@ -183,6 +234,16 @@ class Supervised:
                 self._held.abandon()
             else:
                 self._held.kill()
+
+    def _tell_passed(self, number: int, passed: asyncio.Future[bool]) -> None:
+        name = signal.Signals(number).name
+        if passed.result():
+            self._say(f"{name} is passed on to the command; a second signal kills it")
+        else:
+            self._say(
+                "what guards the command is held stopped and could not be told: it was given "
+                f"{name} from here, and is killed within {show_duration(self._spec.grace_s)}"
+            )
 
     # --- standing and leading --------------------------------------------------------------------
 
@@ -221,6 +282,8 @@ class Supervised:
                 why = os.strerror(over.refused)
                 raise BadInput(f"command {self._spec.command[0]!r} cannot be run: {why}")
             self._code = over.code
+            if over.broken:
+                self._say("a process that guards the command was killed or stopped: it was ended")
             if over.starved:
                 self._say("the command was ended: this process had been stopped or starved")
                 return None
@@ -257,17 +320,22 @@ class Supervised:
 
     def _start(self, term: Term) -> Held:
         spec, member = self._spec, self._member
-        environment = {
-            **spec.environment,
+        told = {
             "HUSTINGS_GROUP": member.group,
             "HUSTINGS_TERM": str(term.number),
             "HUSTINGS_TOKEN": "" if term.token is None else str(term.token),
             "HUSTINGS_MEMBER": member.name,
         }
+        environment = environment_for(spec.environment, told, spec.secrets)
         self._say(f"{member.name} leads {member.group} in term {term.number}: starting the command")
         try:
             self._held = Held(
-                spec.command, environment, spec.grace_s, spec.silence_s, lambda: member.until
+                spec.command,
+                environment,
+                spec.grace_s,
+                spec.silence_s,
+                lambda: member.until,
+                self._sole,
             )
         except OSError as error:
             why = error.strerror or str(error)
@@ -340,19 +408,25 @@ async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
     It takes over this process's signals, apart from those that were ignored before.
     """
     check_command(spec.command, spec.environment.get("PATH"))
-    adopt_orphans()  # should a keeper be killed, what it kept is ours to bury
+    # Should keeper and guardian be killed at once, what they kept is ours to end and to bury.
+    sole = adopt_orphans()
+    if not sole:
+        say(
+            "note: this system has no sub-reaper: what the command puts into sessions of its own "
+            "may outlive it"
+        )
     try:
-        return await _supervise(joining, spec, say)
+        return await _supervise(joining, spec, say, sole)
     finally:
         adopt_orphans(False)
 
 
-async def _supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
+async def _supervise(joining: Joining, spec: CommandSpec, say: Say, sole: bool) -> int:
     member = await joining.open()
     loop = asyncio.get_running_loop()
     heard = [each for each in (*ENDING, *FORWARDED) if signal.getsignal(each) != signal.SIG_IGN]
     try:
-        supervised = Supervised(member, spec, say)
+        supervised = Supervised(member, spec, say, sole=sole)
         for each in heard:
             loop.add_signal_handler(each, supervised.signal, each)
         say(f"{member.name} at {member.address} stands in group {member.group}")

@@ -36,18 +36,19 @@ AGENT = {
         *("log-format", "log-level", "shutdown"),
     )
 }
-WEB = {"bind": "http", "token-file": "token-file", "streams": "streams"}
+WEB = {"bind": "http", "names": "http-name", "token-file": "token-file", "streams": "streams"}
 EACH = {key: key for key in ("name", "state", "key")}
 ONE = {
     "seeds": "join",
     "settings": "set",
     "attributes": "attribute",
     **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector", "reclaim")},
+    "stall-bound": "stall-bound",
     **{key: key for key in ("guard", "ttl")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
 # Variables that other commands read, or set for what they run.
-OTHERS = ("agent", "term", "token", "member", "timeout")
+OTHERS = ("agent", "term", "token", "member", "timeout", "key-file")
 
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
@@ -74,6 +75,7 @@ class GroupConfig:
     helm_settings: Mapping[str, Plain]
     limits: Mapping[str, Plain]
     reclaim: float | None
+    stall_bound: float | None
     guard: str | None = field(repr=False)  # its address may hold a password
     ttl: float | None
     guard_settings: Mapping[str, Plain]
@@ -92,6 +94,7 @@ class AgentConfig:
     advertise: Address | None
     insecure: bool
     http: Address
+    http_names: tuple[str, ...]
     token_file: Path | None
     token: str | None = field(repr=False)
     streams: int
@@ -125,6 +128,7 @@ def load(
         advertise=agent.address("advertise", None, MEMBER_PORT),
         insecure=common.insecure,
         http=web.address("bind", HTTP, HTTP_PORT) or HTTP,
+        http_names=web.texts("names") or (),
         token_file=web.path("token-file"),
         token=environment.get(variable("http-token")) or None,
         streams=web.count("streams", 64, 1, MOST_STREAMS),
@@ -224,6 +228,7 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         helm_settings=table.plain("helm-settings"),
         limits=table.plain("limits"),
         reclaim=table.duration("reclaim", None),
+        stall_bound=table.duration("stall-bound", None),
         guard=table.text("guard"),
         ttl=table.duration("ttl", None),
         guard_settings=table.plain("guard-settings"),

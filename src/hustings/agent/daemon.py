@@ -18,14 +18,16 @@ from hustings.agent import views
 from hustings.agent.access import Token, permit_http, read_token
 from hustings.agent.config import AgentConfig, GroupConfig
 from hustings.agent.events import Broadcast
+from hustings.agent.hosts import Hosts, own_names
 from hustings.agent.http import Api
 from hustings.agent.layers import variable
 from hustings.agent.logs import Bridge, Log, timestamp
 from hustings.agent.parts import AgentMember
 from hustings.agent.reload import changes_for_restart, read_again
-from hustings.agent.serving import Server, listen, server_for
-from hustings.core.errors import BadInput, HustingsError
+from hustings.agent.serving import Server, connections_for, listen, server_for
+from hustings.core.errors import HustingsError
 from hustings.net.addresses import Address
+from hustings.net.files import check_state_folder
 from hustings.net.keys import Key
 from hustings.net.states import Leadership
 
@@ -57,8 +59,8 @@ def checked(config: AgentConfig) -> str | None:
     """Refuse what a start would refuse, as far as that shows without starting; or a warning."""
     text = read_token(config.token_file, config.token, variable("http-token"))
     for group in config.groups:
-        if group.state is not None and not group.state.is_dir():
-            raise BadInput(f"state directory {str(group.state)!r} is not there: create it first")
+        if group.state is not None:
+            check_state_folder(group.state)
     return permit_http(config.http, token=text is not None)
 
 
@@ -91,23 +93,31 @@ class Daemon:
         text = read_token(config.token_file, config.token, variable("http-token"))
         warning = permit_http(config.http, token=text is not None)
         listener = listen(config.http)
+        self._connections = connections_for(config.streams, self._log)
         self._api = Api(
             self._members,
             self._broadcast,
             self._log,
             None if text is None else Token(text),
             self._network.drops,
+            lambda: self._connections.refused,
+            _hosts(config),
         )
         bridge = Bridge(self._log)
         logging.getLogger().addHandler(bridge)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop, signal.Signals(number).name)
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        heard = [signal.SIGTERM, signal.SIGHUP]
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a script's `agent &` has it
+            heard.append(signal.SIGINT)
+        for number in heard:
+            if number == signal.SIGHUP:
+                loop.add_signal_handler(number, self.reload)
+            else:
+                loop.add_signal_handler(number, self.stop, number.name)
         try:
             await self._serve(listener, [*config.notes, self._network.warning, warning])
         finally:
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            for number in heard:
                 loop.remove_signal_handler(number)
             logging.getLogger().removeHandler(bridge)
             listener.close()
@@ -161,7 +171,7 @@ class Daemon:
             await asyncio.gather(*joins, return_exceptions=True)
         host, port = listener.getsockname()[:2]
         http = f"http://{Address(host, port)}"
-        server = server_for(self._api.app(), self._config.streams)
+        server = server_for(self._api.app(), self._connections)
         serving = self._start(server.serve([listener]), "http")
         serving.add_done_callback(self._http_ended)
         told = f"members on {address}, HTTP on {http}"
@@ -294,6 +304,14 @@ class Daemon:
                 await work
         except (TimeoutError, HustingsError):
             self._log.warning("hurried", f"{what} did not come in time")
+
+
+def _hosts(config: AgentConfig) -> Hosts:
+    """The names that this agent was given, and those that this machine has."""
+    given = [config.http.host, *config.http_names]
+    if config.advertise is not None:
+        given.append(config.advertise.host)
+    return Hosts([*given, *own_names()])
 
 
 def _told(state: Leadership) -> str:

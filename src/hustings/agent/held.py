@@ -1,6 +1,8 @@
 """One run of a command, seen from the member's process: its keeper is told and listened to.
 
-Starting and ending take no await, so that nothing can come between deciding and doing.
+Starting and ending take no await, so that nothing can come between deciding and doing. Keeper and
+guardian (`keeper.py`) end the command when it is time. When they do not, because somebody stopped
+or killed them, this process kills everything below them itself, in time for the lease.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from hustings.agent import keeper
 
 PULSES = 4  # signs of life within the silence that a keeper allows
 LEASED_PULSE_S = 0.1  # with a lease: that it was renewed must be known before its old end
-KEEPER_S = 2.0  # how much longer a keeper may take for all it does than its orders say
+TAKE_OVER_S = 0.5  # so late with killing, a keeper and its guardian are taken for stopped
+STOPPED_LOOKS = 3  # at which a keeper that is woken is found stopped: somebody holds it
+PASS_ON_S = 5.0  # within which a keeper gives a signal to the command, or we do
 NO_STATUS = 128 + signal.SIGKILL  # for a command whose keeper was killed: it went with it
 
 
@@ -34,6 +38,7 @@ class Over:
     ran_s: float
     starved: bool = False  # its keeper ended it: this process was stopped, or starved
     refused: int | None = None  # it never ran: the system's error number
+    broken: bool = False  # one of the processes that guard it was killed or stopped
 
 
 class Held:
@@ -46,23 +51,29 @@ class Held:
         grace_s: float,
         silence_s: float,
         until: Callable[[], float | None] = lambda: None,
+        sole: bool = False,
     ) -> None:
-        """`until` tells up to when this member leads, if a guard says so, by `time.monotonic`."""
+        """`until` tells up to when this member leads, if a guard says so, by `time.monotonic`.
+
+        `sole`: this process adopts orphans and starts nothing else, so what it adopts is ours.
+        """
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[Over] = self._loop.create_future()
         self.left: asyncio.Future[int] = self._loop.create_future()  # what cannot be killed
+        self.passed: asyncio.Future[bool] = self._loop.create_future()  # False: not by its keeper
         self.process: int | None = None
         self.starved = False
         self._grace_s = grace_s
         self._until = until
-        self._told: float | None
+        self._not_ours = children_of(os.getpid()) if sole else None
         self._pulse_s = silence_s / PULSES
         if until() is not None:
             self._pulse_s = min(self._pulse_s, LEASED_PULSE_S)
         self._since = time.monotonic()
         self._code: int | None = None
         self._refused: int | None = None
-        self._gone = False
+        self._gone = self._broken = self._swept = False
+        self._keeper: tuple[int, int] | None = None  # its process, and a descriptor of it
         self._heard = b""
         self._control, other = socket.socketpair()
         self._control.setblocking(False)
@@ -70,7 +81,7 @@ class Held:
         last = inf if self._told is None else self._told
         arguments = [str(other.fileno()), repr(grace_s), repr(silence_s), repr(last), *command]
         try:
-            self._keeper = subprocess.Popen(
+            self._guardian = subprocess.Popen(
                 [sys.executable, "-I", "-S", keeper.__file__, *arguments],
                 env=dict(environment),
                 pass_fds=[other.fileno()],
@@ -84,22 +95,62 @@ class Held:
         self._loop.add_reader(self._control, self._listen)
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
         self._overdue: asyncio.TimerHandle | None = None
+        self._looking: asyncio.TimerHandle | None = None
 
     # --- what it is told -------------------------------------------------------------------------
 
     def end(self) -> None:
-        """SIGTERM to the whole process group and, after the grace, SIGKILL."""
+        """SIGTERM to all of it and, after the grace, SIGKILL."""
         self._order(b"e")
-        self._expect_it_gone(self._grace_s)
+        now = time.monotonic()
+        # The keeper counts in the same way: who notices late has no more time for it.
+        lost_at = now if self._told is None else min(now, self._told)
+        self._expect_it_gone(lost_at + self._grace_s - now)
 
     def kill(self) -> None:
-        """SIGKILL to the whole process group now."""
+        """SIGKILL to all of it now."""
         self._order(b"k")
         self._expect_it_gone(0.0)
 
-    def signal(self, number: int, whole_group: bool) -> None:
-        """A signal for the command, or for its whole process group."""
-        self._order(b"g" if whole_group else b"s", number)
+    def signal(self, number: int) -> None:
+        """A signal for the command itself."""
+        self._order(b"s", number)
+
+    def pass_on(self, number: int) -> None:
+        """A signal for the command's whole process group, after which it should come to its end.
+
+        `passed` tells when that is done. A keeper that is stopped is woken; if somebody holds it
+        stopped, this process gives the signal and, after the grace, kills.
+        """
+        self._wake_them()
+        self._order(b"g", number)
+        late_at = self._loop.time() + PASS_ON_S
+        self._looking = self._loop.call_later(TAKE_OVER_S, self._look_at_keeper, number, 0, late_at)
+
+    def _look_at_keeper(self, number: int, stopped: int, late_at: float) -> None:
+        if self._overdue is not None:
+            return  # it is watched already
+        is_stopped = self._keeper is not None and keeper.state_of(self._keeper[0]) in (b"T", b"t")
+        stopped = stopped + 1 if is_stopped else 0
+        late = not self.passed.done() and self._loop.time() >= late_at
+        if stopped >= STOPPED_LOOKS or late:
+            self._do_it_ourselves(number)
+            return
+        if is_stopped:
+            self._wake_them()
+        self._looking = self._loop.call_later(
+            TAKE_OVER_S, self._look_at_keeper, number, stopped, late_at
+        )
+
+    def _do_it_ourselves(self, number: int) -> None:
+        self._broken = True
+        if not self.passed.done():
+            below = {each for each, _ in keeper.below(self._guardian.pid)}
+            if self.process in below:  # else its number may be another's
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.process, number)
+            self.passed.set_result(False)
+        self._expect_it_gone(self._grace_s)
 
     def abandon(self) -> None:
         """Leave it to its keeper, which goes on trying after this process has ended."""
@@ -129,20 +180,49 @@ class Held:
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
 
     def _expect_it_gone(self, within_s: float) -> None:
-        """A keeper that somebody stopped is let go on, and one that does nothing is killed."""
+        """What somebody stopped is let go on; if that does not help, we do its work."""
         if self.over.done():
             return
-        with suppress(ProcessLookupError):
-            self._keeper.send_signal(signal.SIGCONT)
-        due = self._loop.time() + within_s + keeper.SETTLE_S + KEEPER_S
+        self._wake_them()
+        due = self._loop.time() + max(within_s, 0.0) + TAKE_OVER_S
         if self._overdue is not None:
             due = min(due, self._overdue.when())
             self._overdue.cancel()
-        self._overdue = self._loop.call_at(due, self._give_up_on_keeper)
+        self._overdue = self._loop.call_at(due, self._take_over, due + keeper.SETTLE_S)
 
-    def _give_up_on_keeper(self) -> None:
-        if not self.left.done():
-            self._keeper.kill()
+    def _wake_them(self) -> None:
+        with suppress(ProcessLookupError):
+            self._guardian.send_signal(signal.SIGCONT)
+        self._signal_keeper(signal.SIGCONT)
+
+    def _signal_keeper(self, number: int) -> bool:
+        """Whether it is there; by its descriptor, since its number may be another's by now."""
+        if self._keeper is None:
+            return False
+        try:
+            signal.pidfd_send_signal(self._keeper[1], number)
+        except OSError:
+            return False
+        return True
+
+    def _take_over(self, until: float) -> None:
+        """Kill all that is below keeper and guardian, then both; again until they are gone.
+
+        Also a stopped process adopts: what is orphaned meanwhile is found below it the next time.
+        """
+        self._broken = self._broken or not self._gone
+        alive = 0
+        if self._guardian.poll() is None:
+            alive = keeper.kill_family(self._guardian.pid)
+        elif self._keeper is not None and self._signal_keeper(0):
+            alive = keeper.kill_family(self._keeper[0])
+        if not alive:
+            self._signal_keeper(signal.SIGKILL)
+            self._guardian.kill()
+        elif self._loop.time() >= until and not self.left.done():
+            self.left.set_result(alive)
+        pause = keeper.SLOW_LOOK_S if self.left.done() else keeper.LOOK_S
+        self._overdue = self._loop.call_later(pause, self._take_over, until)
 
     # --- what it tells ---------------------------------------------------------------------------
 
@@ -161,30 +241,48 @@ class Held:
             self._finish()
 
     def _note(self, word: str, number: int) -> None:
-        if word == "started":
+        if word == "keeper":
+            with suppress(OSError):  # it has ended already, or the system is too old for this
+                self._keeper = number, os.pidfd_open(number)
+        elif word == "started":
             self.process = number
         elif word == "refused":
             self._refused = number
         elif word in ("starved", "expired"):
             self.starved = True
+        elif word in ("unguarded", "killed"):
+            self._broken = True
+        elif word == "passed" and not self.passed.done():
+            self.passed.set_result(True)
         elif word == "ended":
             self._code = number
         elif word == "left" and not self.left.done():
             self.left.set_result(number)
+        elif word == "empty":
+            self._gone = True
+            self._expect_it_gone(0.0)  # only they themselves are left, and one may be stopped
         elif word == "gone":
             self._gone = True
 
     def _finish(self) -> None:
-        """The keeper is gone: with everything it kept, unless somebody killed it."""
+        """Keeper and guardian are gone: with everything they kept, unless both were killed."""
+        if self._keeper is not None:
+            with suppress(ChildProcessError):  # it is ours to bury if it lost its guardian
+                os.waitid(os.P_PIDFD, self._keeper[1], os.WEXITED)
         self._close()
-        self._keeper.wait()
-        ran_s = time.monotonic() - self._since
-        code = NO_STATUS if self._code is None else self._code
-        over = Over(code, ran_s, starved=self.starved, refused=self._refused)
-        if self._gone or self._refused is not None or self.process is None:
+        self._guardian.wait()
+        whole = self._gone or self._refused is not None
+        over = Over(
+            NO_STATUS if self._code is None else self._code,
+            time.monotonic() - self._since,
+            starved=self.starved,
+            refused=self._refused,
+            broken=self._broken or not whole,
+        )
+        if whole:
             self._conclude(over)
         else:
-            self._sweep(self.process, over, self._loop.time() + keeper.SETTLE_S)
+            self._sweep(over, self._loop.time() + keeper.SETTLE_S)
 
     def _close(self) -> None:
         if self._control.fileno() < 0:
@@ -192,11 +290,29 @@ class Held:
         self._loop.remove_reader(self._control)
         self._control.close()
         self._pulse.cancel()
-        if self._overdue is not None:
-            self._overdue.cancel()
+        for timer in (self._overdue, self._looking):
+            if timer is not None:
+                timer.cancel()
+        if self._keeper is not None:
+            os.close(self._keeper[1])
+            self._keeper = None
 
-    def _sweep(self, group: int, over: Over, until: float) -> None:
-        """Kill what a killed keeper left of the group; where it is ours now, bury it too."""
+    def _sweep(self, over: Over, until: float) -> None:
+        """Both were killed: kill what they left behind, and bury what is ours now."""
+        alive = self._sweep_group() + self._sweep_adopted()
+        if not alive and self._swept:
+            self._conclude(over)
+            return
+        self._swept = not alive  # twice: what forks on may be between two processes at one look
+        if self._loop.time() >= until and not self.left.done():
+            self.left.set_result(alive)
+        self._loop.call_later(keeper.LOOK_S, self._sweep, over, until)
+
+    def _sweep_group(self) -> int:
+        """The command's process group, if it had one; whether something of it lives."""
+        group = self.process
+        if group is None:
+            return 0
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
         with suppress(ChildProcessError):
@@ -205,12 +321,26 @@ class Held:
         try:
             os.killpg(group, 0)
         except (ProcessLookupError, PermissionError):
-            self._conclude(over)
-            return
-        if self._loop.time() >= until and not self.left.done():
-            self.left.set_result(1)
-        self._loop.call_later(keeper.LOOK_S, self._sweep, group, over, until)
+            return 0
+        return 1
+
+    def _sweep_adopted(self) -> int:
+        """What has become our child without our starting it; how many there were."""
+        if self._not_ours is None:
+            return 0
+        me = os.getpid()
+        keeper.kill_family(me, self._not_ours)
+        adopted = children_of(me) - self._not_ours
+        for process in sorted(adopted):
+            with suppress(ChildProcessError):
+                os.waitpid(process, os.WNOHANG)
+        return len(adopted)
 
     def _conclude(self, over: Over) -> None:
         if not self.over.done():
             self.over.set_result(over)
+
+
+def children_of(process: int) -> set[int]:
+    """Its children, the unburied dead too."""
+    return {each for each, parent, _ in keeper.descendants(process) if parent == process}

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -21,14 +22,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hustings.agent import views
 from hustings.agent.access import Token
 from hustings.agent.events import Broadcast, EventStream
+from hustings.agent.hosts import ANY, Hosts
 from hustings.agent.logs import Log
 from hustings.agent.metrics import CONTENT_TYPE, Exposition
 from hustings.agent.openapi import document
 from hustings.agent.parts import AgentMember
 from hustings.core.errors import BadInput, HustingsError, UnknownName
-from hustings.net.states import NotLeader
+from hustings.net.states import NotLeader, NotTakenOver
 
 LARGEST_BODY = 4096  # bytes
+BODY_S = 10.0  # within which it has to arrive
 LONGEST_DRAIN_S = 3600.0
 PATIENCE_S = 30.0  # for an order, beside its drain
 LONGEST_NAME = 256
@@ -69,13 +72,17 @@ class Api:
         log: Log,
         token: Token | None,
         drops: Callable[[], Mapping[str, int]],
+        refused: Callable[[], Mapping[str, int]] = dict,
+        hosts: Hosts | None = None,
     ) -> None:
+        """`refused` counts connections, by reason; without `hosts` any name is ours."""
         self.members = members
         self.broadcast = broadcast
         self.token = token  # another one after a reload
         self.stopping = False
         self._log = log
-        self._metrics = Exposition(members, broadcast, drops)
+        self._metrics = Exposition(members, broadcast, drops, refused)
+        self._hosts = hosts or Hosts([ANY])
         self._ready: dict[str, bool] = {}
 
     def app(self) -> ASGIApp:
@@ -104,7 +111,7 @@ class Api:
             },
         )
         inner.router.redirect_slashes = False
-        return Contained(inner, self._log)
+        return Contained(inner, self._log, self._hosts)
 
     # Asking
 
@@ -185,6 +192,8 @@ class Api:
                 await order
         except TimeoutError:
             return refusal(504, f"no end of {what} within {patience_s:g} s: ask who leads")
+        except NotTakenOver as error:
+            return refusal(504, str(error))
         except (NotLeader, BadInput) as error:
             return refusal(409, str(error))
         except HustingsError as error:
@@ -210,14 +219,18 @@ class Api:
 
 
 class Contained:
-    """Whatever goes wrong inside is logged here, and told to nobody."""
+    """What is for others is refused; what goes wrong inside is logged here, and told to nobody."""
 
-    def __init__(self, inner: ASGIApp, log: Log) -> None:
+    def __init__(self, inner: ASGIApp, log: Log, hosts: Hosts) -> None:
         self._inner = inner
         self._log = log
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
+        if not self._hosts.admit(Headers(scope=scope).get("host")):
+            await refusal(421, _MISDIRECTED)(scope, receive, send)
+            return
         begun = False
 
         async def note(message: Message) -> None:
@@ -266,10 +279,15 @@ def read_transfer(body: bytes) -> tuple[str, float | None]:
 
 async def _body(request: Request) -> bytes:
     data = b""
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > LARGEST_BODY:
-            raise Refused(413, f"the body has more than {LARGEST_BODY} bytes")
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > LARGEST_BODY:
+                    raise Refused(413, f"the body has more than {LARGEST_BODY} bytes")
+    except TimeoutError:
+        closing = {"connection": "close"}
+        raise Refused(408, f"the body did not arrive within {BODY_S:g} s", closing) from None
     return data
 
 
@@ -280,6 +298,10 @@ def _settled(member: AgentMember) -> bool:
     return member.state.leader is not None or len(everybody) > 1 or alone_and_watching
 
 
+_MISDIRECTED = (
+    "this agent is not called by the name in the Host header: ask by its IP address, or list the "
+    "name with --http-name"
+)
 _OURS = "something went wrong in the agent: see its log"
 _SENTENCES = {
     404: "there is nothing here: /openapi.json says what there is",

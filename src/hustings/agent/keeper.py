@@ -1,24 +1,31 @@
-"""The process that stands between a member and the command it runs: a script of its own.
+"""The processes that stand between a member and the command it runs: a script of its own.
 
-It starts the command in a session of its own and ends it, with everything that came of it, as soon
-as it is told to, or the member's process says nothing for too long (it was stopped, or starved), or
-that process is gone. No way of ending the member's process leaves the command running. It adopts
-what the command leaves behind, so that nothing escapes by being orphaned or by a session of its
-own. That needs Linux.
+    member -> guardian -> keeper -> command -> whatever the command starts
+
+The keeper starts the command in a session of its own and ends it, with everything that came of it,
+as soon as it is told to, or the member's process says nothing for too long (it was stopped, or
+starved), or that process is gone, or the lease is over. Keeper and guardian are sub-reapers: what
+loses its parent is adopted by the keeper and, when the keeper is killed, by the guardian, which
+then kills all of it. When the guardian is killed the keeper ends the command. So each of the two
+can do without the other, and nothing escapes by being orphaned or by a session of its own. The
+member does their work when both are stopped (`held.py`). That needs Linux.
 
 Law: standard library only, and nothing of ours. It runs by path, isolated, and must start quickly.
 
-What it is told is two bytes, a letter and a number: `.` the member's process lives, `e` end it,
-`k` kill it, `s` give the command the signal of that number, `g` give it to its whole process group.
-One order is longer: `u` and a time, eight bytes, by the monotonic clock that all processes of a
-machine share: until then the member leads, and when nothing later is said the command is ended.
-What it tells is lines: `started PID`, `refused ERRNO`, `starved`, `expired`, `ended STATUS`,
-`left COUNT`, `gone`.
+What the keeper is told is two bytes, a letter and a number: `.` the member's process lives, `e` end
+it, `k` kill it, `s` give the command the signal of that number, `g` give it to its whole process
+group. One order is longer: `u` and a time, eight bytes, by the monotonic clock that all processes
+of a machine share: until then the member leads, and when nothing later is said the command is
+ended. What they tell is lines: `keeper PID`, `started PID`, `refused ERRNO`, `passed NUMBER` (that
+signal has reached the process group), `starved`, `expired`, `unguarded` (the guardian is gone),
+`killed` (the keeper is), `ended STATUS`, `left COUNT`, `empty` from the keeper when nothing is left
+of the command, `gone` from the guardian when nothing is left of the keeper either.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import select
 import signal
@@ -29,11 +36,14 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # as a type checker knows it; the module it is in takes too long to import
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container
     from typing import NoReturn
 
 SETTLE_S = 1.0  # within which what was killed should be gone
 LOOK_S = 0.01  # between two looks at what was killed
+LOOKS = 20  # one after the other without a pause: what forks on is faster than a pause
 SLOW_LOOK_S = 0.5  # the same, for what should long be gone
+LATE_S = 0.5  # how late a keeper may be with what it has to do before it counts as stopped
 NEVER = float("inf")
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -55,37 +65,190 @@ def adopt_orphans(adopt: bool = True) -> bool:
     return process_control(PR_SET_CHILD_SUBREAPER, int(adopt))
 
 
-def descendants(of: int) -> list[tuple[int, int, bool]]:
-    """Process, parent, and whether it is dead and only unburied."""
-    children: dict[int, list[tuple[int, int, bool]]] = {}
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return []
-    for name in names:
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as stream:
-                # The name of the program comes second, in brackets, and may hold anything.
-                state, parent = stream.read().rpartition(b")")[2].split()[:2]
-        except (OSError, ValueError):
-            continue  # it is gone
-        found = int(name), int(parent), state in (b"Z", b"X")
-        children.setdefault(int(parent), []).append(found)
-    family = list(children.get(of, ()))
-    for process, _, _ in family:
-        family += children.get(process, ())
+def descendants(of: int, but: Container[int] = ()) -> list[tuple[int, int, bool]]:
+    """Process, parent, and whether it is dead and only unburied; without some and all below."""
+    return [(process, parent, _is_dead(process)) for process, parent in below(of, but)]
+
+
+def below(of: int, but: Container[int] = ()) -> list[tuple[int, int]]:
+    """The same without the state: as fast as can be, since what is found may fork on meanwhile."""
+    children = _children if os.path.exists("/proc/thread-self/children") else _children_by_scan()
+    family = [(child, of) for child in children(of) if child not in but]
+    for process, _ in family:
+        family += [(child, process) for child in children(process) if child not in but]
     return family
+
+
+def _children(of: int) -> list[int]:
+    """As the system lists them; what ends meanwhile may hide another, so look again."""
+    found: list[int] = []
+    with suppress(OSError):  # it is gone
+        for thread in os.listdir(f"/proc/{of}/task"):
+            with open(f"/proc/{of}/task/{thread}/children", "rb") as stream:
+                found += map(int, stream.read().split())
+    return found
+
+
+def _children_by_scan() -> Callable[[int], list[int]]:
+    """Where the system does not list them: from a look at all processes."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError):
+                children.setdefault(int(_stat(int(name))[1]), []).append(int(name))
+    return lambda of: children.get(of, [])
+
+
+def _stat(process: int) -> list[bytes]:
+    with open(f"/proc/{process}/stat", "rb") as stream:
+        # The name of the program comes second, in brackets, and may hold anything.
+        return stream.read().rpartition(b")")[2].split()
+
+
+def state_of(process: int) -> bytes:
+    """A letter: `Z` is dead and unburied, `T` and `t` are stopped; nothing if there is no such."""
+    try:
+        return _stat(process)[0]
+    except (OSError, IndexError):
+        return b""
+
+
+def _is_dead(process: int) -> bool:
+    return state_of(process) in (b"Z", b"X", b"")
+
+
+def kill_family(of: int, but: Container[int] = ()) -> int:
+    """SIGKILL to everything below a process; how many seemed alive when we last looked.
+
+    Whole process groups are killed: the system does that at one blow, so that nothing escapes by
+    forking. What forks into a new session each time is looked for again at once.
+    """
+    spared = (0, os.getpgid(0), _group(of))
+    for _ in range(LOOKS):
+        family = [process for process, _ in below(of, but)]
+        for process in family:
+            group = _group(process)
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, signal.SIGKILL)
+            with suppress(ProcessLookupError, PermissionError):
+                if group not in spared:
+                    os.killpg(group, signal.SIGKILL)
+        alive = [process for process in family if not _is_dead(process)]
+        if not alive:
+            return 0
+    return len(alive)
+
+
+def wake_on_child() -> int:
+    """A descriptor that can be read when a child may have ended."""
+    wake, woken = os.pipe()
+    os.set_blocking(wake, False)
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return wake
+
+
+def drain(descriptor: int) -> None:
+    """Read what is there."""
+    with suppress(BlockingIOError):
+        os.read(descriptor, 4096)
+
+
+def tell(control: int, word: str, number: int | None = None) -> None:
+    """One line to the member's process, if there still is one."""
+    line = word if number is None else f"{word} {number}"
+    with suppress(ConnectionError):
+        os.write(control, line.encode() + b"\n")
+
+
+class Deadline:
+    """When the command will have been killed if nothing new happens; keeper and guardian share it.
+
+    A keeper that is stopped cannot say so: what it said last passes, and its guardian sees that.
+    """
+
+    def __init__(self, at: float) -> None:
+        self._page = mmap.mmap(-1, 8)
+        self.at = at
+
+    @property
+    def at(self) -> float:
+        """A time of the monotonic clock."""
+        (at,) = struct.unpack_from("d", self._page)
+        return float(at)
+
+    @at.setter
+    def at(self, at: float) -> None:
+        struct.pack_into("d", self._page, 0, at)
+
+
+class Guardian:
+    """The keeper's parent: it waits, and ends what a killed or stopped keeper leaves behind."""
+
+    def __init__(self, control: int, keeper: int, deadline: Deadline) -> None:
+        self.control = control
+        self.keeper = keeper
+        self.deadline = deadline
+        self.wake = wake_on_child()
+
+    def run(self) -> None:
+        """Return when nothing is left of the keeper or of its command."""
+        tell(self.control, "keeper", self.keeper)
+        self._wait_for_keeper()
+        self._sweep()
+        tell(self.control, "gone")
+
+    def _wait_for_keeper(self) -> None:
+        """Until it has ended; one that lets its deadline pass is killed.
+
+        A machine that stood still did not stop the keeper alone: it gets the time to look itself.
+        """
+        missed = NEVER
+        while (ended := os.waitpid(self.keeper, os.WNOHANG)) == (0, 0):
+            deadline = self.deadline.at
+            pause = deadline + LATE_S - time.monotonic()
+            if pause <= 0:
+                if missed == deadline:
+                    os.kill(self.keeper, signal.SIGKILL)
+                missed, pause = deadline, LATE_S / 2
+            select.select([self.wake], [], [], None if pause == NEVER else pause)
+            drain(self.wake)
+        if ended[1]:
+            tell(self.control, "killed")
+
+    def _sweep(self) -> None:
+        left_at, told = time.monotonic() + SETTLE_S, False
+        while True:
+            alive = kill_family(os.getpid())
+            try:
+                while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                    pass
+            except ChildProcessError:
+                return  # who has no child, has no descendant either
+            if alive and not told and time.monotonic() >= left_at:
+                told = True
+                tell(self.control, "left", alive)
+            time.sleep(SLOW_LOOK_S if told else LOOK_S)
 
 
 class Keeper:
     """One command, from its start until nothing of it is left."""
 
     def __init__(
-        self, control: int, grace_s: float, silence_s: float, until: float, command: list[str]
+        self,
+        control: int,
+        guardian: int,
+        deadline: Deadline,
+        grace_s: float,
+        silence_s: float,
+        until: float,
+        command: list[str],
     ) -> None:
+        """`guardian` is a descriptor that can be read once the guardian is gone."""
         self.control = control
+        self.guardian = guardian
+        self.deadline = deadline
         self.grace_s = grace_s
         self.silence_s = silence_s
         self.command = command
@@ -94,15 +257,13 @@ class Keeper:
         self.main = 0  # the command's process and process group; 0 once it is buried
         self.ended = False  # the command itself; what it started may live on
         self.ending = False
+        self.last_signal = 0  # that was for the whole process group
         self.stirred = False  # a child may have ended since we last looked
         self.heard_at = time.monotonic()
         self.until = until  # when leading ends, unless a later time is told
         self.kill_at = self.left_at = NEVER
-        self.wake, wake = os.pipe()
-        os.set_blocking(self.wake, False)
-        os.set_blocking(wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.guarded = True
+        self.wake = wake_on_child()
 
     # --- the command -----------------------------------------------------------------------------
 
@@ -208,10 +369,9 @@ class Keeper:
 
     def run(self) -> None:
         """Start the command, and return when it is gone."""
-        if time.monotonic() >= self.until:
-            self.tell("expired")
-            self.tell("ended", 128 + signal.SIGKILL)
-            self.tell("gone")
+        if self._is_too_late():
+            self.tell("ended", 128 + (self.last_signal or signal.SIGKILL))
+            self.tell("empty")
             return
         if not self.start():
             return
@@ -228,11 +388,26 @@ class Keeper:
                 self.end()
             if now >= self.kill_at:
                 self._kill_now(now)
+            self.deadline.at = self._killed_by(now)
             self._wait(now)
-        self.tell("gone")
+        self.tell("empty")
+
+    def _is_too_late(self) -> bool:
+        """Whether it may not start any more: much can happen while the interpreter starts."""
+        self._look(0.0)
+        if time.monotonic() >= self.until:
+            self.tell("expired")
+            return True
+        return self.ending or self.last_signal > 0
+
+    def _killed_by(self, now: float) -> float:
+        """When the last process will have been killed if nobody says anything from now on."""
+        if not self.ending:
+            return min(self.heard_at + self.silence_s, self.until) + self.grace_s
+        return max(self.kill_at, now)  # past it we try again and again, and are at work
 
     def _kill_now(self, now: float) -> None:
-        self.signal_all(signal.SIGKILL)
+        kill_family(os.getpid())
         if self.left_at == NEVER:
             self.left_at = now + SETTLE_S
         elif 0 < self.left_at <= now:
@@ -246,12 +421,19 @@ class Keeper:
             pause = self.kill_at - now
         else:
             pause = LOOK_S if self.left_at else SLOW_LOOK_S
-        watched = [self.wake, self.control] if self.listening else [self.wake]
-        ready, _, _ = select.select(watched, [], [], max(pause, 0.0))
+        self._look(max(pause, 0.0))
+
+    def _look(self, pause: float) -> None:
+        watched = [self.wake, *([self.control] if self.listening else [])]
+        watched += [self.guardian] if self.guarded else []
+        ready, _, _ = select.select(watched, [], [], pause)
         if self.wake in ready:
             self.stirred = True
-            with suppress(BlockingIOError):
-                os.read(self.wake, 4096)
+            drain(self.wake)
+        if self.guardian in ready:
+            self.guarded = False  # we are the last who could end what the command started
+            self.tell("unguarded")
+            self.end()
         if self.control in ready:
             self._hear()
 
@@ -275,14 +457,16 @@ class Keeper:
                 self.end()
             elif order == b"k":
                 self.kill()
-            elif order in (b"s", b"g"):
-                self.signal(number, whole_group=order == b"g")
+            elif order == b"s":
+                self.signal(number, whole_group=False)
+            elif order == b"g":
+                self.last_signal = number
+                self.signal(number, whole_group=True)
+                self.tell("passed", number)
 
     def tell(self, word: str, number: int | None = None) -> None:
-        """One line to the member's process, if there still is one."""
-        line = word if number is None else f"{word} {number}"
-        with suppress(ConnectionError):
-            os.write(self.control, line.encode() + b"\n")
+        """One line to the member's process."""
+        tell(self.control, word, number)
 
 
 def _group(process: int) -> int:
@@ -298,7 +482,18 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(control, False)
     adopt_orphans()
     grace_s, silence_s, until = map(float, arguments[1:4])
-    Keeper(control, grace_s, silence_s, until, arguments[4:]).run()
+    guardian, ours = os.pipe()  # its end that only the guardian has is closed with the guardian
+    deadline = Deadline(min(time.monotonic() + silence_s, until) + grace_s)
+    keeper = os.fork()
+    if keeper == 0:
+        os.close(ours)
+        adopt_orphans()  # a child does not inherit that
+        Keeper(control, guardian, deadline, grace_s, silence_s, until, arguments[4:]).run()
+    else:
+        os.close(guardian)
+        for each in DEAF_TO:
+            signal.signal(each, signal.SIG_IGN)
+        Guardian(control, keeper, deadline).run()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from hustings.agent.document import Document
 from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput
+from hustings.core.numbers import parse_number, parse_whole
 from hustings.net.addresses import Address, parse_address
 
 PREFIX = "HUSTINGS_"
@@ -189,8 +191,9 @@ class Section:
         if found is None:
             return default
         place, value, typed = found
-        if isinstance(value, str) and typed and value.isdecimal():
-            value = int(value[:20])
+        if isinstance(value, str) and typed:
+            with suppress(ValueError):
+                value = parse_whole(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             return self._refuse(place, f"a whole number from {least} to {most}", value, default)
         return value
@@ -306,7 +309,7 @@ class Section:
 
 def _number(text: str) -> object:
     try:
-        return float(text)
+        return parse_number(text)
     except ValueError:
         return text
 

@@ -6,6 +6,7 @@ the last reading is added to counts that are kept here.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -23,6 +24,7 @@ from hustings.agent.events import Broadcast
 from hustings.agent.parts import AgentMember
 from hustings.net.states import Metrics
 
+KEPT_S = 1.0  # for which a page is shown again: making one takes as long as many answers
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LABELS = ("group", "member")
@@ -71,10 +73,12 @@ class Members(Collector):
         members: Mapping[str, AgentMember],
         broadcast: Broadcast,
         drops: Callable[[], Mapping[str, int]],
+        refused: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._members = members
         self._broadcast = broadcast
         self._drops = drops
+        self._refused = refused
         self._durations: dict[str, Durations] = {}
 
     def collect(self) -> Iterable[Metric]:
@@ -95,6 +99,14 @@ class Members(Collector):
             if times:  # most reasons are a member's and never a port's
                 refused.add_metric([reason], times)
         yield refused
+        http = CounterMetricFamily(
+            "hustings_http_refused",
+            "Connections of HTTP that were closed or refused, by reason",
+            labels=("reason",),
+        )
+        for reason, times in sorted(self._refused().items()):
+            http.add_metric([reason], times)
+        yield http
         build = GaugeMetricFamily("hustings_build_info", "The release", labels=("version",))
         build.add_metric([__version__], 1)
         yield build
@@ -125,13 +137,21 @@ class Exposition:
         members: Mapping[str, AgentMember],
         broadcast: Broadcast,
         drops: Callable[[], Mapping[str, int]],
+        refused: Callable[[], Mapping[str, int]] = dict,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = CollectorRegistry()  # ours alone: not this process's memory and threads
-        self._registry.register(Members(members, broadcast, drops))
+        self._registry.register(Members(members, broadcast, drops, refused))
+        self._clock = clock
+        self._page = b""
+        self._made_at = -KEPT_S
 
     def page(self) -> bytes:
-        """As it is now."""
-        return bytes(generate_latest(self._registry))
+        """As it is now, or was a moment ago."""
+        now = self._clock()
+        if now >= self._made_at + KEPT_S:
+            self._page, self._made_at = bytes(generate_latest(self._registry)), now
+        return self._page
 
 
 def _gauges(rows: list[Row]) -> Iterator[Metric]:

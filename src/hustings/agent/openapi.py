@@ -139,11 +139,12 @@ def _get(name: str, summary: str, responses: Json, parameters: list[Json] | None
             "operationId": name,
             "summary": summary,
             "parameters": parameters or [],
-            "responses": responses,
+            "responses": {**responses, **_OTHER_NAME},
         }
     }
 
 
+_OTHER_NAME: Json = {"421": _json("The Host header names something else.", "Error")}
 _GROUP: Json = {"$ref": "#/components/parameters/group"}
 
 
@@ -200,7 +201,9 @@ def _order(name: str, summary: str) -> Json:
         "security": [{"token": []}],
         "responses": {
             "200": _json("Done; this is how things are now.", "Leadership"),
+            **_OTHER_NAME,
             "400": _json("The body is not understood.", "Error"),
+            "408": _json("The body did not arrive in time.", "Error"),
             "401": _json("The token is missing or wrong.", "Error"),
             "403": _json("The agent has no token and takes no orders.", "Error"),
             "404": _json("This agent has no member in the group.", "Error"),

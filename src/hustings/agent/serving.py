@@ -11,12 +11,17 @@ from contextlib import contextmanager, suppress
 import uvicorn
 from starlette.types import ASGIApp
 
+from hustings.agent.connections import LONGEST_HEAD, Connections, Patience, protocol_for
+from hustings.agent.logs import Log
 from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
 from hustings.net.files import why
 
-_BACKLOG = 128
+_BACKLOG = 128  # connections that may wait to be accepted
+_AT_ONCE = 16  # connections that are accepted in one round of the loop
+_RECEIVED = 16 * 1024  # bytes that the system keeps of a connection; it takes twice as much
 _BESIDES = 128  # connections beside those that listen to events
+_IDLE_S = 5  # between two requests on one connection
 _FIRST_FREE = 1024  # ports below are the administrator's
 
 
@@ -32,6 +37,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
         self._told.set()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As ever; the standard loop accepts as many at once as may wait, which are too many."""
+        await super().startup(sockets)
+        for listener in sockets or []:
+            listener.listen(_BACKLOG)
+
     async def main_loop(self) -> None:
         """Wait for the end. The usual loop looks ten times a second whether it has come."""
         await self.on_tick(0)
@@ -43,12 +54,17 @@ class Server(uvicorn.Server):
         yield
 
 
-def server_for(app: ASGIApp, streams: int) -> Server:
+def connections_for(streams: int, log: Log, patience: Patience | None = None) -> Connections:
+    """Room for those who listen to events, and for others besides."""
+    return Connections(streams + _BESIDES, log, patience)
+
+
+def server_for(app: ASGIApp, connections: Connections) -> Server:
     """A server for one agent: bounded connections, and no word about what it is made of."""
     config = uvicorn.Config(
         app,
         loop="none",  # there is one already
-        http="h11",
+        http=protocol_for(connections),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -56,8 +72,9 @@ def server_for(app: ASGIApp, streams: int) -> Server:
         server_header=False,
         date_header=False,  # it would have to be kept up to date
         proxy_headers=False,
-        limit_concurrency=streams + _BESIDES,
-        timeout_keep_alive=5,
+        timeout_keep_alive=_IDLE_S,
+        backlog=_AT_ONCE,
+        h11_max_incomplete_event_size=LONGEST_HEAD,
     )
     return Server(config)
 
@@ -72,6 +89,7 @@ def listen(bind: Address) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED)
         with suppress(OSError):
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

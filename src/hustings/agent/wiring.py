@@ -69,6 +69,7 @@ class Sockets:
             "multicast": group.multicast,
             "detector": group.detector,
             "reclaim": group.reclaim,
+            "stall_bound": group.stall_bound,
             "guard": group.guard,
             "ttl": group.ttl,
         }

@@ -15,11 +15,12 @@ from typing import Any
 from hustings.agent import views
 from hustings.agent.access import Token
 from hustings.agent.config import GroupConfig
+from hustings.agent.connections import Connections
 from hustings.agent.daemon import Note
 from hustings.agent.events import Broadcast
 from hustings.agent.http import Api
 from hustings.agent.logs import Log
-from hustings.agent.serving import Server, listen, server_for
+from hustings.agent.serving import Server, connections_for, listen, server_for
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.net.addresses import Address
 from hustings.net.keys import Key
@@ -254,7 +255,11 @@ def api_of(
 
 @contextmanager
 def served(
-    *groups: str, token: str | None = TOKEN, streams: int = 8, port: int = 0
+    *groups: str,
+    token: str | None = TOKEN,
+    streams: int = 8,
+    port: int = 0,
+    connections: Connections | None = None,
 ) -> Iterator[Agent]:
     """An agent of fakes, with a server in a thread of its own; `web-1`, its own member, leads."""
     listener = listen(Address("127.0.0.1", port))
@@ -267,7 +272,8 @@ def served(
         for member in members.values():
             member.lead("web-1", 1)
             publish(api.broadcast, member)
-        server = server_for(api.app(), streams)
+        room = connections_for(streams, quiet()) if connections is None else connections
+        server = server_for(api.app(), room)
         loop = asyncio.get_running_loop()
         found.put(Agent(url, members, api.broadcast, api, server, loop))
         await server.serve([listener])

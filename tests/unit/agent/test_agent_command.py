@@ -52,7 +52,7 @@ def test_a_port_in_use(hustings: Hustings, taken: str, flag: str) -> None:
         ),
         ("[groups.x]\nkey = 'none.key'\n", "bad.toml, line 2: groups.x.key: cannot read key file"),
         (
-            "[groups.x]\nname = 'x'\nstate = 'none'\n",
+            "[groups.x]\nname = 'x'\nstate = 'none/deeper'\n",
             "bad.toml, line 3: groups.x.state: state directory",
         ),
         ("[groups.x]\nname = 'a b'\n", "bad.toml, line 2: groups.x.name: name 'a b' does not do"),

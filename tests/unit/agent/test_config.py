@@ -35,6 +35,7 @@ observer = true
 multicast = "bimodal"
 detector = "heartbeat"
 reclaim = "30s"
+stall-bound = "2s"
 guard = "etcd://10.0.0.9"
 ttl = "8s"
 [groups.billing.guard-settings]
@@ -96,6 +97,7 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert billing.seeds == ("10.0.0.2", "db.example:7500")
     assert (billing.protocol, billing.choice, billing.observer) == ("bully", "highest:cpu", True)
     assert (billing.multicast, billing.detector, billing.reclaim) == ("bimodal", "heartbeat", 30.0)
+    assert billing.stall_bound == 2.0
     assert (billing.guard, billing.ttl) == ("etcd://10.0.0.9", 8.0)
     assert billing.guard_settings == {"drift": 0.01}
     assert billing.settings == {"T1": "250ms", "delta": 0.1}
@@ -236,8 +238,9 @@ def test_what_is_wrong_in_the_file(text: str, sentence: str, tmp_path: Path) -> 
         ({"streams": "many"}, {}, "--streams must be a whole number from 1 to 10000, not 'many'"),
         ({"set": ("T_A",)}, {}, "--set must be written NAME=VALUE, not 'T_A'"),
         ({"attribute": ("cpu=x",)}, {}, "--attribute cpu must be a number, not 'x'"),
-        ({"attribute": ("cpu=nan",)}, {}, "--attribute cpu must be a finite number, not 'nan'"),
+        ({"attribute": ("cpu=nan",)}, {}, "--attribute cpu must be a number, not 'nan'"),
         ({"reclaim": "5"}, {}, "--reclaim must be a duration"),
+        ({"stall-bound": "5"}, {}, "--stall-bound must be a duration"),
         ({}, {"HUSTINGS_OBSERVER": "perhaps"}, "HUSTINGS_OBSERVER must be true or false"),
     ],
 )

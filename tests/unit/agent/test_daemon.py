@@ -252,7 +252,7 @@ def test_streams_end_with_the_agent(tmp_path: Path) -> None:
             assert daemon.http is not None
             host, _, port = daemon.http.removeprefix("http://").partition(":")
             reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"event: leadership\n")
             daemon.stop("enough")
             assert await task == 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hustings._version import __version__
 from hustings.agent.events import Broadcast
-from hustings.agent.metrics import BOUNDS, Durations, Exposition
+from hustings.agent.metrics import BOUNDS, KEPT_S, Durations, Exposition
 from tests.unit.agent.fake import FakeMember
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -24,9 +26,9 @@ def samples(exposition: Exposition) -> Samples:
 
 
 def exposition(*members: FakeMember) -> Exposition:
-    return Exposition(
-        {one.group: one for one in members}, Broadcast(1), lambda: {"echo": 2, "x": 0}
-    )
+    """One that is made anew whenever it is asked for: a long time goes by each time."""
+    of = {one.group: one for one in members}
+    return Exposition(of, Broadcast(1), lambda: {"echo": 2, "x": 0}, clock=count(0, 100).__next__)
 
 
 MINE = (("group", "billing"), ("member", "web-1"))
@@ -111,3 +113,17 @@ def test_elections_that_were_forgotten_before_they_were_read() -> None:
     durations.read((0.1, 0.1), count=5)
     buckets = dict(durations.buckets())
     assert (buckets["0.1"], buckets["30.0"], buckets["+Inf"]) == (2, 2, 5)
+
+
+def test_a_page_is_kept_for_a_moment() -> None:
+    """Whoever asks often has it made no more often."""
+    member = FakeMember()
+    now = 0.0
+    shown = Exposition({"billing": member}, Broadcast(1), dict, clock=lambda: now)
+    assert samples(shown)["hustings_term", MINE] == 0
+    member.lead("web-1", 7)
+    now = 0.99 * KEPT_S
+    assert samples(shown)["hustings_term", MINE] == 0
+    now = KEPT_S
+    assert samples(shown)["hustings_term", MINE] == 7
+    assert KEPT_S <= 1.0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agent_command.playing import Play, Played, Story, processes_of
+from tests.unit.agent_command.playing import PATIENCE_S, Play, Played, Story, processes_of
 
 
 @pytest.fixture
@@ -33,7 +33,8 @@ def play(name: str, tmp_path: Path) -> Play:
 
     def played(story: Story) -> None:
         async def whole() -> None:
-            await story(Played(tmp_path, name))
+            async with asyncio.timeout(2 * PATIENCE_S):
+                await story(Played(tmp_path, name))
 
         asyncio.run(whole())
 

@@ -9,14 +9,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hustings.agent.command import CommandSpec, Supervised
 from hustings.agent.restarts import RestartPolicy
 from hustings.core.outcome import Guarantee
 from hustings.net.states import LeadershipLost
 
-PATIENCE_S = 30.0
+# For a busy machine; where many planted bugs make tests wait in vain, less will do.
+PATIENCE_S = float(os.environ.get("HUSTINGS_TESTS_PATIENCE", "30"))
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,12 @@ class Played:
     def supervise(
         self,
         script: str,
-        grace_s: float = PATIENCE_S,
+        # Shorter than anybody waits: a shell may lose a SIGTERM between fork and exec of a child.
+        grace_s: float = PATIENCE_S / 2,
         silence_s: float = PATIENCE_S,
         restart: RestartPolicy | None = None,
         hangup_ends: bool = False,
+        sole: bool = False,
     ) -> asyncio.Task[int]:
         """Run a shell script, in the folder, whenever the member leads."""
         spec = CommandSpec(
@@ -152,7 +155,7 @@ class Played:
             restart=restart or RestartPolicy(),
             hangup_ends=hangup_ends,
         )
-        self.supervised = Supervised(self.member, spec, self._hear)
+        self.supervised = Supervised(self.member, spec, self._hear, sole=sole)
         return asyncio.create_task(self.supervised.run())
 
     def _hear(self, sentence: str, detail: bool = False) -> None:
@@ -200,8 +203,36 @@ def processes_of(member: str) -> list[int]:
     return found
 
 
-def keepers_of(member: str) -> list[int]:
-    return [each for each in processes_of(member) if b"keeper.py" in _command_line(each)]
+class Guards(NamedTuple):
+    """The processes that stand between a member and its command."""
+
+    guardian: int
+    keeper: int
+
+
+def guards_of(member: str) -> Guards:
+    """Both, once both are there."""
+    found = [each for each in processes_of(member) if b"keeper.py" in _command_line(each)]
+    (keeper,) = [each for each in found if parent_of(each) in found]
+    (guardian,) = [each for each in found if each != keeper]
+    return Guards(guardian, keeper)
+
+
+def parent_of(process: int) -> int:
+    return int(Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[1])
+
+
+def children_of(process: int) -> list[int]:
+    """Children as the system lists them, the unburied dead too."""
+    return [
+        int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
+
+
+def new_children() -> Callable[[], list[int]]:
+    """A question that answers with the children this process got since; engines may be older."""
+    before = set(children_of(os.getpid()))
+    return lambda: [each for each in children_of(os.getpid()) if each not in before]
 
 
 def _command_line(process: int) -> bytes:

@@ -18,7 +18,7 @@ from tests.unit.agent_command.playing import (
     Play,
     Played,
     gone,
-    keepers_of,
+    guards_of,
     processes_of,
     until,
 )
@@ -154,7 +154,7 @@ def test_a_killed_keeper_takes_the_command_with_it(play: Play) -> None:
         running = it.supervise(f"({DEAF}) & {DEAF}", grace_s=0.1)
         await it.member.lead()
         await until(lambda: it.wrote("pid"))
-        (keeper,) = keepers_of(it.member.name)
+        keeper = guards_of(it.member.name).keeper
         os.kill(keeper, signal.SIGKILL)
         assert await running == 137
         assert it.processes() == []
@@ -167,7 +167,7 @@ def test_a_stopped_keeper_does_not_save_the_command(play: Play) -> None:
         it.supervise(DEAF, grace_s=0.1)
         await it.member.lead()
         await until(lambda: it.wrote("pid"))
-        (keeper,) = keepers_of(it.member.name)
+        keeper = guards_of(it.member.name).keeper
         os.kill(keeper, signal.SIGSTOP)
         lost_at = time.monotonic()
         await it.member.lose()
@@ -184,7 +184,7 @@ def test_a_keeper_whose_master_is_gone_ends_the_command(name: str) -> None:
         await until(lambda: held.process is not None)
         held.abandon()  # as the system does when a process dies: its end of the line is closed
         await until(lambda: processes_of(name) == [])
-        assert held._keeper.wait() == 0
+        assert held._guardian.wait() == 0
 
     asyncio.run(story())
 
@@ -263,6 +263,7 @@ class Stubborn:
         loop = asyncio.get_running_loop()
         self.over: asyncio.Future[Over] = loop.create_future()
         self.left: asyncio.Future[int] = loop.create_future()
+        self.passed: asyncio.Future[bool] = loop.create_future()
         self.orders: list[str] = []
         self.made.append(self)
 
@@ -276,7 +277,7 @@ class Stubborn:
     def kill(self) -> None:
         self.orders.append("kill")
 
-    def signal(self, number: int, whole_group: bool) -> None:
+    def pass_on(self, number: int) -> None:
         self.orders.append(signal.Signals(number).name)
 
     def abandon(self) -> None:

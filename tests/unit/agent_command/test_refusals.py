@@ -28,8 +28,14 @@ from hustings.cli.app import run
         ("group --attribute cpu -- true", "--attribute 'cpu' is not understood"),
         ("group --attribute cpu=x -- true", "attribute cpu must be a number"),
         ("group --attribute cpu=1 --attribute cpu=2 -- true", "--attribute cpu is given twice"),
-        ("group --name a --state no-such-folder -- true", "'no-such-folder' is not there"),
-        ("group --state no-such-folder -- true", "state needs a name"),
+        ("group --name a --state no-such/folder -- true", "run mkdir -p no-such/folder"),
+        ("group --join 0.0.0.0:0 -- true", "stands for all interfaces"),
+        ("group --join [::]:7400 -- true", "stands for all interfaces"),
+        ("group --join 127.0.0.1:0 -- true", "has port 0"),
+        ("group --join localhost:0 -- true", "has port 0"),
+        ("group --join 239.1.2.3:7400 -- true", "is a multicast group"),
+        ("group -q -v -- true", "--quiet and --verbose exclude each other"),
+        ("group --state no-such -- true", "state needs a name"),
     ],
 )
 def test_bad_input_gets_a_sentence(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hustings.agent.command import CommandSpec, Supervised
+from hustings.agent.command import CommandSpec, Supervised, environment_for, secrets_of
 from hustings.agent.restarts import Restart, RestartPolicy
 from hustings.core.errors import BadInput
 from tests.unit.agent_command.playing import (
@@ -60,6 +60,43 @@ def test_what_the_command_is_told(play: Play, token: int | None, shown: str) -> 
         assert it.wrote("told") == f"billing|7|{shown}|{it.member.name}\n"
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    "variable, passed_on",
+    [
+        ("HUSTINGS_HTTP_TOKEN", False),
+        ("HUSTINGS_GUARD", False),  # an address may hold a password
+        ("HUSTINGS_GUARD_PASSWORD", False),
+        ("HUSTINGS_WHATEVER_COMES", False),
+        ("hustings_http_token", False),
+        ("HUSTINGS_TOKEN_FILE", True),  # where it is, not what it is
+        ("HUSTINGS_AGENT", True),
+        ("PGPASSWORD", True),  # not ours to judge: the command may use the same engine
+    ],
+)
+def test_no_secret_of_ours_reaches_the_command(
+    play: Play, monkeypatch: pytest.MonkeyPatch, variable: str, passed_on: bool
+) -> None:
+    monkeypatch.setenv(variable, "swordfish")
+
+    async def story(it: Played) -> None:
+        running = it.supervise(
+            f"echo ${{{variable}-unset}} > told; tr '\\0' '\\n' < /proc/$PPID/environ > keeper"
+        )
+        await it.member.lead()
+        assert await running == 0
+        assert it.wrote("told") == ("swordfish\n" if passed_on else "unset\n")
+        assert ("swordfish" in it.wrote("keeper")) == passed_on
+
+    play(story)
+
+
+def test_a_variable_that_holds_the_guards_password_stays_ours() -> None:
+    given = {"DB_PASSWORD": "swordfish", "PGPASSWORD": "hm"}
+    secrets = secrets_of("postgres://app@db/app?password_env=DB_PASSWORD")
+    assert environment_for(given, {}, secrets) == {"PGPASSWORD": "hm"}
+    assert secrets_of("quorum://a,b,c") == secrets_of(None) == frozenset()
 
 
 def test_all_of_it_ends_also_what_is_deaf_and_what_has_fled(play: Play) -> None:
@@ -293,5 +330,7 @@ def test_the_promise_says_how_long_and_that_it_is_advisory() -> None:
 
     assert asyncio.run(promised()) == (
         "when leadership is lost the command is ended within 6.25s, when this process is stopped "
-        "or killed within 9s; advisory: until then, or when cut off, another member may run it too"
+        "or killed within 9s, with all that it started, unless all three processes that guard it "
+        "are killed or stopped at once; advisory: until then, or when cut off, another member may "
+        "run it too"
     )

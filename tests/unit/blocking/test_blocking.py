@@ -19,8 +19,8 @@ import pytest
 
 from hustings import blocking
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.names import member_id
 from hustings.core.outcome import Guarantee
-from hustings.joining import member_id
 from hustings.net.states import Leadership, LeadershipLost, NotLeader
 
 PATIENCE_S = 30.0

@@ -1,0 +1,407 @@
+"""Connections of the agent's HTTP: bounded in number and in time, with room kept for health.
+
+uvicorn's protocol class bounds neither the time in which a request arrives nor the time in which an
+answer is taken, and what is beyond its one bound on numbers is refused, whoever asks. So whoever
+opens connections and says nothing would silence the agent for good.
+
+Here a request has to arrive within a time, and an answer to be taken. When there are as many
+connections as may be, a new one takes the place of one on which nothing is under way: the longest
+silent one of the client that has most of them. Where none can give way, there are some places more,
+on which only the questions of load balancers and monitors are answered. Every refusal is JSON.
+
+Members share the event loop, and a leader whose loop is held up steps down. So what arrives is read
+in turns, of which each round of the loop has one: a piece of what one connection has sent, and at
+most one request in it. A connection that has more waits for its next turn, and nothing more is
+taken from it meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import h11
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hustings.agent.http import refusal
+from hustings.agent.logs import Log
+
+# What uvicorn would log about each bad request, whoever can reach the port could fill a disk with.
+_ERRORS = logging.Logger("uvicorn.error", logging.ERROR)
+_ERRORS.parent = logging.getLogger()
+
+KEPT_FOR_HEALTH = 32  # connections beyond the bound, for `is_health`
+SILENT_S = 60.0  # between two lines of the log on the same matter
+PIECE = 1024  # bytes that are read in one turn: what is in them is a few milliseconds' work
+LONGEST_HEAD = 8192  # bytes of a request before its body
+MOST_LINES = 100  # of the same
+_LONGEST_LINE = 512  # bytes of a request's first line in which health is looked for
+HEALTH_IN_A_ROW = 3  # turns of health before one of another kind, if both wait
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client may take for what, in seconds."""
+
+    request: float = 10.0  # for a whole request to arrive: head and body
+    answer: float = 30.0  # for taking anything of an answer
+    closing: float = 5.0  # for taking the rest of it once we have closed
+    look: float = 1.0  # between two looks at all of it
+
+
+def is_health(path: str) -> bool:
+    """Whether load balancers, supervisors and monitors ask this."""
+    return path in ("/healthz", "/readyz", "/metrics") or path.endswith("/is-leader")
+
+
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+
+
+class Turns:
+    """Connections of which something waits to be read: one has its turn in each round of the loop.
+
+    Those that ask for health go first, though not alone; among equals, who came first.
+    """
+
+    def __init__(self) -> None:
+        self._health: dict[Connection, None] = {}
+        self._others: dict[Connection, None] = {}
+        self._in_a_row = 0  # turns of health
+        self._next: asyncio.Handle | None = None
+
+    def __contains__(self, one: object) -> bool:
+        return one in self._health or one in self._others
+
+    def ask(self, one: Connection) -> None:
+        """It has something to read; asking twice does not help."""
+        if one not in self:
+            queue = self._health if one.asks_for_health() else self._others
+            queue[one] = None
+            self._go_on(one.loop)
+
+    def leave(self, one: Connection) -> None:
+        """It has nothing to read any more."""
+        self._health.pop(one, None)
+        self._others.pop(one, None)
+
+    def _go_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._next is None and (self._health or self._others):
+            self._next = loop.call_soon(self._turn, loop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._next = None
+        health = bool(self._health) and not (self._others and self._in_a_row >= HEALTH_IN_A_ROW)
+        queue = self._health if health else self._others
+        self._in_a_row = self._in_a_row + 1 if health else 0
+        if queue:
+            one = next(iter(queue))
+            del queue[one]
+            self._go_on(loop)  # also if this turn fails
+            one.take_turn()
+            self._go_on(loop)
+
+
+class Connections:
+    """All connections of one agent."""
+
+    def __init__(self, most: int, log: Log, patience: Patience | None = None) -> None:
+        self.most = most
+        self.patience = patience or Patience()
+        self.refused: Counter[str] = Counter()  # by reason
+        self.turns = Turns()
+        self._log = log
+        self._open: dict[Connection, None] = {}  # the oldest first
+        self._told_at: dict[str, float] = {}
+        self._looking: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def opened(self, one: Connection) -> bool:
+        """Whether there is room for it without what is kept for health."""
+        room = len(self._open) < self.most or self._make_room(one.now)
+        if not room and len(self._open) >= self.most + KEPT_FOR_HEALTH:
+            self.note("full", "there are as many HTTP connections as may be, all of them at work")
+            one.transport.abort()
+        self._open[one] = None
+        if self._looking is None:
+            self._look_later(one.loop)
+        return room
+
+    def closed(self, one: Connection) -> None:
+        """It is gone."""
+        self._open.pop(one, None)
+        self.turns.leave(one)
+
+    def note(self, reason: str, sentence: str) -> None:
+        """Count a refusal, and log it if none of its kind was logged for long."""
+        self.refused[reason] += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._told_at.get(reason, -SILENT_S) + SILENT_S:
+            self._told_at[reason] = now
+            count = self.refused[reason]
+            self._log.warning("http-refused", sentence, reason=reason, count=count)
+
+    def _make_room(self, now: float) -> bool:
+        """Close a connection on which nothing is under way; whether there was one."""
+        idle = [one for one in self._open if one.may_give_way(now)]
+        if not idle:
+            return False
+        sources = Counter(one.source for one in idle)
+        most = max(sources.values())
+        first = min(
+            (one for one in idle if sources[one.source] == most), key=lambda one: one.waits_since
+        )
+        self.note("room", f"HTTP connections are closed to make room: {len(self._open)} are open")
+        first.give_way()
+        self.closed(first)
+        return True
+
+    def _look_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._looking = loop.call_later(self.patience.look, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what takes too long."""
+        now = loop.time()
+        for one in list(self._open):
+            one.check(now)
+        self._looking = None
+        if self._open:
+            self._look_later(loop)
+
+
+class _Flow(FlowControl):
+    """Nothing more is taken from a connection while something of it is unread."""
+
+    def __init__(self, transport: asyncio.Transport, unread: bytearray) -> None:
+        super().__init__(transport)
+        self._unread = unread
+
+    def pause_reading(self) -> None:
+        """Also if it seems to be paused: uvicorn goes around this class in one place."""
+        self.read_paused = True
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """If there is nothing to read."""
+        if not self._unread:
+            super().resume_reading()
+
+
+class Connection(H11Protocol):
+    """One connection, which knows since when it waits for what."""
+
+    shared: ClassVar[Connections]
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        """As uvicorn makes it."""
+        super().__init__(*arguments, **more)
+        self.logger = _ERRORS
+        self.source = ""
+        self.waits_since = self.now  # for a request, or for the rest of one
+        self._unread = bytearray()  # what waits for its turn
+        self._begun = False  # something of the next request has come
+        self._half_closed = False
+        self._paused_at: float | None = None  # the client takes nothing since then
+        self._closing_at: float | None = None
+
+    @property
+    def now(self) -> float:
+        """The loop's clock."""
+        return self.loop.time()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way that has arrived as far as anybody waits for it."""
+        cycle: Any = self.cycle  # None before the first request, whatever its type says
+        return cycle is not None and not cycle.response_complete
+
+    def may_give_way(self, now: float) -> bool:
+        """Whether nothing is under way, or only an answer that nobody takes."""
+        stalled = self._paused_at is not None and now - self._paused_at >= self.shared.patience.look
+        return stalled or not (self.busy or self in self.shared.turns)
+
+    def give_way(self) -> None:
+        """Close it now; what nobody takes is not waited for."""
+        if self._paused_at is None:
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    # --- what the transport tells ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """One more."""
+        super().connection_made(cast(asyncio.Transport, transport))  # uvloop's is of no such class
+        self.flow = _Flow(self.transport, self._unread)
+        self.source = self.client[0] if self.client else ""
+        if not self.shared.opened(self):
+            self.app = _only_health(self.app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """One less."""
+        self.shared.closed(self)
+        self._unread.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes are no reason to wait longer: who sends one at a time is as slow as who is silent.
+
+        The keep-alive's end is uvicorn's business, and any byte calls it off.
+        """
+        self._begun = True
+        self._unset_keepalive_if_required()
+        self._unread += data
+        self.flow.pause_reading()
+        self.shared.turns.ask(self)
+
+    def eof_received(self) -> Any:
+        """Who says that it has no more questions may still wait for the answer to the last one."""
+        self._half_closed = self._answers() or self in self.shared.turns
+        return self._half_closed  # True: the transport stays open for the answer
+
+    def _answers(self) -> bool:
+        """Whether an answer is under way that comes to an end."""
+        return self.busy and self.scope["path"] != "/v1/events"
+
+    def pause_writing(self) -> None:
+        """The client takes nothing."""
+        super().pause_writing()
+        self._paused_at = self.now
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        self._paused_at = None
+
+    # --- one turn after the other ----------------------------------------------------------------
+
+    def asks_for_health(self) -> bool:
+        """Whether what is to be read next begins with such a question."""
+        if self.busy:
+            return False
+        begin = (self.conn.trailing_data[0] + bytes(self._unread[:_LONGEST_LINE]))[:_LONGEST_LINE]
+        _, _, rest = begin.partition(b" ")
+        target, end, _ = rest.partition(b" ")
+        return bool(end) and is_health(target.partition(b"?")[0].decode("latin-1"))
+
+    def handle_events(self) -> None:
+        """Not now, as uvicorn would: when it is our turn."""
+        self.shared.turns.ask(self)
+
+    def take_turn(self) -> None:
+        """Read a piece of what has come, and at most one request."""
+        if self.transport.is_closing():
+            return
+        if not self._has_whole_request():
+            piece = bytes(self._unread[:PIECE])
+            del self._unread[:PIECE]
+            if self.conn.their_state is h11.IDLE and self._has_too_many_lines(piece):
+                self.shared.note("head", "an HTTP request had too many headers")
+                self.refuse(431, f"a request has at most {MOST_LINES} lines before its body")
+                return
+            if piece:
+                self.conn.receive_data(piece)
+            super().handle_events()
+        if self._half_closed and not self._answers() and not self._unread:
+            self.transport.close()
+        elif self._unread or (self._has_whole_request() and self.conn.trailing_data[0]):
+            self.flow.pause_reading()
+            if not self._has_whole_request():
+                self.shared.turns.ask(self)
+        else:
+            self.flow.resume_reading()
+
+    def _has_too_many_lines(self, piece: bytes) -> bool:
+        head = self.conn.trailing_data[0] + piece
+        end = _BLANK_LINE.search(head)
+        return head.count(b"\n", 0, end.start() if end else len(head)) > MOST_LINES
+
+    def _has_whole_request(self) -> bool:
+        """Whether it is to be answered before anything else is read."""
+        return self.busy and self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
+
+    # --- what becomes of a request ---------------------------------------------------------------
+
+    def on_response_complete(self) -> None:
+        """It waits for the next request from now on."""
+        self.waits_since = self.now
+        self._begun = False
+        super().on_response_complete()
+        if self._unread:
+            self.shared.turns.ask(self)
+        elif self._half_closed and self not in self.shared.turns:
+            self.transport.close()
+
+    def _should_upgrade(self) -> bool:
+        """Nothing else is spoken here: an upgrade is not taken, and not worth a line of the log."""
+        return False
+
+    def send_400_response(self, msg: str) -> None:
+        """As all refusals, in JSON."""
+        self.shared.note("not-http", "a request over HTTP was not understood")
+        self.refuse(400, "this is not a request of HTTP/1.1 that can be understood")
+
+    def refuse(self, status: int, sentence: str) -> None:
+        """Answer instead of the application, and close."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self.busy:
+            body = json.dumps({"error": sentence}, separators=(",", ":")).encode() + b"\n"
+            headers = [
+                ("content-type", "application/json"),
+                ("cache-control", "no-store"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
+            response = h11.Response(status_code=status, headers=headers)
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    # --- what takes too long ---------------------------------------------------------------------
+
+    def check(self, now: float) -> None:
+        """Close it, or cut it off, if the client has taken too long."""
+        patience = self.shared.patience
+        if self.transport.is_closing():
+            self._closing_at = now if self._closing_at is None else self._closing_at
+            if now - self._closing_at >= patience.closing:
+                self.transport.abort()
+        elif self._paused_at is not None and now - self._paused_at >= patience.answer:
+            self.shared.note("answer", "an HTTP client did not take its answer: cut off")
+            self.transport.abort()
+        elif not self.busy and now - self.waits_since >= patience.request:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.shared.note("request", "an HTTP request did not arrive in time: closed")
+        if self._begun and self.conn.their_state is h11.IDLE:
+            self.refuse(408, "the request did not arrive in time")
+        else:
+            self.transport.close()
+
+
+def protocol_for(connections: Connections) -> type[Connection]:
+    """The class of connections that are counted there."""
+    return type("Connection", (Connection,), {"shared": connections})
+
+
+_CROWDED = "as many connections as may be are at work, and what is left is kept for health"
+
+
+def _only_health(app: Any) -> Any:
+    async def health_or_refusal(scope: Scope, receive: Receive, send: Send) -> None:
+        if is_health(scope["path"]):
+            await app(scope, receive, send)
+        else:
+            await refusal(503, _CROWDED, {"retry-after": "1", "connection": "close"})(
+                scope, receive, send
+            )
+
+    return health_or_refusal

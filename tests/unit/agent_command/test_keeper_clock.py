@@ -1,0 +1,330 @@
+"""When a keeper asks and when it kills, by a clock that the test sets; and its guardian's patience.
+
+No process is started here: what is tried is arithmetic, and it decides whether two commands run at
+one time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+from types import SimpleNamespace
+
+import pytest
+
+from hustings.agent import keeper
+from hustings.agent.command import CommandSpec, lease_for
+from hustings.agent.held import TAKE_OVER_S
+from hustings.agent.keeper import LATE_S, SETTLE_S, Deadline, Guardian, Keeper
+from hustings.core.errors import BadInput
+
+GRACE_S, SILENCE_S = 5.0, 3.0
+
+
+@dataclass
+class Table:
+    """A keeper, its member's end of the line, and a clock."""
+
+    monkeypatch: pytest.MonkeyPatch
+    now: float = 90.0
+    sent: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        self.monkeypatch.setattr("hustings.agent.keeper.time", clock)
+        self.wake, self.woken = os.pipe()
+        self.monkeypatch.setattr(keeper, "wake_on_child", lambda: self.wake)
+        self.monkeypatch.setattr(keeper, "below", lambda of, but=(): [])
+        self.member, control = socket.socketpair()
+        self.guardian, self.held_by_guardian = os.pipe()
+        self.control = control
+        self.keeper = Keeper(
+            control.fileno(),
+            self.guardian,
+            Deadline(0.0),
+            GRACE_S,
+            SILENCE_S,
+            100.0,
+            ["no-such-command"],
+        )
+        self.monkeypatch.setattr(
+            self.keeper, "signal_all", lambda *numbers: self.sent.extend(numbers)
+        )
+
+    def told(self) -> list[str]:
+        self.member.setblocking(False)
+        try:
+            return self.member.recv(4096).decode().split("\n")[:-1]
+        except BlockingIOError:
+            return []
+
+    def order(self, data: bytes) -> None:
+        self.member.sendall(data)
+        self.keeper._look(0.0)
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
+    made = Table(monkeypatch)
+    yield made
+    monkeypatch.undo()
+    made.member.close()
+    made.control.close()
+    for descriptor in (made.guardian, made.held_by_guardian, made.wake, made.woken):
+        os.close(descriptor)
+
+
+ASKED = [signal.SIGTERM, signal.SIGCONT]
+
+# --- the grace -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "noticed_at, killed_at, asked",
+    [
+        (90.0, 95.0, True),  # while leading: a hand-over, or a member that is gone
+        (100.0, 105.0, True),  # when the lease is over
+        (103.0, 105.0, True),  # late: the grace began when the lease was over
+        (105.0, 105.0, False),  # too late to ask
+        (400.0, 105.0, False),
+    ],
+)
+def test_the_grace_counts_from_the_end_of_the_lease(
+    table: Table, noticed_at: float, killed_at: float, asked: bool
+) -> None:
+    table.now = noticed_at
+    table.keeper.end()
+    assert table.keeper.kill_at == killed_at
+    assert table.sent == (ASKED if asked else [])
+
+
+def test_without_a_lease_it_counts_from_the_order(table: Table) -> None:
+    table.keeper.until = inf
+    table.now = 400.0
+    table.keeper.end()
+    assert table.keeper.kill_at == 405.0
+
+
+def test_who_is_told_twice_does_not_wait_longer(table: Table) -> None:
+    table.keeper.end()
+    table.now = 93.0
+    table.keeper.end()
+    assert table.keeper.kill_at == 95.0
+    assert table.sent == ASKED
+
+
+def test_killing_never_waits(table: Table) -> None:
+    table.keeper.end()
+    table.now = 92.0
+    table.keeper.kill()
+    assert table.keeper.kill_at == 92.0
+    table.now = 94.0
+    table.keeper.kill()
+    assert table.keeper.kill_at == 92.0
+
+
+# --- what its guardian knows ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "heard_at, until, by",
+    [
+        (90.0, 100.0, 98.0),  # silence, then the grace
+        (96.0, 100.0, 104.0),
+        (98.0, 100.0, 105.0),  # the lease, then the grace
+        (90.0, inf, 98.0),
+    ],
+)
+def test_when_all_is_killed_if_nobody_says_anything(
+    table: Table, heard_at: float, until: float, by: float
+) -> None:
+    table.keeper.heard_at, table.keeper.until = heard_at, until
+    assert table.keeper._killed_by(table.now) == by
+
+
+def test_when_all_is_killed_once_it_was_asked(table: Table) -> None:
+    table.keeper.end()
+    assert table.keeper._killed_by(91.0) == 95.0
+    assert table.keeper._killed_by(97.0) == 97.0  # it tries again and again: at work, not stopped
+
+
+def test_a_deadline_is_shared_with_a_child() -> None:
+    deadline = Deadline(5.0)
+    child = os.fork()
+    if child == 0:
+        deadline.at = 1234.5
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert deadline.at == 1234.5
+
+
+class Waiting:
+    """What a guardian sees: a keeper that ends, or not, and a clock that goes while it waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, deadlines: list[float]) -> None:
+        self.now = 0.0
+        self.killed_at: float | None = None
+        self._deadlines = deadlines  # one for each look; the last one stays
+        monkeypatch.setattr(keeper, "wake_on_child", lambda: -1)
+        self.control, self.member = socket.socketpair()
+        self.guardian = Guardian(self.control.fileno(), 7, Deadline(deadlines[0]))
+        replaced = {
+            "time": SimpleNamespace(monotonic=lambda: self.now),
+            "os": SimpleNamespace(
+                waitpid=self._waitpid, kill=self._kill, write=os.write, WNOHANG=os.WNOHANG
+            ),
+            "select": SimpleNamespace(select=self._select),
+        }
+        for name, module in replaced.items():
+            monkeypatch.setattr(f"hustings.agent.keeper.{name}", module)
+        monkeypatch.setattr(keeper, "drain", lambda _: None)
+
+    def _waitpid(self, process: int, flags: int) -> tuple[int, int]:
+        assert self.now < 1000.0, "it waits without end"
+        return (0, 0) if self.killed_at is None else (7, 9)
+
+    def _kill(self, process: int, number: int) -> None:
+        assert (process, number) == (7, signal.SIGKILL)
+        self.killed_at = self.now
+
+    def _select(self, readers: object, _: object, __: object, pause: float | None) -> None:
+        assert pause is not None
+        self.now += pause
+        if len(self._deadlines) > 1:
+            self._deadlines.pop(0)
+        self.guardian.deadline.at = self._deadlines[0]
+
+
+def test_a_guardian_kills_a_keeper_that_lets_its_deadline_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = Waiting(monkeypatch, [10.0])
+    waiting.guardian._wait_for_keeper()
+    assert waiting.killed_at is not None
+    assert 10.0 + LATE_S <= waiting.killed_at <= 10.0 + SETTLE_S
+    monkeypatch.undo()
+    assert waiting.member.recv(64) == b"killed\n"
+    waiting.control.close()
+    waiting.member.close()
+
+
+def test_a_guardian_bears_a_keeper_that_is_late_with_everybody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The machine stood still: at the first look the deadline is past, at the second there is one
+    that is not."""
+    waiting = Waiting(monkeypatch, [-100.0, 50.0, 60.0, 60.0])
+    waiting.guardian._wait_for_keeper()
+    assert waiting.killed_at is not None
+    assert waiting.killed_at >= 60.0 + LATE_S
+    monkeypatch.undo()
+    waiting.control.close()
+    waiting.member.close()
+
+
+# --- orders --------------------------------------------------------------------------------------
+
+
+def until_order(at: float) -> bytes:
+    return b"u" + struct.pack(">d", at)
+
+
+def test_a_later_end_of_the_lease_and_an_earlier_one(table: Table) -> None:
+    table.order(until_order(130.0))
+    assert table.keeper.until == 130.0
+    table.order(until_order(95.0))
+    assert table.keeper.until == 95.0
+
+
+def test_orders_that_come_in_pieces(table: Table) -> None:
+    whole = until_order(120.0) + b".\0" + until_order(125.0) + b"e\0"
+    for place in range(len(whole) - 1):
+        table.order(whole[place : place + 1])
+        assert not table.keeper.ending
+    assert table.keeper.until == 125.0
+    table.order(whole[-1:])
+    assert table.keeper.ending
+
+
+def test_a_sign_of_life_is_a_sign_of_life(table: Table) -> None:
+    table.now = 92.0
+    table.order(b".\0")
+    assert table.keeper.heard_at == 92.0
+    assert not table.keeper.ending
+
+
+@pytest.mark.parametrize("orders", [b"e\0", b"k\0", b".\0e\0", until_order(200.0) + b"k\0"])
+def test_what_was_called_off_before_it_began_is_not_started(table: Table, orders: bytes) -> None:
+    table.member.sendall(orders)
+    table.keeper.run()
+    assert table.told() == ["ended 137", "empty"]
+
+
+def test_a_lease_that_is_over_before_it_began(table: Table) -> None:
+    table.now = 100.0
+    table.keeper.run()
+    assert table.told() == ["expired", "ended 137", "empty"]
+
+
+def test_a_lease_that_was_renewed_before_it_began(table: Table) -> None:
+    """It is started, or would be: there is no such command."""
+    table.now = 100.0
+    table.member.sendall(until_order(130.0))
+    assert not table.keeper._is_too_late()
+
+
+def test_a_member_that_is_gone_before_it_began(table: Table) -> None:
+    table.member.shutdown(socket.SHUT_RDWR)
+    assert table.keeper._is_too_late()
+
+
+def test_a_guardian_that_is_gone_before_it_began(table: Table) -> None:
+    other = os.dup(table.held_by_guardian)
+    os.close(table.held_by_guardian)
+    try:
+        assert not table.keeper._is_too_late()
+    finally:
+        os.close(other)
+    assert table.keeper._is_too_late()
+    assert table.told() == ["unguarded"]
+    table.held_by_guardian = os.open(os.devnull, os.O_RDONLY)  # for the fixture to close
+
+
+# --- the lease that is asked for ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grace_s", [0.0, 0.2, 5.0, 30.0])
+def test_a_lease_has_room_for_the_grace_and_for_killing(grace_s: float) -> None:
+    spec = CommandSpec(("true",), grace_s=grace_s)
+    asked = lease_for(spec, "etcd://", None)
+    margin, ttl = asked["margin"], asked["ttl"]
+    assert isinstance(margin, float)
+    assert isinstance(ttl, float)
+    # Keeper, guardian and member each kill within this of the end of the grace.
+    assert margin > grace_s + SETTLE_S
+    assert max(TAKE_OVER_S, LATE_S * 1.5) < SETTLE_S
+    assert ttl >= 2 * margin
+    assert lease_for(spec, "etcd://", 2 * margin) == {"ttl": 2 * margin, "margin": margin}
+    with pytest.raises(BadInput, match="leaves no time to lead"):
+        lease_for(spec, "etcd://", 2 * margin - 0.001)
+
+
+def test_the_clock_is_the_machines() -> None:
+    """Times are told from one process to another: both must read the same clock."""
+    child_read, child_write = os.pipe()
+    before = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        os.write(child_write, struct.pack("d", time.monotonic()))
+        os._exit(0)
+    os.waitpid(child, 0)
+    (there,) = struct.unpack("d", os.read(child_read, 8))
+    assert before <= there <= time.monotonic()
+    os.close(child_read)
+    os.close(child_write)
