@@ -22,6 +22,7 @@ from hustings.sim.faults import (
 )
 from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, Uniform
 from hustings.sim.scenarios import Scenario
+from hustings.sim.world import World
 
 DELTA = 1.0
 LATENCY = 2 * DELTA
@@ -77,11 +78,27 @@ def _call(member: int, at: float) -> Happening:
     return Call(member=member, at=at)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WildSuspect(Suspect):
+    """A detector that errs about anybody, itself and the unknown too: elections have to bear it."""
+
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WildAlive(Alive):
+    """The same of one that takes a suspicion back."""
+
+    def prepare(self, world: World) -> None:
+        world.member(self.member)
+
+
 def suspicions(n: int) -> st.SearchStrategy[Happening]:
     """A detector that errs, about anybody, also somebody unheard of."""
     return st.builds(
         _told,
-        st.sampled_from([Suspect, Suspect, Alive]),
+        st.sampled_from([WildSuspect, WildSuspect, WildAlive]),
         st.integers(1, n),
         st.integers(1, n + 1),
         INSTANTS,

@@ -10,13 +10,16 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.protocols.quorum import Quorate, QuorumConfig
+from hustings.protocols.quorum.enrolment import Enrolment
 from hustings.protocols.quorum.messages import Ballot
 from hustings.protocols.quorum.petition import Petition
 from hustings.protocols.quorum.voter import Voter
 from hustings.sim.swarm import QUORUM, Asking, Elect, Swarm
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 
+# What the swarm does not find is for the unit tests: tokens kept too long, votes of former lives.
 RIGHT = Swarm(tuple(ENTRIES.values()), (QUORUM,), quorate=quorate, votes=votes)
+FICKLE = replace(RIGHT, entries=(ENTRIES["fickle"],))
 
 
 class UnwrittenPromise(Voter):
@@ -54,11 +57,19 @@ class Minority(Petition):
         return len(self.electorate.voters) // 2
 
 
-class Clinging(Petition):
-    """Keeps its token whoever has held a higher one since."""
+class Dateless(Voter):
+    """Begins with the first round, whatever was promised before all disks were lost."""
 
-    def _may_keep_token(self) -> bool:
-        return bool(self.token)
+    def begin_above(self, number: int) -> None:
+        pass
+
+
+class Impatient(Enrolment):
+    """Takes an electorate without memory for one that never was."""
+
+    def _begin_with_all(self, ctx: Context) -> None:
+        self.ready = min(self.ready, ctx.now())
+        super()._begin_with_all(ctx)
 
 
 class Driftless(GuardConfig, frozen=True, kw_only=True):
@@ -94,8 +105,12 @@ class _Minorities(Quorate):
     Petitioning = Minority
 
 
-class _Clinging(Quorate):
-    Petitioning = Clinging
+class _Dateless(Quorate):
+    Voting = Dateless
+
+
+class _Impatient(Quorate):
+    Enrolling = Impatient
 
 
 def around(kind: type[Quorate]) -> Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]:
@@ -116,15 +131,23 @@ class Mutant:
     swarm: Swarm
     first: int  # of seeds 0, 1, 2, ...
     missed: str  # the property that breaks there
+    begin: int = 0  # seeds before this one are left out
 
 
 MUTANTS = [
-    Mutant("durable promise", replace(RIGHT, quorate=around(_UnwrittenPromises)), 53, "holders"),
-    Mutant("durable lease", replace(RIGHT, quorate=around(_UnwrittenLeases)), 180, "windows"),
-    Mutant("majority", replace(RIGHT, quorate=around(_Minorities)), 0, "windows"),
-    Mutant("clock margin", replace(RIGHT, wrap=without_margin), 380, "windows"),
-    Mutant("comparison of rounds", replace(RIGHT, quorate=around(_AnyRounds)), 43, "holders"),
-    Mutant("comparison of kept tokens", replace(RIGHT, quorate=around(_Clinging)), 435, "holders"),
-    Mutant("wait after a restart", replace(RIGHT, quorate=around(_HastyVoters)), 180, "windows"),
-    Mutant("comparison at the resource", replace(RIGHT, fenced=False), 0, "register"),
+    Mutant(
+        "durable promise",
+        replace(RIGHT, quorate=around(_UnwrittenPromises)),
+        667,
+        "holders",
+        begin=640,
+    ),
+    Mutant("durable lease", replace(RIGHT, quorate=around(_UnwrittenLeases)), 5, "windows"),
+    Mutant("majority", replace(RIGHT, quorate=around(_Minorities)), 5, "windows"),
+    Mutant("clock margin", replace(FICKLE, wrap=without_margin), 2_319, "windows", begin=2_300),
+    Mutant("comparison of rounds", replace(RIGHT, quorate=around(_AnyRounds)), 2, "holders"),
+    Mutant("wait after a restart", replace(RIGHT, quorate=around(_HastyVoters)), 1, "windows"),
+    Mutant("wait without memory", replace(RIGHT, quorate=around(_Impatient)), 117, "windows"),
+    Mutant("date without memory", replace(RIGHT, quorate=around(_Dateless)), 16, "holders"),
+    Mutant("comparison at the resource", replace(RIGHT, fenced=False), 4, "register"),
 ]

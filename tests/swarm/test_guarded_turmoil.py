@@ -11,7 +11,7 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
-from hustings.core.guard import Freed, Verdict
+from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected
 from hustings.protocols.catalogue import find
 from hustings.sim.guarding import Holder, MemoryGuard
@@ -85,7 +85,7 @@ class FromReceipt(Confirmed):
     """Counts a grant from when the answer came."""
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
-        if not isinstance(verdict, Freed) and verdict.request in self.pending:
+        if isinstance(verdict, Granted | Held) and verdict.request in self.pending:
             self.pending[verdict.request] = ctx.now()
         super().on_verdict(ctx, verdict)
 

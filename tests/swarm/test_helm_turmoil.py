@@ -77,7 +77,7 @@ class Gullible(Helmed):
     "kind, helm, seeds",
     [
         (Bully, Aloof, range(34, 37)),
-        (Stable, Aloof, range(4, 6)),
+        (Stable, Aloof, range(143, 146)),
         (Bully, Listless, range(6, 9)),
         (Bully, Gullible, range(9)),
     ],

@@ -21,6 +21,8 @@ from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Network
 from hustings.sim.world import World
 
+MAX_ROUNDS = 10_000  # announcements of one member, after which a run is given up
+
 
 def one_delay(network: Network) -> float | None:
     """How long every message takes, if they all take as long."""
@@ -85,6 +87,8 @@ class Hearing:
         if role is Role.COORDINATOR:
             if member.id in self._announced:
                 self._announced[member.id].append(world.now)
+                if len(self._announced[member.id]) > MAX_ROUNDS:
+                    world.stop(given_up=True)
             else:
                 self._announced[member.id] = [world.now]
                 if self._silent == member.id:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from hustings.core.config import Config
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
 from hustings.sim.models import Loss, LossModel, Network, check_probability
+
+AS_GOOD_AS_NONE = 1e-6  # a delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +44,26 @@ def _at(loss: Loss, p: float | None) -> Loss:
         return loss
     model = LossModel.UNCORRELATED if loss.model is LossModel.NONE else loss.model
     return Loss(model, p, loss.collision)
+
+
+def derived_delta(kind: type[Election], network: Network) -> dict[str, object]:
+    """The bound on delays as this network has it: timers default to multiples of it."""
+    bound = network.delay.bound
+    if bound > 0:
+        return {"delta": bound}
+    # Without delays it is as the default has it, but for timers that are not stretched to it.
+    return {"delta": AS_GOOD_AS_NONE} if kind.assumptions.announces else {}
+
+
+def told_delta(kind: type[Election], config: Config, network: Network) -> Config:
+    """The same settings with this network's bound on delays, where nobody gave one."""
+    if not config.assumes_delta:
+        return config
+    told = derived_delta(kind, network)
+    if not told:
+        return config
+    config = msgspec.structs.replace(config, **told)
+    broken = config.broken_rules()
+    if broken:
+        raise BadInput("; ".join(broken))
+    return config

@@ -31,7 +31,7 @@ class Checker(ABC):
     """One property of elections."""
 
     name: str
-    listens = False  # whether it wants to hear who declares itself, or only judges the end
+    listens = False  # whether it wants to hear who is elected, or only judges the end
     watches = False  # whether it wants to hear of everything that members declare and do
     restless = False  # whether the election goes on for ever, and a stop is not an end
 
@@ -81,7 +81,11 @@ class Uniqueness(Checker):
 
 
 class Terms(Checker):
-    """No term is ever claimed by two members.
+    """A term never has two leaders, and in the end nobody is ahead of its leader.
+
+    A member that follows a leader in a later term than this one leads in, or in a term that
+    somebody else led in, has mistaken one leadership for another. A member in an earlier term has
+    missed that its leader was elected again: undecided, since it may still hear of it.
 
     An advisory protocol cannot promise it: a leader that returns and resumes without asking anybody
     may take the number that its successor took.
@@ -91,22 +95,36 @@ class Terms(Checker):
     listens = True
 
     def __init__(self) -> None:
-        self._claims: dict[int, MemberId] = {}
+        self._leaders: dict[int, MemberId] = {}
         self._clash = ""
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        if isinstance(outcome, Elected) and outcome.leader == member.id:
-            first = self._claims.setdefault(outcome.term, member.id)
-            if first != member.id and not self._clash:
+        if isinstance(outcome, Elected):
+            first = self._leaders.setdefault(outcome.term, outcome.leader)
+            if first != outcome.leader and not self._clash:
                 self._clash = (
-                    f"members {first} and {member.id} both claim term {outcome.term} "
-                    f"(the second at {world.now:g})"
+                    f"members {first} and {outcome.leader} both lead in term {outcome.term} "
+                    f"(the second at {world.now:g}, says {member.id})"
                 )
 
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         if self._clash:
             return Verdict.VIOLATED, self._clash
-        return Verdict.HOLDS, "no two members claimed one term"
+        held = {each.id: each.outcome for each in world.live() if type(each.outcome) is Elected}
+        behind = ""
+        for member, outcome in held.items():
+            own = held.get(outcome.leader, outcome)
+            if own.leader == outcome.leader and own.term != outcome.term:
+                reason = (
+                    f"member {member} holds {own.leader} in term {outcome.term}, which itself "
+                    f"leads in term {own.term}"
+                )
+                if outcome.term > own.term:
+                    return self.final(ended, reason)
+                behind = behind or reason
+        if behind:
+            return Verdict.UNDECIDED, behind
+        return Verdict.HOLDS, "no term had two leaders"
 
 
 class Agreement(Checker):
@@ -165,7 +183,7 @@ class Termination(Checker):
         self._unheard = unheard
 
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
-        if ended in (Ended.UNTIL, Ended.MAX_EVENTS):
+        if ended in (Ended.UNTIL, Ended.MAX_EVENTS, Ended.MAX_ROUNDS):
             return Verdict.UNDECIDED, f"the run was cut off by its limit ({ended.value})"
         live = world.live()
         unheard = [member.id for member in live if member.outcome is None]

@@ -18,17 +18,16 @@ from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.messages import Role
-from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
-from hustings.sim.arranging import Arranged, arrange
+from hustings.sim.arranging import Arranged, arrange, told_delta
 from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
 from hustings.sim.churn import Plan, draw
 from hustings.sim.course import Sampled, check_step
 from hustings.sim.guarding import MemoryGuard
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.member import SimContext
 from hustings.sim.models import Network
 from hustings.sim.oracle import Oracle
+from hustings.sim.resident import Composition, Leaderships
 from hustings.sim.rounds import Rounds, has_rounds
 from hustings.sim.safety import safety_checkers
 from hustings.sim.scenarios import (
@@ -42,6 +41,7 @@ from hustings.sim.scenarios import (
     turnover,
 )
 from hustings.sim.stacking import Settled, settled_at
+from hustings.sim.stopping import Calm, PlayOn, settling_time, unplayed
 from hustings.sim.studies import Churn, Study
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.views import gossiped_size, partial_views
@@ -77,7 +77,7 @@ class Experiment:
 
     kind: type[Election]
     members: int
-    config: Config
+    config: Config  # without a delta of its own it takes the network's bound on delays
     choice: Choice = field(default_factory=HighestId)
     attributes: tuple[tuple[str, tuple[float, ...] | None], ...] = ()  # None: drawn by the seed
     network: Network = field(default_factory=Network)
@@ -90,6 +90,7 @@ class Experiment:
     oracle: float | None = None  # latency of a perfect detector, if there is one
     guard: GuardConfig | None = None  # a guard that confirms leaders
     voting: Callable[[Confirmed], Election] | None = None  # and it is made of members that vote
+    composition: Composition | None = None  # members as they run on a real network
     stack: StackConfig | None = None  # gossip and bimodal multicast under every member
     calm: float | None = None  # stop once all agree for so long: members with detectors never rest
     until: float = END_OF_TIME
@@ -109,6 +110,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything starts."""
+        object.__setattr__(self, "config", told_delta(self.kind, self.config, self.network))
         arranged = arrange(self.config, self.network, self.view_probability, self.p_fail)
         if self.stack is not None:
             arranged = replace(arranged, view_probability=self.view_probability)
@@ -145,7 +147,9 @@ class Experiment:
         candidates = self.candidates(0, plan)
         for candidate in candidates:
             self.choice.key(candidate)
-        if self.guard is not None:
+        if self.composition is not None:
+            self._check_composed()
+        elif self.guard is not None:
             _make(self)  # what a guard cannot confirm is told before anything starts
         if self.kind.assumptions.announces:
             object.__setattr__(self, "repeating", _repeats(self, candidates[0]))
@@ -155,6 +159,22 @@ class Experiment:
         if plan is None and all(values is not None for _, values in self.attributes):
             object.__setattr__(self, "_group", tuple(candidates))
             object.__setattr__(self, "_cast", parts)
+
+    def _check_composed(self) -> None:
+        if self.scenario.name != "start":
+            raise BadInput(
+                "composed members begin as a group that starts: take --scenario start, and faults "
+                "for what happens to them, as --fault crash:8@20"
+            )
+        if self.stack is not None or self.detector is not None or self.oracle is not None:
+            raise BadInput("composed members have a detector and gossip membership of their own")
+        if self.debug:
+            raise BadInput("--debug goes with elections that are not composed")
+        if self.members > MAX_STACKED:
+            raise BadInput(
+                f"at most {MAX_STACKED:,} composed members are played, not {self.members:,}: all "
+                "of them gossip all the time"
+            )
 
     def _check_stack(self) -> None:
         if self.detector is not None or self.oracle is not None:
@@ -181,7 +201,7 @@ class Experiment:
     @property
     def announces(self) -> bool:
         """Whether members find out by themselves what happens; who speaks once begins so only."""
-        announces = self.kind.assumptions.announces
+        announces = self.kind.assumptions.announces and self.composition is None
         return announces and (self.repeating or self.scenario.name == "start")
 
     @property
@@ -255,7 +275,8 @@ class Experiment:
             candidates,
             self.choice,
             scripted=self.scripted,
-            announces=self.announces,
+            announces=self.announces or self.composition is not None,
+            unanimous=self.config.unanimous,
             plan=plan,
         )
 
@@ -269,6 +290,7 @@ class RunResult:
     ended: Ended
     digest: str | None = None
     course: Sampled | None = None  # of the number of leaders, where it is kept
+    unplayed: tuple[str, ...] = ()  # faults that were due, and did not happen before the end
 
 
 _COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
@@ -280,6 +302,7 @@ class _Stage(NamedTuple):
     world: World
     study: Study | Settled | None
     rounds: Rounds | None
+    leaderships: Leaderships | None = None
 
 
 def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
@@ -308,25 +331,36 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     parts = experiment.cast(candidates, plan)
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
-    if experiment.calm is not None and not experiment.announces and plan is None:
+    studied = experiment.announces and experiment.repeating  # and a study says when it is over
+    if experiment.calm is not None and not studied and plan is None:
         last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
         world.watch(Calm(experiment.calm, last))
+    due = tuple(one for one in experiment.scenario.extra if one.at <= experiment.horizon)
+    if studied and due and not experiment.endless:
+        PlayOn(world, due, settling_time(experiment.config))
     settled = None
     if experiment.stack is not None:
         last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
         settled = Settled(experiment.stack, experiment.members, last)
         settled.begin(world)
+    leaderships = None
+    if experiment.composition is not None:
+        world.stall_bound = experiment.composition.stall_bound
+        leaderships = Leaderships()
+        world.watch(leaderships)
     study = _begin(experiment, world, parts, plan)
     rounds = None
     if has_rounds(experiment.kind):
         rounds = Rounds(arranged.p_fail)
         rounds.begin(world)
         world.knowledge.estimate(gossiped_size(len(world.live()), seed))
-    return _Stage(world, study or settled, rounds)
+    return _Stage(world, study or settled, rounds, leaderships)
 
 
 def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
-    scenario, live_view = experiment.scenario, experiment.kind.assumptions.live_view
+    scenario = experiment.scenario
+    # A detector finds the dead among those that it knows: nobody takes them out before it has.
+    live_view = experiment.kind.assumptions.live_view and experiment.detector is None
     if experiment.announces:
         return begin_announcing(
             world,
@@ -334,7 +368,8 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
             parts,
             plan,
             live_view=live_view,
-            monitored=experiment.detector is not None,
+            started=experiment.detector is not None or experiment.voting is not None,
+            guarded=experiment.guard is not None,
             repeating=experiment.repeating,
         )
     begin(
@@ -343,6 +378,7 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
         parts,
         live_view=live_view,
         tell=experiment.scripted,
+        guarded=experiment.guard is not None,
         origin=experiment.origin,
     )
     if plan is None:
@@ -364,7 +400,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         checkers += safety_checkers(central=experiment.voting is None)
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
-    world, study, rounds = _prepare(experiment, run, tracer)
+    world, study, rounds, leaderships = _prepare(experiment, run, tracer)
     attach(checkers, world)
     if isinstance(study, Study):
         study.leaders.step = experiment.course
@@ -376,12 +412,15 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     metrics = {} if rounds is None else rounds.metrics(world)
     detecting = experiment.calm is not None or experiment.stack is not None
     metrics.update(measure(world, detecting=detecting, study=study))
+    if leaderships is not None:
+        metrics.update(leaderships.metrics())
     return RunResult(
         metrics=metrics,
         verdicts={checker.name: checker.judge(world, ended) for checker in checkers},
         ended=ended,
         digest=digest,
         course=study.leaders.course(world) if isinstance(study, Study) else None,
+        unplayed=unplayed(world, experiment.scenario.extra, experiment.origin),
     )
 
 
@@ -417,34 +456,10 @@ def measure(
     return metrics
 
 
-class Calm:
-    """Stops a run once all live members have agreed for a while and no fault is due any more."""
-
-    def __init__(self, calm: float, last_fault: float) -> None:
-        self._calm = calm
-        self._last_fault = last_fault
-        self._changes = 0
-
-    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        self._watch(world)
-
-    def changed(self, world: World, member: SimContext) -> None:
-        self._watch(world)
-
-    def _watch(self, world: World) -> None:
-        self._changes += 1
-        instant = max(world.now, self._last_fault) + self._calm
-        if agreed_leader(world) is not None and instant <= END_OF_TIME:
-            world.at(instant, partial(self._look, world, self._changes))
-
-    def _look(self, world: World, changes: int) -> None:
-        leader = agreed_leader(world)
-        if changes == self._changes and leader is not None and world.members[leader].up:
-            world.stop()
-
-
 def _maker(experiment: Experiment) -> Callable[[], Election]:
     """What makes one member's election; where nothing goes round it, without a detour."""
+    if experiment.composition is not None:
+        return experiment.composition.make
     make = partial(_make, experiment)
     if experiment.detector is None and experiment.guard is None:
         make = partial(experiment.kind, experiment.config, experiment.choice)

@@ -39,6 +39,18 @@ class Happening(ABC):
     def prepare(self, world: World) -> None:
         """Check names, and leave the fast path where this needs it, before the run."""
 
+    @property
+    def label(self) -> str:
+        """A fault as it is typed, but for its time: `crash:7`, `heal:one-way`.
+
+        >>> Crash(member=7, at=2.5).label, Crash(member=7, after_sends=3).label, Heal(at=9).label
+        ('crash:7', 'crash:7+3', 'heal:partition')
+        """
+        what = "one-way" if isinstance(self, OneWay) else self.__class__.__name__.lower()
+        whom = self.name if isinstance(self, Heal) else getattr(self, "member", "")
+        sends = self.after_sends if isinstance(self, Crash) else None
+        return f"{what}:{whom}" + (f"+{sends}" if sends else "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ToMember(Happening):
@@ -186,7 +198,7 @@ class Call(_ToMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect(_ToMember):
-    """A scripted detector makes a member suspect another, rightly or not."""
+    """A scripted detector makes a member suspect anybody, rightly or not."""
 
     about: MemberId
 

@@ -210,7 +210,7 @@ class SimContext:
             world.last_declared = world.now
             if world.watched:
                 world.declared(self, outcome)
-            if world.claims and outcome.__class__ is Elected and outcome.leader == self.id:
+            if world.claims and outcome.__class__ is Elected:
                 for observer in world.claims:
                     observer.declared(world, self, outcome)
 

@@ -61,7 +61,7 @@ def idle_faults(experiment: Experiment) -> list[str]:
     """A sentence for each fault that is sure to find nothing to do."""
     told = []
     for one in experiment.scenario.extra:
-        what = f"{_named(one)} at {one.at:g}"
+        what = f"{one.label} at {one.at:g}"
         if one.at > END_OF_TIME:
             continue  # it is refused when the run is set up
         if one.at > experiment.horizon:
@@ -69,13 +69,6 @@ def idle_faults(experiment: Experiment) -> list[str]:
         elif (why := _idle(experiment, one)) is not None:
             told.append(f"{what} has no effect: {why}")
     return told
-
-
-def _named(one: Happening) -> str:
-    """A fault as it was typed, but for its time."""
-    what = "one-way" if isinstance(one, faults.OneWay) else one.__class__.__name__.lower()
-    whom = one.name if isinstance(one, faults.Heal) else getattr(one, "member", "")
-    return f"{what}:{whom}"
 
 
 def _idle(experiment: Experiment, one: Happening) -> str | None:

@@ -7,11 +7,12 @@ back in order, so how the work was cut up cannot be seen in them.
 from __future__ import annotations
 
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from multiprocessing import active_children, get_context
 
@@ -39,6 +40,7 @@ class Report:
     digest: str | None = None  # of all runs' digests, in order
     failure: int | None = None  # the first run that violated a property
     course: Course | None = None  # of the number of leaders, where it was kept
+    unplayed: dict[str, int] = field(default_factory=dict)  # faults, and runs that ended before
 
     @property
     def violated(self) -> bool:
@@ -97,6 +99,7 @@ def report(results: list[RunResult], first: int = 0, step: float | None = None) 
         digest=_digest([result.digest for result in results if result.digest is not None]),
         failure=min(failures, default=None),
         course=None if step is None else _course(results, step),
+        unplayed=dict(Counter(fault for result in results for fault in result.unplayed)),
     )
 
 
@@ -154,14 +157,14 @@ def _shared(
 def end_workers(others: Collection[int | None]) -> None:
     """End all processes of this one except `others`, within a few seconds."""
     # Again and again: the pool's own thread waits for them too, and who of the two comes second
-    # is not told that a process has ended.
+    # is told that a process has ended only when the first has had its turn. So this one sleeps.
     for _ in range(500):
         left = [worker for worker in active_children() if worker.pid not in others]
         if not left:
             return
         for worker in left:
             worker.terminate()
-            worker.join(0.01)
+        time.sleep(0.01)
 
 
 @contextmanager

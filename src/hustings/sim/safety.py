@@ -56,7 +56,9 @@ class Holders(_Never):
         self._claims: list[Grant] = []  # where nobody else keeps a list
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        if world.guard is not None or not isinstance(outcome, Elected):
+        if not isinstance(outcome, Elected) or outcome.leader != member.id:
+            return
+        if world.guard is not None:
             return
         claim = Grant(world.now, outcome.term, Holder(member.id, member.incarnation))
         last = self._claims[-1] if self._claims else None
@@ -121,9 +123,14 @@ class Grants(_Never):
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         grants = [] if world.guard is None else world.guard.grants
-        if isinstance(outcome, Elected) and not any(
-            grant.token == outcome.term and grant.holder == Holder(member.id, member.incarnation)
-            for grant in reversed(grants)
+        if (
+            isinstance(outcome, Elected)
+            and outcome.leader == member.id
+            and not any(
+                grant.token == outcome.term
+                and grant.holder == Holder(member.id, member.incarnation)
+                for grant in reversed(grants)
+            )
         ):
             self.broken(world, f"member {member.id} leads with token {outcome.term}, not granted")
 

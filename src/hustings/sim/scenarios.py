@@ -26,7 +26,8 @@ SCENARIOS = {
         "the run ends when everybody has heard the leader."
     ),
     "leader-crash": (
-        "The best member leads and is dead; the detectors notice at 0. Of those who announce it "
+        "The best member leads and is dead; the detectors notice at 0 (all members, where all must "
+        "agree). Of those who announce it "
         "crashes at a random phase of its period, and the run ends when all hold a successor."
     ),
     "leader-leave": (
@@ -88,11 +89,13 @@ def cast(
     *,
     scripted: bool = True,
     announces: bool = False,
+    unanimous: bool = False,
     plan: Plan | None = None,
 ) -> Cast:
     """Check a scenario against a group; the worst live member opens it if nobody is named.
 
-    `scripted`: no detector finds out by itself. `plan`: who comes and goes in churn.
+    `scripted`: no detector finds out by itself. `unanimous`: a crash counts only if all notice it,
+    so all open a departure. `plan`: who comes and goes in churn.
     """
     _check(scenario, candidates, scripted=scripted, announces=announces)
     order = sorted(candidates, key=choice.key)
@@ -117,7 +120,10 @@ def cast(
             openers = later
         elif scripted or scenario.name in ("start", "false-departure"):  # somebody has to begin
             idle = (*down, leader)
-            openers = (next(each.id for each in order if each.id not in idle),)
+            openers = tuple(each.id for each in order if each.id not in idle)
+            if not unanimous or scenario.name not in ("leader-crash", "leader-leave"):
+                openers = openers[:1]
+            openers = tuple(sorted(openers))
     return Cast(leader, down, openers, later)
 
 
@@ -179,17 +185,19 @@ def begin(
     *,
     live_view: bool,
     tell: bool,
+    guarded: bool = False,
     origin: float = 0.0,
 ) -> None:
     """Set a world up: the dead are down, the living started, the first event scheduled.
 
     `live_view`: views hold the living only. `tell`: the openers are told at 0 (a scripted
-    detector); otherwise whatever detector the members run must notice by itself. `origin`: when
-    the scenario's time begins, for a group that has to settle first.
+    detector); otherwise whatever detector the members run must notice by itself. `guarded`: a
+    guard has to confirm the leader first. `origin`: when the scenario's time begins, for a group
+    that has to settle first.
     """
     fresh = _enter(world, cast, live_view=live_view)
     _start(world, fresh)
-    _establish(fresh, cast.leader)
+    _establish(fresh, cast.leader, guarded=guarded)
     for happenings in (_opening(scenario, cast, tell), list(scenario.extra)):
         schedule(world, [replace(each, at=each.at + origin) for each in happenings])
 
@@ -201,13 +209,16 @@ def begin_announcing(
     plan: Plan | None,
     *,
     live_view: bool,
-    monitored: bool,
+    started: bool,
+    guarded: bool,
     repeating: bool,
 ) -> Study:
     """Set a world up whose members find out by themselves; the study lets the rest happen.
 
-    An established group begins in the middle and is not started, unless it is `monitored` by
-    detectors that are. `repeating`: members announce again and again, not just once.
+    An established group begins in the middle and is not `started`, unless there is something round
+    the elections that has to be: detectors, or voters, which enrol when they start. `guarded`: a
+    guard has to confirm the leader first. `repeating`: members announce again and again, not just
+    once.
     """
     fresh = _enter(world, cast, live_view=live_view)
     leader = cast.leader
@@ -217,9 +228,9 @@ def begin_announcing(
     else:
         study = _study_of(world, scenario, cast, leader, plan)
         calls = []
-    if leader is None or monitored:
+    if leader is None or started:
         _start(world, fresh)
-    _establish(fresh, leader)
+    _establish(fresh, leader, guarded=guarded)
     schedule(world, [*calls, *scenario.extra])
     return study
 
@@ -265,12 +276,13 @@ def _start(world: World, fresh: list[SimContext]) -> None:
         world.invoke(ctx, ctx.election.start)
 
 
-def _establish(fresh: list[SimContext], leader: MemberId | None) -> None:
-    """All hold the leader, if there is one."""
+def _establish(fresh: list[SimContext], leader: MemberId | None, *, guarded: bool) -> None:
+    """All hold the leader, if there is one; behind a guard they hold who is confirmed, later."""
     if leader is not None:
         for ctx in fresh:
             ctx.election.assume_leader(ctx, leader, 1)
-            ctx.outcome = Elected(leader, 1)
+            if not guarded:
+                ctx.outcome = Elected(leader, 1)
 
 
 def _opening(scenario: Scenario, cast: Cast, tell: bool) -> list[Happening]:

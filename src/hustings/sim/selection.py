@@ -7,7 +7,8 @@ reasons) may hold anything, so it passes through `cut` before it is shown.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 
@@ -15,7 +16,7 @@ import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
-from hustings.core.messages import kind_of
+from hustings.core.messages import Role, kind_of
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.sim.trace import Changed, Declared, Fired, Linked, Lost, Received, Sent, Told
 from hustings.sim.trace_read import Event, Said, Trace, kind
@@ -46,6 +47,7 @@ class Options:
     until: float = inf
     max_events: int = MAX_EVENTS
     max_members: int = MAX_MEMBERS
+    roles: Mapping[str, Role] = field(default_factory=dict)  # of message kinds, where known
 
     def __post_init__(self) -> None:
         if not self.since <= self.until:
@@ -60,6 +62,15 @@ class Drawing:
 
     text: str
     left_out: tuple[str, ...] = ()
+
+
+def role_of(kind: str, options: Options) -> Role:
+    """What messages of a kind are for; `OTHER` where nobody knows.
+
+    >>> role_of("OK", Options(roles={"OK": Role.ANSWER})).value, role_of("OK", Options()).value
+    ('answer', 'other')
+    """
+    return Role.DETECTOR if kind in _DETECTOR_KINDS else options.roles.get(kind, Role.OTHER)
 
 
 # --- words ----------------------------------------------------------------------------------------

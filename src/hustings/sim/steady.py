@@ -23,6 +23,7 @@ from hustings.sim.world import World
 
 REST = 1e-6
 MOST_PERIODS = 10_000  # where next to nothing arrives
+MOST_WAITED = 300  # periods in which nobody leads: many leases long
 
 
 def warm_up(loss: Loss, members: int) -> int:
@@ -46,6 +47,7 @@ class Steady:
         self._ready = ready
         self._periods = warm_up(world.network.multicasts, len(world.live()))
         self._period = 0.0
+        self._waited = 0
         self._last: dict[MemberId, float] = {}  # when each announced itself last
         world.listen_in(self)
 
@@ -65,10 +67,23 @@ class Steady:
         first = world.members[self.leader]
         if held_by(first) != first.id:  # it was overtaken, or something has happened to it
             leader = most_held(world)
-            if leader not in self._last:
+            if leader in self._last:
+                self.leader = leader
+            elif self._wait_on(world):
                 return
-            self.leader = leader
         self._ready(world)
+
+    def _wait_on(self, world: World) -> bool:
+        """Nobody leads: a guard may take its time to confirm the first leader, but not for ever.
+
+        A group that has waited in vain may need what is to happen, as voters need one that joins.
+        """
+        self._waited += 1
+        instant = world.now + self._period
+        if self._waited > MOST_WAITED or instant > END_OF_TIME:
+            return False
+        world.at(instant, lambda: self._reached(world))
+        return True
 
     def after_next(self, fraction: float) -> float:
         """The instant at a fraction of the period after the leader's next announcement."""

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from math import hypot
 
-from hustings.sim.selection import Drawing, Options, cut
+from hustings.sim.selection import Drawing, Options, cut, role_of
 from hustings.sim.spacetime import Arrow, Fate, Layout, Mark, Reign, Scale, Sort, lay_out
-from hustings.sim.svg_parts import KINDS, REIGNS, STYLE, Labels, escaped, num
+from hustings.sim.svg_parts import REIGNS, SMALL, STYLE, Labels, escaped, num
+from hustings.sim.trace import Header
 from hustings.sim.trace_read import Trace
 
 _STEP = 120.0  # pixels for one usual message delay, at least
 _WIDEST = 30_000.0  # pixels; a longer run is drawn smaller
 _NARROWEST = 720.0
-_TOP = 60.0
+_TOP = 74.0
 _MARGIN = 24.0
 _LEGEND_LINE = 20.0
+_TICKS_APART = 24.0  # between two numbers on the axis
 
 _MANY = 200  # more arrows than this are drawn thinner
 _FAN = 3  # so many messages of one kind that leave or land together share a label
@@ -49,15 +51,16 @@ _NAMES = {
 def draw_svg(trace: Trace, options: Options | None = None) -> Drawing:
     """The space-time diagram of a trace as an SVG document."""
     layout = lay_out(trace, options)
-    picture = _Picture(trace, layout)
+    picture = _Picture(trace, layout, options or Options())
     return Drawing(picture.draw(), tuple(layout.left_out))
 
 
 class _Picture:
     """One picture: where things are, and the parts drawn so far."""
 
-    def __init__(self, trace: Trace, layout: Layout) -> None:
+    def __init__(self, trace: Trace, layout: Layout, options: Options) -> None:
         self._trace = trace
+        self._options = options
         self._layout = layout
         self._scale = Scale(layout)
         widest = max(len(str(member)) for member in layout.members)
@@ -73,8 +76,6 @@ class _Picture:
         self._foot = self._first + (len(layout.members) - 0.4) * self._pitch
         self._right = self._left + self._scale.length * self._step
         self._width = max(_NARROWEST, self._right + 110)
-        kinds = Counter(arrow.kind for arrow in layout.arrows)
-        self._kinds = {name: place for place, name in enumerate(kinds)}
         reigns = dict.fromkeys((reign.leader, reign.term) for reign in self._in_order())
         self._reigns = {reign: place for place, reign in enumerate(reigns)}
         self._labels = Labels(self._width)
@@ -140,13 +141,13 @@ class _Picture:
         self._text(_MARGIN, 32, title, "head")
         sent = Counter(arrow.fate for arrow in self._layout.arrows)
         told = (
-            f"seed {header.seed} \N{MIDDLE DOT} ended: {cut(footer.ended)} at t = {footer.t:g} "
-            f"\N{MIDDLE DOT} arrows: {sent[Fate.ARRIVED]:,} arrived, {sent[Fate.LOST]:,} lost "
-            f"\N{MIDDLE DOT} digest {cut(footer.digest)}"
+            f"{_seed(header)} \N{MIDDLE DOT} ended: {cut(footer.ended)} at t = {footer.t:g} "
+            f"\N{MIDDLE DOT} arrows: {sent[Fate.ARRIVED]:,} arrived, {sent[Fate.LOST]:,} lost"
         )
         self._text(_MARGIN, 50, told, "small")
+        self._text(_MARGIN, 64, f"digest {cut(footer.digest)}", "small")
         for place, sentence in enumerate(self._layout.left_out):
-            self._text(_MARGIN, 66 + 14 * place, sentence, "small warn")
+            self._text(_MARGIN, 80 + 14 * place, sentence, "small warn")
 
     def _cuts(self) -> None:
         top, bottom = self._first - 0.6 * self._pitch, self._foot
@@ -162,20 +163,21 @@ class _Picture:
     def _axis(self) -> None:
         y = self._first - 0.6 * self._pitch - 6
         line = f'y1="{num(y + 4)}" y2="{num(self._foot)}"'
-        last = -100.0
+        end = 0.0  # of the last number that was written
         for t in self._scale.instants:
-            x = self._x(t)
-            if x - last >= 46:
-                self._text(x, y, f"{t:.4g}", "small middle")
+            x, text = self._x(t), f"{t:.4g}"
+            half = SMALL * len(text) / 2
+            if x - half >= end + _TICKS_APART:
+                self._text(x, y, text, "small middle")
                 self._parts.append(f'<line class="grid" x1="{num(x)}" x2="{num(x)}" {line}/>')
-                last = x
+                end = x + half
         for begin, end in self._scale.breaks:
             x = (self._x(begin) + self._x(end)) / 2
             self._parts.append(
                 f'<path class="break" d="M{num(x - 4)} {num(y + 8)}l3 -10m2 10l3 -10">'
                 f"<title>shortened: nothing happens from {begin:g} to {end:g}</title></path>"
             )
-        self._text(self._right + 14, y, "time", "small")
+        self._text(max(self._right, end) + 20, y, "time", "small")
 
     # Lines
 
@@ -226,11 +228,11 @@ class _Picture:
             reached = arrow.fate is Fate.LOST and arrow.ended > arrow.left
             part = length - 9 if reached else min(0.45 * length, 60.0)
             shape = _stub_path(x0, y0, x0 + part * dx, y0 + part * dy, arrow.fate)
-        colour = self._kinds[arrow.kind] % KINDS
+        role = role_of(arrow.kind, self._options).value
         thin = " many" if len(self._layout.arrows) > _MANY else ""
         extra = " dim" if arrow.dim else thin
         self._parts.append(
-            f'<g class="a k{colour}{extra}">{shape}<title>{escaped(_story(arrow))}</title></g>'
+            f'<g class="a {role}{extra}">{shape}<title>{escaped(_story(arrow))}</title></g>'
         )
 
     def _name_arrows(self) -> None:
@@ -265,8 +267,8 @@ class _Picture:
                 places.append((x0 + part * (x1 - x0), y0 + part * (y1 - y0) + 3.5))
         found = self._labels.find(text, places, centred=True)
         if found:
-            colour = self._kinds[fan[0].kind] % KINDS
-            self._label(found[0], found[1], text, f"label middle t{colour}")
+            role = role_of(fan[0].kind, self._options).value
+            self._label(found[0], found[1], text, f"label middle {role}")
 
     # Marks
 
@@ -318,11 +320,10 @@ class _Picture:
         layout = self._layout
         items = []
         counts = Counter(arrow.kind for arrow in layout.arrows)
-        for name, place in self._kinds.items():
+        for name, count in counts.items():
             shape = _arrow_path(2, 0, 28, 0, 1, 0, False)
-            items.append(
-                (f'<g class="a k{place % KINDS}">{shape}</g>', f"{name} ({counts[name]:,})")
-            )
+            role = role_of(name, self._options).value
+            items.append((f'<g class="a {role}">{shape}</g>', f"{name} ({count:,})"))
         fates = Counter(arrow.fate for arrow in layout.arrows)
         for fate, words in ((Fate.LOST, "lost"), (Fate.UNKNOWN, "still under way")):
             if fates[fate]:
@@ -396,6 +397,14 @@ def _mark_path(sort: Sort, x: float, y: float) -> str:
         case Sort.FOLLOWS | Sort.NO_LEADER:
             d = f"{at}m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z"
     return f'<path d="{d}"/>'
+
+
+def _seed(header: Header) -> str:
+    """The seed that somebody typed, and which run of it this is; else the world's own."""
+    typed, run = header.settings.get("experiment_seed"), header.settings.get("run")
+    if isinstance(typed, int) and isinstance(run, int):
+        return f"seed {typed}, run {run}"
+    return f"seed {header.seed}"
 
 
 def _story(arrow: Arrow) -> str:

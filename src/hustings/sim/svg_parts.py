@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
-KINDS = 8  # colours of message kinds
+from hustings.core.messages import Role
+
 REIGNS = 8  # colours of leaderships
 
-_LIGHT_KINDS = "#1f63d1 #b54708 #18794e #7c3aed #0e7490 #b3246b #7a5a00 #4b5563"
-_DARK_KINDS = "#79b0ff #f0a35e #5fd39a #bfa0ff #5cc9de #f389b8 #dcc063 #aab4c0"
+# One colour per role, the same in all pictures, so that a reader learns them once.
+_LIGHT_ROLES = {
+    Role.ELECTION: "#1f63d1",
+    Role.ANSWER: "#18794e",
+    Role.COORDINATOR: "#b54708",
+    Role.OTHER: "#7c3aed",
+    Role.DETECTOR: "#4b5563",
+}
+_DARK_ROLES = {
+    Role.ELECTION: "#79b0ff",
+    Role.ANSWER: "#5fd39a",
+    Role.COORDINATOR: "#f0a35e",
+    Role.OTHER: "#bfa0ff",
+    Role.DETECTOR: "#aab4c0",
+}
 _LIGHT_REIGNS = "#bfdcff #ffd9ad #bcebcb #e0d0ff #ffd0e2 #f1e6a0 #b3e7ea #d9dee5"
 _DARK_REIGNS = "#234a7d #6e4413 #1f5c3c #4a3487 #6d2449 #5d5217 #18555c #3b434d"
 
 
-def _palette(kinds: str, reigns: str) -> str:
+def _palette(roles: Mapping[Role, str], reigns: str) -> str:
     rules = []
-    for place, colour in enumerate(kinds.split()):
-        rules.append(f".k{place}{{stroke:{colour}}}.k{place} .tip{{fill:{colour}}}")
-        rules.append(f".t{place}{{fill:{colour}}}")
+    for role, colour in roles.items():
+        name = f".a.{role.value}"
+        rules.append(f"{name}{{stroke:{colour}}}{name} .tip{{fill:{colour}}}")
+        rules.append(f".label.{role.value}{{fill:{colour}}}")
     for place, colour in enumerate(reigns.split()):
         rules.append(f".r{place}{{fill:{colour}}}")
     return "".join(rules)
@@ -52,10 +68,10 @@ STYLE = (
     ".m path{stroke-width:1.2}.m.timer path{stroke-width:1.6}"
     ".m.crashed path{fill:none;stroke-width:2.6}.m.paused path{stroke-width:2.4}"
     + _theme("#ffffff", "#1c2430", "#687383", "#e9ecf0", "#c62828", "#ffc53d", "#f3eadb")
-    + _palette(_LIGHT_KINDS, _LIGHT_REIGNS)
+    + _palette(_LIGHT_ROLES, _LIGHT_REIGNS)
     + "@media (prefers-color-scheme:dark){"
     + _theme("#12161c", "#e4e8ee", "#95a0af", "#232a33", "#ff7b72", "#e3a008", "#2c2618")
-    + _palette(_DARK_KINDS, _DARK_REIGNS)
+    + _palette(_DARK_ROLES, _DARK_REIGNS)
     + "}"
 )
 
@@ -81,12 +97,14 @@ def num(value: float) -> str:
     return str(int(rounded)) if rounded == int(rounded) else str(rounded)
 
 
+SMALL = 6.0  # pixels of one character of small text, about
+
+
 class Labels:
     """Keeps labels from lying upon each other: the first to come has the place."""
 
     CELL = 100.0
     HIGH = 11.0
-    WIDE = 6.0  # of one character
 
     def __init__(self, width: float) -> None:
         self._width = width  # of the picture
@@ -96,7 +114,7 @@ class Labels:
         self, text: str, places: list[tuple[float, float]], *, centred: bool
     ) -> tuple[float, float] | None:
         """The first free place for a text's baseline, now taken; none if there is no room."""
-        width = self.WIDE * len(text)
+        width = SMALL * len(text)
         for x, y in places:
             left = x - width / 2 if centred else x
             if self._free(left, y - 9, width, self.HIGH):

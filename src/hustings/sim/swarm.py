@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
 from hustings.core.config import Surroundings
@@ -163,13 +164,16 @@ def _draw(swarm: Swarm, stream: Stream) -> _Drawn:
     size = number + stream.below(3) if votes else 2 + stream.below(4)
     ids = tuple(sorted(stream.sample(range(1, 30), size)))
     voters = tuple(sorted(stream.sample(ids, number)))
-    horizon = stream.choice(_HORIZONS)
+    # Voters that have never voted wait for one lease; mostly nothing goes wrong before.
+    begin = float(ceil(lease.asked / (1.0 - drift))) if votes and stream.below(8) else 0.0
+    horizon = begin + stream.choice(_HORIZONS)
     scene = Scene(
         ids=ids,
         voters=voters,
         disks=Disks(voters, swarm.votes),
         central=guard == MEMORY,
         ttl=lease.asked,
+        begin=begin,
         horizon=horizon,
         calm=horizon + 10.0,
     )
@@ -229,11 +233,15 @@ def play(swarm: Swarm, seed: int, out: Sink | None = None) -> Played:
             "writes": len(register.accepted),
             "stale": register.refused,
             "disks": drawn.scene.disks.lost,
-            "starts": sum(member.incarnation for member in world.members.values()),
+            "starts": _starts(world, drawn.scene.disks),
         },
         settled=settles.after,
         patience=wait,
     )
+
+
+def _starts(world: World, disks: Disks) -> int:
+    return sum(member.incarnation for member in world.members.values()) - disks.skipped
 
 
 def _world(swarm: Swarm, drawn: _Drawn, stream: Stream, seed: int, tracer: Tracer | None) -> World:

@@ -14,6 +14,7 @@ from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream
 from hustings.sim.faults import (
+    EMPTY_DISK,
     Alive,
     Call,
     Crash,
@@ -34,6 +35,7 @@ from hustings.sim.member import Status
 from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.world import World
 
+DATE = 1000.0  # by so much the date grows in a unit of time: more than tokens ever do
 QUIET = Network(delay=Uniform(0.2, 1.0))  # at first, and after the calm: all arrives within delta
 
 Votes = Callable[[Mapping[str, object]], bool]  # whether who stored this has begun to vote
@@ -52,7 +54,8 @@ class Disks:
     """Which disks may be lost: as many as a quorum says that it can bear.
 
     Once all its voters have begun to vote, it can bear the loss of a disk as long as the other
-    voters that remember are a majority of all. What members without a vote store matters little.
+    voters that remember are a majority of all. It can bear the loss of all of them at once, if
+    incarnations grow with the date. What members without a vote store matters little.
     """
 
     def __init__(self, voters: tuple[MemberId, ...], votes: Votes) -> None:
@@ -60,6 +63,7 @@ class Disks:
         self._votes = votes
         self._begun = False
         self.lost = 0
+        self.skipped = 0  # numbers of incarnations, for the date
 
     def lose(self, world: World, member: MemberId) -> bool:
         """Whether this member's disk may be lost now; if so, it is."""
@@ -71,6 +75,16 @@ class Disks:
             return False
         self.lost += 1
         return True
+
+    def lose_all(self, world: World) -> None:
+        """All voters are down, and their disks are gone; they come back later by the date."""
+        for voter in self._voters:
+            member = world.members[voter]
+            member.stored = EMPTY_DISK
+            date = max(member.incarnation, int(DATE * (1.0 + world.now)))
+            self.skipped += date - member.incarnation
+            member.incarnation = date
+            self.lost += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +98,21 @@ class Return(Happening):
         down = world.member(self.member).status in (Status.CRASHED, Status.LEFT)
         wiped = down and self.disks.lose(world, self.member)
         Restart(member=self.member, wiped=wiped).happen(world)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoseAll(Happening):
+    """The voters go down at one instant, and every one of their disks is lost."""
+
+    voters: tuple[MemberId, ...]
+    disks: Disks
+
+    def happen(self, world: World) -> None:
+        for voter in self.voters:
+            Crash(member=voter).happen(world)
+        down = (Status.CRASHED, Status.LEFT)
+        if all(world.member(voter).status in down for voter in self.voters):
+            self.disks.lose_all(world)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +172,7 @@ class Scene:
     disks: Disks
     central: bool  # whether the guard is one place, number 0
     ttl: float
+    begin: float  # nothing happens before: voters that never voted wait for one lease
     horizon: float  # nothing begins later,
     calm: float  # and everything is over by then
 
@@ -168,12 +198,16 @@ def draw_rate(stream: Stream, drift: float) -> float:
 def draw_happenings(stream: Stream, scene: Scene) -> list[Happening]:
     """All that happens, and the calm after it."""
     known = [kind for kind in _KINDS if stream.below(3)] or [_crash]
-    happenings: list[Happening] = [Call(member=one) for one in scene.ids if stream.below(2)]
-    happenings.append(Weather(network=draw_network(stream), at=stream.choice((0.0, 5.0, 10.0))))
+    begin = scene.begin
+    happenings: list[Happening] = [
+        Call(member=one, at=begin) for one in scene.ids if stream.below(2)
+    ]
+    worse = begin + stream.choice((0.0, 5.0, 10.0))
+    happenings.append(Weather(network=draw_network(stream), at=worse))
     for number in range(2 + stream.below(10)):
         happenings += stream.choice(known)(stream, scene, str(number))
     for _ in range(3):  # elections that wait for somebody to ask are asked
-        at = stream.uniform(0.0, scene.horizon)
+        at = stream.uniform(scene.begin, scene.horizon)
         happenings.append(Call(member=stream.choice(scene.ids), at=at))
     return [*happenings, *_calm(scene)]
 
@@ -193,7 +227,7 @@ def _calm(scene: Scene) -> list[Happening]:
 
 
 def _when(stream: Stream, scene: Scene, lasts: float) -> tuple[float, float]:
-    at = stream.uniform(0.0, scene.horizon)
+    at = stream.uniform(scene.begin, scene.horizon)
     return at, min(at + stream.uniform(0.0, lasts), scene.calm)
 
 
@@ -235,6 +269,27 @@ def _bounce_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
     ]
 
 
+def _lose_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
+    """All voters lose their disks; whoever leads may be cut off meanwhile, and no voter."""
+    if not scene.voters:
+        return _bounce_all(stream, scene, name)
+    at, _ = _when(stream, scene, 0.0)
+    first: list[Happening] = []
+    if stream.below(3):
+        end = min(at + stream.uniform(0.5, 3.0) * scene.ttl, scene.calm)
+        cut = Depose(
+            at=at, name=name, end=end, speaks=False, hears=False, bounced=None, central=False
+        )
+        first.append(cut)
+    ends = [min(at + stream.uniform(0.0, 3.0), scene.calm) for _ in scene.voters]
+    return [
+        *first,
+        LoseAll(voters=scene.voters, disks=scene.disks, at=at),
+        *(Restart(member=one, at=end) for one, end in zip(scene.voters, ends, strict=True)),
+        *(Call(member=one, at=max(ends)) for one in scene.ids),
+    ]
+
+
 def _pause(stream: Stream, scene: Scene, name: str) -> list[Happening]:
     """Short, or about as long as a lease."""
     member = stream.choice(scene.ids)
@@ -256,6 +311,8 @@ def _one_way(stream: Stream, scene: Scene, name: str) -> list[Happening]:
     one = stream.choice(everybody)
     rest = tuple(each for each in everybody if each != one and stream.below(3))
     at, end = _when(stream, scene, 15.0)
+    if not rest:
+        return []
     senders, to = ((one,), rest) if stream.below(2) else (rest, (one,))
     return [OneWay(senders=senders, to=to, name=name, at=at), Heal(name=name, at=end)]
 
@@ -263,6 +320,8 @@ def _one_way(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 def _suspect(stream: Stream, scene: Scene, name: str) -> list[Happening]:
     member, about = stream.choice(scene.ids), stream.choice(scene.ids)
     at, end = _when(stream, scene, 5.0)
+    if about == member:
+        return []
     return [Suspect(member=member, about=about, at=at), Alive(member=member, about=about, at=end)]
 
 
@@ -274,7 +333,7 @@ def _leave(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 def _depose(stream: Stream, scene: Scene, name: str) -> list[Happening]:
     """For about as long as its lease, or longer."""
-    at = stream.uniform(0.0, scene.horizon)
+    at = stream.uniform(scene.begin, scene.horizon)
     cut = stream.below(3)
     return [
         Depose(
@@ -294,6 +353,7 @@ _KINDS: tuple[Callable[[Stream, Scene, str], list[Happening]], ...] = (
     _crash_inside,
     _crash_inside,
     _bounce_all,
+    _lose_all,
     _pause,
     _partition,
     _one_way,

@@ -2,8 +2,8 @@
 
 At one instant things happen in this order: faults and calls from outside, eager timers ("sends"),
 arrivals, other timers; arrivals in the order of their sends, timers in that of their members. A run
-ends in one of four ways, each with its name: nothing is left to happen, somebody asked to stop, the
-time limit, the event limit.
+ends in one of five ways, each with its name: nothing is left to happen, somebody asked to stop, the
+time limit, the event limit, or whoever watches it gave it up.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from hustings.sim.models import LossModel, Network
 from hustings.sim.observers import Eavesdropper, Observer
 from hustings.sim.queue import Delivery, EventQueue, Timer
 from hustings.sim.reach import Reach
+from hustings.sim.stalls import stood_still, wake_up
 from hustings.sim.trace import Changed, Told, Tracer
 from hustings.sim.traced import arrive_traced
 from hustings.sim.views import Knowledge, Views
@@ -48,6 +49,7 @@ class Ended(Enum):
     STOPPED = "stopped"  # somebody had seen enough
     UNTIL = "until"  # the time limit
     MAX_EVENTS = "max-events"  # the event limit
+    MAX_ROUNDS = "max-rounds"  # it was given up: a member had announced itself too often
 
 
 class World:
@@ -55,6 +57,8 @@ class World:
 
     __slots__ = (
         "_elect",
+        "_given_up",
+        "_paused_at",
         "_quick",
         "_reach",
         "_sent",
@@ -80,6 +84,7 @@ class World:
         "last_declared",
         "loss_is_correlated",
         "lost",
+        "may_stop",
         "members",
         "multicast_loss",
         "network",
@@ -90,6 +95,7 @@ class World:
         "queue",
         "run_of_kind",
         "seed",
+        "stall_bound",
         "tracer",
         "watched",
     )
@@ -131,7 +137,7 @@ class World:
         self.guard: MemoryGuard | None = None  # who confirms leaders, if anybody does
         self.observers: list[Observer] = []
         self.watched = tracer is not None  # whether anybody wants to hear of declarations
-        self.claims: list[Observer] = []  # who hears only of members that declare themselves
+        self.claims: list[Observer] = []  # who hears only of leaders that are declared
         self.ears: list[Eavesdropper] = []
         # Whether a send is more than an entry in the queue: it is traced, heard, or may be lost.
         multicasts = network.multicasts
@@ -139,7 +145,10 @@ class World:
         self.heeded = tracer is not None or network.loss.p > 0 or correlated
         self.tracer = tracer
         self.debug = debug
-        self._stopped = False
+        self.stall_bound = NEVER  # members notice that they stood still for longer
+        self._paused_at: dict[MemberId, float] = {}
+        self._stopped = self._given_up = False
+        self.may_stop: Callable[[World], bool] | None = None  # asked before a run is stopped
         self.interrupted = False  # stopped, or has left the fast path
         self._reach: Reach | None = None  # until somebody asks
         self.carrier = Carrier(self, network)
@@ -277,8 +286,11 @@ class World:
         self._quick = False
         self.interrupted = True
 
-    def stop(self) -> None:
-        """End the run after what is happening now."""
+    def stop(self, *, given_up: bool = False) -> None:
+        """End the run after what is happening now, unless something has to happen first."""
+        if not given_up and self.may_stop is not None and not self.may_stop(self):
+            return
+        self._given_up = given_up
         self._stopped = True
         self.interrupted = True
 
@@ -330,7 +342,7 @@ class World:
                 self._arrive(queue.tail, max_events)
             else:
                 return Ended.QUIESCENT
-        return Ended.STOPPED
+        return Ended.MAX_ROUNDS if self._given_up else Ended.STOPPED
 
     def _limit(self, at: float, until: float) -> Ended:
         if at > until:
@@ -415,7 +427,10 @@ class World:
         guard.close()
 
     def invoke(
-        self, ctx: SimContext, handler: Callable[..., None], *about: MemberId | TimerKey | Verdict
+        self,
+        ctx: SimContext,
+        handler: Callable[..., None],
+        *about: MemberId | TimerKey | Verdict | float,
     ) -> None:
         """Run a handler of a member; in debug mode with a context that dies with the call."""
         if not self.debug:
@@ -438,6 +453,7 @@ class World:
             ctx.awake = False
             ctx.status = Status.PAUSED
             ctx.backlog = []
+            self._paused_at[ctx.id] = self.now
             self._status_changed(ctx)
 
     def resume(self, ctx: SimContext) -> None:
@@ -448,6 +464,10 @@ class World:
         ctx.awake = True
         ctx.status = Status.UP
         self._status_changed(ctx)
+        gap = stood_still(ctx, self._paused_at.pop(ctx.id, self.now), self.now)
+        if gap > self.stall_bound:
+            wake_up(self, ctx, gap, waiting)
+            return
         for item in waiting:
             if isinstance(item, Kept) and ctx.up:
                 self.events += 1

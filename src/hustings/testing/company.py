@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.core.streams import derive
+from hustings.guard.memory import REGISTERS, Registers
 from hustings.joining import join
 from hustings.net.member import Member
 from hustings.net.port import Endpoint
@@ -87,6 +88,7 @@ class AsyncGroup:
         self.log: list[Logged] = []
         self._options = dict(options)
         self._seats: dict[str, _Seat] = {}
+        self._registers = Registers(loop.time)  # for guards in memory: not those of other tests
         self._context = copy_context()  # what belongs to no member
         self._stirred = asyncio.Event()
         self._buried: list[Life] = []
@@ -338,9 +340,11 @@ class AsyncGroup:
         seat.lives += 1
         life = Life(seat.name)
         context = life.context()
+        context.run(REGISTERS.set, self._registers)
         port = context.run(MemoryPort, self.network, seat.endpoint)
         try:
-            joining = join(
+            joining = context.run(
+                join,
                 self.label,
                 **{
                     "name": seat.name,
@@ -348,6 +352,7 @@ class AsyncGroup:
                     "port": port,
                     "seed": derive(self.seed, "member", seat.name),
                     "life": seat.lives,
+                    "insecure": True,  # who is in memory has nobody to fear
                     **self._options,
                     **seat.options,
                 },

@@ -135,12 +135,12 @@ class MemoryPort:
         if receiver is None or not receiver.frame(data, line.source, Direction.QUESTION):
             self._board.hang_up(line)
 
-    def stream(self, to: Endpoint, data: bytes) -> None:
-        """A frame over a connection of its own."""
+    def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
+        """A frame over a connection of its own, after one that shows whose it is."""
         if not self._closed:
-            self._spawn(self._transfer(to, data))
+            self._spawn(self._transfer(to, data, hello))
 
-    async def _transfer(self, to: Endpoint, data: bytes) -> None:
+    async def _transfer(self, to: Endpoint, data: bytes, hello: bytes) -> None:
         if not self._faults.reaches(to):
             return
         with suppress(ConnectionRefusedError, TimeoutError):
@@ -148,7 +148,8 @@ class MemoryPort:
                 line = await self._board.connect(self, to)
                 try:
                     await self._board.travel(self._endpoint, to)
-                    self._board.say(line, data)
+                    for frame in filter(None, (hello, data)):
+                        self._board.say(line, frame)
                 finally:
                     self._board.forget(line)
 

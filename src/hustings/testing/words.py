@@ -12,7 +12,7 @@ from msgspec import structs
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
-from hustings.core.guard import Freed, Granted, Held, Verdict
+from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.testing.effects import (
@@ -94,6 +94,8 @@ def verdict_text(verdict: Verdict) -> str:
 
     >>> verdict_text(Granted(1, 7, 30.0)), verdict_text(Held(2, 3, 7, 12.5))
     ('granted token 7 for 30', 'refused: 3 holds token 7 for 12.5')
+    >>> verdict_text(Freed(7)), verdict_text(Observed(3, 7))
+    ('told that token 7 was given back', 'looked at: 3 holds token 7')
     """
     match verdict:
         case Granted(token=token, ttl=ttl):
@@ -102,6 +104,8 @@ def verdict_text(verdict: Verdict) -> str:
             return f"refused: {holder} holds token {token} for {remaining:g}"
         case Freed(token=token):
             return f"told that token {token} was given back"
+        case Observed(holder=holder, token=token):
+            return f"looked at: {'nobody' if holder is None else holder} holds token {token}"
 
 
 def effect_text(member: MemberId, effect: Effect) -> str:

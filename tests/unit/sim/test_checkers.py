@@ -84,7 +84,7 @@ def test_a_term_claimed_twice_is_a_violation_even_in_passing(ended: Ended) -> No
     claims: list[tuple[MemberId, Outcome]] = [(3, Elected(3, 4)), (2, Elected(2, 4))]
     verdict, reason = judged(Terms(), [*claims, (2, Elected(3, 4))], dead=(3,), ended=ended)
     assert verdict is Verdict.VIOLATED
-    assert reason == "members 3 and 2 both claim term 4 (the second at 1)"
+    assert reason == "members 3 and 2 both lead in term 4 (the second at 1, says 2)"
 
 
 def test_a_term_is_claimed_by_its_leader_only() -> None:
@@ -94,9 +94,46 @@ def test_a_term_is_claimed_by_its_leader_only() -> None:
         (3, Elected(2, 2)),
         (3, Elected(3, 3)),
         (3, Elected(3, 3)),
-        (1, Elected(2, 3)),
+        (1, Elected(3, 3)),
+        (2, Elected(3, 3)),
     ]
     assert judged(Terms(), several)[0] is Verdict.HOLDS
+
+
+def test_a_follower_that_names_another_leader_of_a_term_is_a_violation() -> None:
+    story: list[tuple[MemberId, Outcome]] = [
+        (3, Elected(3, 3)),
+        (1, Elected(2, 3)),
+        *all_hold(3, 4),
+    ]
+    verdict, reason = judged(Terms(), story)
+    assert verdict is Verdict.VIOLATED
+    assert reason == "members 3 and 2 both lead in term 3 (the second at 1, says 1)"
+
+
+@pytest.mark.parametrize("term", [1, 2, 4, 9])
+@pytest.mark.parametrize("ended", list(Ended))
+def test_a_follower_may_be_behind_its_leader_but_not_ahead_of_it(term: int, ended: Ended) -> None:
+    story: list[tuple[MemberId, Outcome]] = [*all_hold(3, 3), (1, Elected(3, term))]
+    verdict, reason = judged(Terms(), story, ended=ended)
+    ahead = term > 3 and ended in FINISHED
+    assert verdict is (Verdict.VIOLATED if ahead else Verdict.UNDECIDED)
+    assert reason == f"member 1 holds 3 in term {term}, which itself leads in term 3"
+
+
+def test_who_is_ahead_of_its_leader_counts_more_than_who_is_behind() -> None:
+    story: list[tuple[MemberId, Outcome]] = [
+        *all_hold(3, 3),
+        (1, Elected(3, 2)),
+        (2, Elected(3, 4)),
+    ]
+    verdict, reason = judged(Terms(), story)
+    assert (verdict, reason.split()[1]) == (Verdict.VIOLATED, "2")
+
+
+def test_a_dead_leader_has_no_term_to_differ_from() -> None:
+    story: list[tuple[MemberId, Outcome]] = [*all_hold(3), (3, Elected(3, 2))]
+    assert judged(Terms(), story, dead=(3,))[0] is Verdict.HOLDS
 
 
 # Agreement
@@ -247,3 +284,37 @@ def test_a_restless_election_that_has_agreed_at_its_stop_holds_all() -> None:
 def test_members_that_announce_promise_nothing_about_terms() -> None:
     names = [checker.name for checker in all_checkers(HighestId(), announces=True)]
     assert names == ["uniqueness", "agreement", "validity", "termination"]
+
+
+@pytest.mark.parametrize("displaces", [True, False])
+@pytest.mark.parametrize("leader", [1, 2, 3])
+def test_a_dead_leader_is_seen_whether_leaders_are_displaced_or_not(
+    leader: MemberId, displaces: bool
+) -> None:
+    """Also where the dead one was the best, the worst, or neither."""
+    checker = Validity(HighestId(), displaces=displaces)
+    verdict, reason = judged(checker, all_hold(leader), dead=(leader,))
+    assert verdict is Verdict.VIOLATED
+    assert reason.endswith(f"holds {leader}, which is dead")
+    cut_off = judged(
+        Validity(HighestId(), displaces=displaces), all_hold(leader), (leader,), Ended.UNTIL
+    )
+    assert cut_off[0] is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("status", [Status.CRASHED, Status.LEFT, Status.PAUSED])
+def test_one_follower_of_a_dead_leader_is_enough(status: Status) -> None:
+    stage = Stage(3)
+    for member, leader in ((1, 1), (2, 3)):
+        stage.members[member].declare(Elected(leader, 1))
+    if status is Status.PAUSED:
+        stage.pause(stage.members[3])
+    else:
+        stage.change(stage.members[3], status)
+    checker = Validity(HighestId(), displaces=False)
+    assert checker.judge(stage, Ended.QUIESCENT)[1] == "member 2 holds 3, which is dead"
+
+
+def test_a_living_leader_that_is_not_the_best_is_fine_where_none_is_displaced() -> None:
+    assert judged(Validity(HighestId(), displaces=False), all_hold(1))[0] is Verdict.HOLDS
+    assert judged(Validity(HighestId()), all_hold(1))[0] is Verdict.VIOLATED

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
-from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, PerLink
+from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, PerLink, Uniform
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Action, Script, Stage, cry, ping
 
@@ -132,3 +132,18 @@ def test_a_multicast_counts_as_one_message(copies: float) -> None:
     cry(1)(stage.members[1])
     stage.run()
     assert set(loss.asked) == {1}
+
+
+@pytest.mark.parametrize("delay", [Fixed(0.5), Uniform(0.4, 0.5)])
+def test_a_correlated_multicast_reaches_all_or_nobody_with_collisions_too(delay: Delay) -> None:
+    """One coin for the message, tossed when the first copy lands, and not one for each receiver."""
+    network = Network(delay=delay, loss=Loss(LossModel.CORRELATED, 0.3, 0.05))
+    stage = Stage(4, network=network)
+    for number in range(400):
+        stage.let(float(number), 1, cry(2 * number))
+        stage.let(number + 0.25, 2, cry(2 * number + 1))
+    heard: dict[str, int] = {}
+    for _, _, what in stage.played():
+        heard[what] = heard.get(what, 0) + 1
+    assert set(heard.values()) == {3}
+    assert 300 < len(heard) < 700

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from hypothesis import given
 
+from hustings.core.messages import Role
 from hustings.core.outcome import Elected
 from hustings.sim.selection import Heartbeats, Options
 from hustings.sim.spacetime import lay_out
@@ -190,3 +194,44 @@ def test_labels_do_not_lie_upon_each_other() -> None:
 def test_numbers_and_text() -> None:
     assert [num(x) for x in (1.0, 1.04, 1.05001, -0.01, 1e4)] == ["1", "1", "1.1", "0", "10000"]
     assert escaped("<a b='\"'>&\x00") == "&lt;a b=&#x27;&quot;&#x27;&gt;&amp;\ufffd"
+
+
+def test_a_role_has_one_colour_in_all_pictures() -> None:
+    roles = {"ELECTION": Role.ELECTION, "OK": Role.ANSWER, "COORDINATOR": Role.COORDINATOR}
+    trace = read(leader_crash(5))
+    found = classes(parsed(draw_svg(trace, Options(roles=roles)).text))
+    for role in roles.values():
+        assert found[role.value] > 0
+    assert found["other"] == 0
+    style = parsed(draw_svg(trace).text).findtext(f"{SVG}style") or ""
+    for role in Role:
+        assert f".a.{role.value}{{stroke:#" in style
+    strange = classes(parsed(draw_svg(trace).text))  # of a protocol that nobody knows
+    assert (strange["other"] > 0, strange["election"]) == (True, 0)
+
+
+def test_the_seed_is_the_one_that_was_typed() -> None:
+    bare = read(leader_crash(5))
+    typed = {"experiment_seed": 42, "run": 3}
+    header = msgspec.structs.replace(bare.header, settings=typed)
+    for trace, told in ((replace(bare, header=header), "seed 42, run 3 "), (bare, "seed 1 ")):
+        shown = texts(parsed(draw_svg(trace).text))
+        assert sum(text.startswith(told) for text in shown) == 1
+
+
+@pytest.mark.parametrize("members", [2, 5, 20])
+def test_texts_at_the_top_lie_within_the_picture_and_beside_each_other(members: int) -> None:
+    root = parsed(draw_svg(read(leader_crash(members))).text)
+    width = float(root.get("width", "0"))
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for node in root.iter(f"{SVG}text"):
+        kinds = node.get("class", "").split()
+        if "small" not in kinds:
+            continue
+        wide = 6.0 * len("".join(node.itertext()))
+        left = float(node.get("x", "0")) - (wide / 2 if "middle" in kinds else 0.0)
+        assert left + wide <= width
+        spans.setdefault(node.get("y", ""), []).append((left, left + wide))
+    for line in spans.values():
+        for (_, end), (begin, _) in pairwise(sorted(line)):
+            assert end < begin

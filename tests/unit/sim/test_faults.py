@@ -186,6 +186,27 @@ def test_who_left_may_come_back() -> None:
     assert stage.members[1].view.ids == [1, 2]
 
 
+@pytest.mark.parametrize("wiped, stored", [(False, {"term": 3}), (True, {})])
+@pytest.mark.parametrize("down", [Crash(member=1, at=1.0), Leave(member=1, at=1.0)])
+def test_a_disk_outlives_its_member_unless_it_is_lost(
+    down: Happening, wiped: bool, stored: dict[str, object]
+) -> None:
+    stage = Stage(2)
+    stage.let(0.5, 1, lambda ctx: ctx.persist(term=3))
+    stage.plan(down, Restart(member=1, wiped=wiped, at=2.0))
+    stage.run()
+    assert dict(stage.members[1].stored) == stored
+    assert stage.members[1].incarnation == 2
+
+
+def test_a_disk_is_lost_with_its_members_restart_and_not_while_it_is_up() -> None:
+    stage = Stage(2)
+    stage.let(0.5, 1, lambda ctx: ctx.persist(term=3))
+    stage.plan(Restart(member=1, wiped=True, at=1.0))
+    stage.run()
+    assert dict(stage.members[1].stored) == {"term": 3}
+
+
 # Joining and leaving
 
 
@@ -219,13 +240,13 @@ def test_members_are_told_in_the_order_of_the_script() -> None:
         Suspect(member=1, about=3, at=2.0),
         Alive(member=1, about=3, at=2.0),
         Call(member=2, at=1.0),
-        Suspect(member=1, about=77, at=2.0),
+        Suspect(member=1, about=3, at=2.0),
     )
     assert stage.played() == [
         (1.0, 2, "call"),
         (2.0, 1, "suspect 3"),
         (2.0, 1, "alive 3"),
-        (2.0, 1, "suspect 77"),
+        (2.0, 1, "suspect 3"),
     ]
 
 

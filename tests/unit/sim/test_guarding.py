@@ -9,7 +9,7 @@ from hustings.core.config import Config
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.core.guard import Freed, Granted, Held, Verdict
+from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected, NoLeader
 from hustings.protocols.catalogue import find
 from hustings.sim.checkers import Checker, attach
@@ -154,6 +154,12 @@ def test_another_incarnation_is_another_holder(stage: Stage) -> None:
     assert stage.guard.grants[-1].holder == Holder(1, 2)
 
 
+def answered(stage: Stage) -> list[int]:
+    """The numbers of questions of member 1, in the order of their answers."""
+    verdicts = [verdict for _, verdict in stage.answers(1)]
+    return [each.request for each in verdicts if isinstance(each, Granted | Held)]
+
+
 def test_an_outdated_request_is_ignored(stage: Stage) -> None:
     """A release that was overtaken by the next question must not end what that was granted."""
     stage.ask(0, 1, request=1)
@@ -162,9 +168,7 @@ def test_an_outdated_request_is_ignored(stage: Stage) -> None:
     stage.ask(4, 1, request=2)
     stage.ask(5, 2)
     stage.world.run()
-    assert [
-        verdict.request for _, verdict in stage.answers(1) if not isinstance(verdict, Freed)
-    ] == [1, 3]
+    assert answered(stage) == [1, 3]
     assert isinstance(stage.answers(2)[0][1], Held)
 
 
@@ -196,7 +200,9 @@ def test_questions_and_answers_are_late_doubled_and_out_of_order() -> None:
         stage.ask(number / 2, 1, request=number)
     stage.world.run()
     assert stage.guard.asked > 120
-    numbers = [verdict.request for _, verdict in stage.answers(1) if not isinstance(verdict, Freed)]
+    numbers = [
+        verdict.request for _, verdict in stage.answers(1) if isinstance(verdict, Granted | Held)
+    ]
     assert len(numbers) > len(set(numbers))
     assert numbers != sorted(numbers)
 
@@ -206,7 +212,9 @@ def test_links_that_keep_their_order_do_so_here_too() -> None:
     for number in range(1, 101):
         stage.ask(number / 2, 1, request=number)
     stage.world.run()
-    numbers = [verdict.request for _, verdict in stage.answers(1) if not isinstance(verdict, Freed)]
+    numbers = [
+        verdict.request for _, verdict in stage.answers(1) if isinstance(verdict, Granted | Held)
+    ]
     assert numbers == list(range(1, 101))
 
 
@@ -417,3 +425,28 @@ def test_an_experiment_refuses_several_seats_under_a_guard() -> None:
             config=kind.Settings.parse({"leaders": 2}),
             guard=GuardConfig(),
         )
+
+
+def test_a_later_life_gives_back_nothing_that_an_earlier_one_holds(stage: Stage) -> None:
+    """Another incarnation is another holder: its lease runs out, and is not given back."""
+    stage.ask(0.0, 1)
+    stage.happen(Crash(member=1, at=3.0), Restart(member=1, at=4.0))
+    stage.give_back(5.0, 1, 1)
+    stage.pass_time(8.0)
+    assert stage.guard.holder == Holder(1, 1)
+    stage.ask(8.0, 2)
+    stage.pass_time(10.5)
+    answer = stage.answers(2)[-1][1]
+    assert isinstance(answer, Held)
+    assert (answer.holder, answer.token) == (1, 1)
+    stage.ask(12.0, 2, request=2)
+    stage.pass_time(15.0)
+    assert stage.answers(2)[-1][1] == Granted(2, 2, 10.0)
+
+
+def test_every_copy_of_a_question_is_answered_alike() -> None:
+    """An answer may get lost; the copy's must not say that somebody else has the token."""
+    stage = Stage(Network(duplicate=1.0))
+    stage.ask(0.0, 1)
+    stage.pass_time(5.0)
+    assert [verdict for _, verdict in stage.answers(1)] == [Granted(1, 1, 10.0)] * 4

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.sim.member import Status
 from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.trace import Header, Tracer
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Stage, cry, ping
 
@@ -88,3 +90,40 @@ def test_a_collision_of_multicasts_is_theirs() -> None:
 def test_what_is_no_probability_is_refused() -> None:
     with pytest.raises(BadInput, match=r"loss must lie in \[0, 1\]"):
         Network(multicast_loss=uncorrelated(1.5))
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("gone", [Status.CRASHED, Status.PAUSED])
+@pytest.mark.parametrize("way", list(DELAYS))
+def test_one_coin_for_each_receiver_also_where_somebody_is_down(
+    way: str, gone: Status, traced: bool
+) -> None:
+    """Who is down costs nobody else a second toss, and who stands still has one of its own."""
+    network = Network(loss=uncorrelated(0.4), delay=DELAYS[way])
+    header = Header(protocol="chat", members=[1, 2, 3, 4], seed=0)
+    stage = Stage(
+        4,
+        network=network,
+        careful=way == "careful",
+        tracer=Tracer(header) if traced else None,
+    )
+    down = stage.members[4]
+    if gone is Status.PAUSED:
+        stage.pause(down)
+    else:
+        stage.change(down, gone)
+    for number in range(MESSAGES):
+        stage.let(float(number), 1, ping(2 * number, 2))
+        stage.let(float(number), 3, cry(2 * number + 1))
+    played = stage.played()
+    unicasts = sum(int(what.split()[1]) % 2 == 0 for _, _, what in played)
+    by_member = {who: sum(one == who for _, one, _ in played) for who in (1, 2, 4)}
+    assert believable(unicasts, MESSAGES, 0.6)
+    assert believable(by_member[1], MESSAGES, 0.6)
+    assert believable(by_member[2] - unicasts, MESSAGES, 0.6)
+    assert by_member[4] == 0
+    tossed = 3 * MESSAGES  # one for each unicast and two for each multicast
+    if gone is Status.PAUSED:  # its socket still takes what it is sent
+        tossed += MESSAGES
+        assert believable(len(down.backlog or []), MESSAGES, 0.6)
+    assert believable(stage.lost["loss"], tossed, 0.4)

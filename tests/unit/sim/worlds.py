@@ -18,6 +18,7 @@ from hustings.core.outcome import Outcome
 from hustings.sim.faults import Happening, schedule
 from hustings.sim.member import SimContext
 from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network
+from hustings.sim.trace import Tracer
 from hustings.sim.world import World
 
 Row = tuple[float, MemberId, str]
@@ -99,12 +100,19 @@ class Stage(World):
         debug: bool = False,
         careful: bool = False,
         talkative: bool = False,
+        tracer: Tracer | None = None,
     ) -> None:
         self.journal: list[Row] = []
         self.script: Script = script or {}
         self.talkative = talkative
         super().__init__(
-            lambda: Puppet(self), people(n), seed=seed, network=network, views=views, debug=debug
+            lambda: Puppet(self),
+            people(n),
+            seed=seed,
+            network=network,
+            views=views,
+            debug=debug,
+            tracer=tracer,
         )
         if careful:
             self.be_careful()

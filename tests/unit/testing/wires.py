@@ -37,6 +37,9 @@ class Heard:
         self.frames.append((round(self.loop.time(), 6), data[HEADER:], direction))
         return self.accepts
 
+    def head(self, data: bytes, source: Endpoint) -> bool:
+        return self.accepts
+
     def refused(self, to: Endpoint) -> None:
         self.refusals.append((round(self.loop.time(), 6), to))
 

@@ -1,0 +1,308 @@
+"""An experiment from plain options: what is not given follows from what is.
+
+This is the one place where settings are derived: from the network (`delta`), from the scenario,
+from the size of the group and from what lies below the election. The command line and Python both
+come here, so one description gives the same runs, bit for bit, whoever typed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from hustings.core.choice import Choice, parse_choice
+from hustings.core.config import Config, Surroundings
+from hustings.core.election import Election
+from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_number
+from hustings.sim.arranging import derived_delta
+from hustings.sim.experiment import Clocks, Experiment
+from hustings.sim.instants import END_OF_TIME
+from hustings.sim.models import Network, PerLink, check_probability
+from hustings.sim.prospects import endless_wait
+from hustings.sim.resident import Composition
+from hustings.sim.rounds import has_rounds
+from hustings.sim.scenarios import JOINING, Scenario
+from hustings.sim.world import MAX_EVENTS
+from hustings.substrate.accrual import AccrualConfig
+from hustings.substrate.confirmed import Confirmed, GuardConfig
+from hustings.substrate.heartbeat import HeartbeatConfig
+from hustings.substrate.stack import StackConfig
+
+DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
+SUBSTRATES = ("ideal", "full")
+FEWEST_EVENTS = 2_000_000  # limit of a run that has an end of its own, at least
+
+Settings = Mapping[str, object]
+# From delta to what makes the group's own members the guard.
+Voting = Callable[[float], Callable[[Confirmed], Election]]
+
+
+class Composed(NamedTuple):
+    """Members as they run on a real network: settings, what they are made of, how long to wait."""
+
+    config: Config
+    guard: GuardConfig | None
+    composition: Composition
+    calm: float  # after how long an agreement may be taken to last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """One experiment as a person describes it; whatever is left out is derived, or the default.
+
+    `settings` are those of the election. `guard` holds the settings of a lease where a guard
+    confirms leaders; with `voting` members of the group are that guard. With a `composer`, such as
+    `hustings.testing.composed.compose_members`, members are put together as `join` does it, and
+    time is in seconds.
+    """
+
+    kind: type[Election]
+    members: int = 8
+    settings: Settings = field(default_factory=dict)
+    scenario: Scenario = field(default_factory=Scenario)
+    network: Network = field(default_factory=Network)
+    choice: Choice | str = "highest-id"
+    attributes: tuple[tuple[str, tuple[float, ...] | None], ...] = ()
+    seed: int = 1
+    view: float | None = None  # probability that a member knows another one; None: 1
+    clocks: Clocks = field(default_factory=Clocks)
+    detection: str = "scripted"
+    detection_settings: Settings = field(default_factory=dict)
+    guard: Settings | None = None
+    voting: Voting | None = None
+    composer: Callable[[Description, Settings], Composed] | None = None
+    leadership_settings: Settings = field(default_factory=dict)  # of composed members
+    substrate: str = "ideal"
+    substrate_settings: Settings = field(default_factory=dict)
+    until: float | None = None
+    max_events: int | None = None
+    course: float | None = None
+    debug: bool = False
+    digest: bool = False
+    counted: bool = False  # for an engine that makes no members
+
+
+def build(described: Description) -> Experiment:
+    """The experiment that is described; what is wrong is told before anything starts.
+
+    >>> from hustings.sim.models import Fixed
+    >>> class Quiet(Election):
+    ...     about = None
+    >>> build(Description(kind=Quiet, network=Network(delay=Fixed(0.1)))).config.delta
+    0.1
+    """
+    if described.members < 1:
+        raise BadInput(f"members must be at least 1, not {described.members}")
+    _check_links(described)
+    if described.composer is not None:
+        return _composed(described, described.composer)
+    if described.leadership_settings:
+        raise BadInput("--leadership-set goes with --composed")
+    view = check_probability("view probability", 1.0 if described.view is None else described.view)
+    config = effective_settings(described)
+    stack = _stack(described, config)
+    if stack is not None:
+        config = effective_settings(described, _settings_upon(stack, config))
+    detector, oracle = _detection(described, config.delta)
+    guard = None
+    if described.guard is not None:
+        guard = GuardConfig.parse({"delta": config.delta, **described.guard})
+    choice = (
+        parse_choice(described.choice) if isinstance(described.choice, str) else described.choice
+    )
+    experiment = Experiment(
+        kind=described.kind,
+        members=described.members,
+        config=config,
+        choice=parse_choice(choice) if isinstance(choice, str) else choice,
+        attributes=described.attributes,
+        network=described.network,
+        scenario=described.scenario,
+        seed=described.seed,
+        view_probability=1.0 if stack is not None else view,
+        clocks=described.clocks,
+        detector=detector,
+        oracle=oracle,
+        guard=guard,
+        voting=None if described.voting is None else described.voting(config.delta),
+        stack=stack,
+        calm=_calm(detector, guard, config.delta),
+        until=END_OF_TIME if described.until is None else described.until,
+        max_events=_most_events(described),
+        debug=described.debug,
+        digest=described.digest,
+        counted=described.counted and has_rounds(described.kind),
+        course=described.course,
+    )
+    if described.until is None and described.max_events is None:
+        wait = endless_wait(experiment)
+        if wait is not None:
+            raise BadInput(wait)
+    return experiment
+
+
+def _composed(
+    described: Description, composer: Callable[[Description, Settings], Composed]
+) -> Experiment:
+    """The same with members that are put together as on a real network."""
+    if described.substrate != "ideal" or described.substrate_settings:
+        raise BadInput("composed members have gossip membership of their own: drop --substrate")
+    if described.view is not None:
+        raise BadInput("composed members find each other by gossip: drop --view")
+    kind = described.kind
+    made = composer(described, {**derived_delta(kind, described.network), **described.settings})
+    choice = described.choice
+    return Experiment(
+        kind=kind,
+        members=described.members,
+        config=made.config,
+        choice=parse_choice(choice) if isinstance(choice, str) else choice,
+        attributes=described.attributes,
+        network=described.network,
+        scenario=described.scenario,
+        seed=described.seed,
+        clocks=described.clocks,
+        guard=made.guard,
+        voting=None if described.voting is None else described.voting(made.config.delta),
+        composition=made.composition,
+        calm=made.calm,
+        until=END_OF_TIME if described.until is None else described.until,
+        max_events=_most_events(described),
+        debug=described.debug,
+        digest=described.digest,
+        course=described.course,
+    )
+
+
+def effective_settings(described: Description, upon: Settings | None = None) -> Config:
+    """Settings as given, else as the scenario or what lies below has them, else the defaults."""
+    kind = described.kind
+    given = {**derived_delta(kind, described.network), **described.settings}
+    given = {**_known(described, given), **(upon or {}), **given}
+    usual = scenario_settings(kind, described.scenario)
+    if usual.keys() - given.keys():
+        try:
+            return kind.Settings.parse({**usual, **given})
+        except BadInput:
+            pass  # what was given does not go with it, or is wrong by itself
+    return kind.Settings.parse(given)
+
+
+def scenario_settings(kind: type[Election], scenario: Scenario) -> dict[str, object]:
+    """What a scenario sets unless others are given: nothing where faults are to happen.
+
+    A start is measured without a leader being missed, say; a group in which something happens
+    has to miss one.
+    """
+    return {} if scenario.extra else kind.Settings.for_scenario(scenario.name)
+
+
+def _known(described: Description, given: Settings) -> dict[str, object]:
+    """Settings that follow from what the world is like."""
+    view = 1.0 if described.view is None else described.view
+    around = Surroundings(
+        p_ucastl=described.network.loss.p, p_mcastl=described.network.multicasts.p, view_prob=view
+    )
+    known = described.kind.Settings.for_group(described.members, around)
+    if described.view is not None and "view_prob" in known and "view_prob" in given:
+        if _number(given["view_prob"]) not in (None, view):
+            raise BadInput(
+                f"--view {view:g} and --set view_prob={given['view_prob']} contradict each other: "
+                "drop one of them"
+            )
+    return known
+
+
+def _number(value: object) -> float | None:
+    """What was given as a number, if it is one; what is wrong is told where settings are read."""
+    try:
+        return parse_number(str(value))
+    except ValueError:
+        return None
+
+
+def _check_links(described: Description) -> None:
+    delay, name = described.network.delay, described.scenario.name
+    if not isinstance(delay, PerLink) or name == "churn":
+        return
+    members = described.members + (name in JOINING)
+    for sender, receiver in delay.table:
+        if not 1 <= min(sender, receiver) <= max(sender, receiver) <= members:
+            raise BadInput(f"--link {sender}>{receiver} names no member: ids are 1 to {members}")
+
+
+def _most_events(described: Description) -> int:
+    if described.max_events is not None:
+        return described.max_events
+    if described.scenario.endless(announces=described.kind.assumptions.announces):
+        return MAX_EVENTS
+    return max(FEWEST_EVENTS, 8 * described.members**2)
+
+
+def _calm(
+    detector: HeartbeatConfig | None, guard: GuardConfig | None, delta: float
+) -> float | None:
+    """After how long an agreement may be taken to last; None where runs come to rest."""
+    longest = [] if detector is None else [2 * detector.timeout]
+    longest += [] if guard is None else [guard.asked]
+    return max(longest) + 20 * delta if longest else None
+
+
+def _detection(described: Description, delta: float) -> tuple[HeartbeatConfig | None, float | None]:
+    """A detector's configuration, or a perfect detector's latency, or neither."""
+    given = dict(described.detection_settings)
+    if described.detection not in DETECTION:
+        raise UnknownName("detection", described.detection, DETECTION)
+    if described.detection != "scripted" and described.scenario.detectors:
+        raise BadInput(
+            f"--detector scripts who notices, but --detection {described.detection} finds out by "
+            "itself: drop one of them"
+        )
+    if described.detection == "scripted":
+        if given:
+            raise BadInput("--detection-set goes with --detection perfect, heartbeat or accrual")
+        return None, None
+    if described.detection == "perfect":
+        return None, _latency(given)
+    kind = HeartbeatConfig if described.detection == "heartbeat" else AccrualConfig
+    return kind.parse({"delta": delta, **given}), None
+
+
+def _latency(given: dict[str, object]) -> float:
+    text = given.pop("latency", 0.0)
+    if given:
+        raise UnknownName("detection setting", next(iter(given)), ["latency"])
+    latency = _number(text)
+    if latency is None or not abs(latency) < float("inf"):
+        raise BadInput(f"latency must be a number, not {str(text).strip()!r}")
+    return latency
+
+
+def _stack(described: Description, config: Config) -> StackConfig | None:
+    """What lies under an election with these settings, if that is more than the ideal."""
+    if described.substrate not in SUBSTRATES:
+        raise UnknownName("substrate", described.substrate, SUBSTRATES)
+    if described.substrate == "ideal":
+        if described.substrate_settings:
+            raise BadInput("--substrate-set goes with --substrate full")
+        return None
+    around = config.surroundings()
+    known: dict[str, object] = {"delta": config.delta}
+    known |= StackConfig.for_group(described.members, around)
+    if around.view_prob is not None and around.view_prob < 1.0:
+        known["view_size"] = max(1, round(around.view_prob * (described.members - 1)))
+    return StackConfig.parse({**known, **described.substrate_settings})
+
+
+def _settings_upon(stack: StackConfig, config: Config) -> dict[str, object]:
+    """Settings that an election upon a stack takes unless others are given.
+
+    A multicast is there when it is buffered no more, and the size of the group is what gossip says.
+    """
+    fields = [each.name for each in msgspec.structs.fields(config)]
+    wanted: dict[str, object] = {"T_3": stack.buffering_time, "estimate": "gossip"}
+    return {name: value for name, value in wanted.items() if name in fields}

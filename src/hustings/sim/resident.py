@@ -1,0 +1,135 @@
+"""A whole member in the simulated world: what a host does for it on a real network.
+
+An election that runs as a member's stands upon gossip membership, with a detector, a leadership
+layer and perhaps a lease. What all these need of the process they live in is done here: the
+leadership layer's priority goes among the member's attributes, and it is told when the membership
+has let the member in. How members are put together is not decided here but handed in, so that what
+is simulated is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, Handler
+from hustings.core.errors import ProtocolBug
+from hustings.core.guard import Verdict
+from hustings.core.messages import Message
+from hustings.core.outcome import Elected, Outcome
+from hustings.sim.consistency import Metrics
+from hustings.sim.member import SimContext
+from hustings.sim.world import World
+from hustings.substrate.carrying import Carrying
+from hustings.substrate.favour import favour_of, with_favour
+from hustings.substrate.helm import Helmed
+from hustings.substrate.stack import Stacked, StackedContext
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """How a member is put together, and what it counts on."""
+
+    make: Callable[[], Election]  # one member's, a `Resident`
+    stall_bound: float  # it steps down if it did not run for longer
+
+
+class Resident(Carrying):
+    """`stack` with its host's duties done after each handler."""
+
+    inner: Stacked
+
+    def __init__(self, stack: Stacked, helm: Helmed) -> None:
+        super().__init__(stack)
+        self.inner = stack
+        self.helm = helm
+        self.entered = False
+        self.handlers = _table(tuple(stack.handlers))
+
+    def start(self, ctx: Context) -> None:
+        self.inner.start(ctx)
+        self._settle(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self.inner.call(ctx)
+        self._settle(ctx)
+
+    def leave(self, ctx: Context) -> None:
+        self.inner.leave(ctx)
+        self._settle(ctx)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        self.inner.on_timer(ctx, key)
+        self._settle(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self.inner.on_suspect(ctx, member)
+        self._settle(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.inner.on_alive(ctx, member)
+        self._settle(ctx)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        self.inner.on_verdict(ctx, verdict)
+        self._settle(ctx)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        self.inner.woke(ctx, gap)
+        self._settle(ctx)
+
+    def state(self) -> str:
+        return self.inner.state()
+
+    def _on_message(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        self.inner.handlers[type(message)](self.inner, ctx, sender, message)
+        self._settle(ctx)
+
+    def _settle(self, ctx: Context) -> None:
+        """What the host of a real member does when a handler has run."""
+        if not isinstance(ctx, SimContext):
+            raise ProtocolBug("a whole member lives in the simulated world only")
+        if not self.entered and self.inner.membership.joined:
+            self.entered = True
+            within = StackedContext(ctx, self.inner)
+            self.inner.inner.consult(within, self.helm.joined)
+        if favour_of(ctx.me) != self.helm.wanted_favour:
+            ctx.me = with_favour(ctx.me, self.helm.wanted_favour)
+            self.inner.membership.circle.renew_own(ctx.me)
+
+
+@lru_cache(maxsize=256)
+def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
+    return dict.fromkeys(kinds, Resident._on_message)
+
+
+class Leaderships:
+    """Counts how often somebody began to lead, and how often one that is up ceased to."""
+
+    def __init__(self) -> None:
+        self._leading: dict[MemberId, int] = {}
+        self._begun = 0
+        self._ceased = 0
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """A member says that it leads, or something else."""
+        leads = isinstance(outcome, Elected) and outcome.leader == member.id
+        if leads and member.id not in self._leading:
+            self._begun += 1
+            self._leading[member.id] = member.incarnation
+        elif not leads and self._leading.pop(member.id, None) is not None:
+            self._ceased += 1
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """Who is down leads no more, and has not stepped down."""
+        if self._leading.get(member.id, member.incarnation) != member.incarnation:
+            del self._leading[member.id]
+        elif not member.up and member.backlog is None:
+            self._leading.pop(member.id, None)
+
+    def metrics(self) -> Metrics:
+        """At the end of a run."""
+        return {"leaderships": float(self._begun), "step_downs": float(self._ceased)}

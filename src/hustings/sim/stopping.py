@@ -1,0 +1,87 @@
+"""When a run is over that would not end by itself, and when it must not end yet.
+
+`Calm` ends a run whose members never rest. `PlayOn` keeps a run going that somebody wants to stop
+before all of its faults have happened: a fault that was asked for happens, whatever the run is
+watched for, and then the group gets the time to agree again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+
+from hustings.core.config import Config
+from hustings.core.outcome import Outcome
+from hustings.sim.checkers import agreed_leader
+from hustings.sim.faults import Crash, Happening
+from hustings.sim.instants import END_OF_TIME
+from hustings.sim.member import SimContext
+from hustings.sim.world import World
+
+
+class Calm:
+    """Stops a run once all live members have agreed for a while and no fault is due any more."""
+
+    def __init__(self, calm: float, last_fault: float) -> None:
+        self._calm = calm
+        self._last_fault = last_fault
+        self._changes = 0
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        self._watch(world)
+
+    def changed(self, world: World, member: SimContext) -> None:
+        self._watch(world)
+
+    def _watch(self, world: World) -> None:
+        self._changes += 1
+        instant = max(world.now, self._last_fault) + self._calm
+        if agreed_leader(world) is not None and instant <= END_OF_TIME:
+            world.at(instant, partial(self._look, world, self._changes))
+
+    def _look(self, world: World, changes: int) -> None:
+        leader = agreed_leader(world)
+        if changes == self._changes and leader is not None and world.members[leader].up:
+            world.stop()
+
+
+class PlayOn:
+    """Puts a stop off until all faults have happened and the group is calm again."""
+
+    def __init__(self, world: World, faults: tuple[Happening, ...], calm: float) -> None:
+        self._last = max(fault.at for fault in faults)
+        self._calm = Calm(calm, self._last)
+        self._watching = False
+        world.may_stop = self._may_stop
+
+    def _may_stop(self, world: World) -> bool:
+        if self._watching or world.now > self._last:
+            return True  # nothing is put off, or it was and all is calm now
+        self._watching = True
+        world.watch(self._calm)
+        self._calm.changed(world, next(iter(world.members.values())))
+        return False
+
+
+def settling_time(config: Config) -> float:
+    """How long to wait, after the last fault, before an agreement may be taken to last.
+
+    Whoever gives a silent leader up after some time (`listen`) has done so by then.
+    """
+    listen: float = getattr(config, "listen", 0.0)
+    return (listen if listen < inf else 0.0) + 20.0 * config.delta
+
+
+def unplayed(world: World, faults: tuple[Happening, ...], origin: float) -> tuple[str, ...]:
+    """The faults that have not happened by the end of a run, as they were typed."""
+    return tuple(
+        f"{fault.label} at {fault.at:g}" for fault in faults if not _happened(world, fault, origin)
+    )
+
+
+def _happened(world: World, fault: Happening, origin: float) -> bool:
+    if fault.at + origin > world.now:
+        return False
+    if isinstance(fault, Crash) and fault.after_sends:
+        return world.members[fault.member].fuse is None  # else it waits for more sends
+    return True

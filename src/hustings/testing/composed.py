@@ -1,0 +1,62 @@
+"""Members of the simulated world, put together by the same code that `join` uses.
+
+So what is simulated is what runs: gossip membership, detector, leadership layer with its stall
+bound, and lease, with the defaults of a real network. Time is in seconds; a delay of 0.05 gives
+exactly the defaults of `join`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from math import inf
+
+from hustings.core.choice import parse_choice
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.net.composition import Configured, Design, compose, configure
+from hustings.sim.build import Composed, Description
+from hustings.sim.resident import Composition, Resident
+
+DETECTORS = {"scripted": "accrual", "accrual": "accrual", "heartbeat": "heartbeat"}
+
+
+def compose_members(described: Description, settings: Mapping[str, object]) -> Composed:
+    """What a description asks for, as `join` would build it."""
+    if described.detection not in DETECTORS:
+        raise BadInput(
+            "composed members have a detector of their own, accrual or heartbeat, and not "
+            f"{described.detection!r}"
+        )
+    choice = described.choice
+    design = Design(
+        kind=described.kind,
+        choice=parse_choice(choice) if isinstance(choice, str) else choice,
+        settings=settings,
+        detector=DETECTORS[described.detection],
+        detector_settings=described.detection_settings,
+        helm_settings=described.leadership_settings,
+        reaches_all=True,
+        lease=described.guard,
+        guard="" if described.guard is None else "simulated",
+    )
+    config = configure(design)
+    if described.voting is not None:
+        design = replace(design, voting=described.voting(config.election.delta))
+    composition = Composition(partial(_member, design, config), config.pause)
+    return Composed(config.election, config.lease, composition, _calm(config))
+
+
+def _member(design: Design, config: Configured) -> Election:
+    made = compose(design, config, "")
+    return Resident(made.stack, made.helm)
+
+
+def _calm(config: Configured) -> float:
+    """By then whoever is silent has been missed, and whoever was refused has asked again."""
+    listen: float = getattr(config.election, "listen", 0.0)
+    longest = [config.helm.endurance, config.join_wait, listen if listen < inf else 0.0]
+    longest += [] if config.detector is None else [2 * config.detector.timeout]
+    longest += [] if config.lease is None else [2 * config.lease.asked]
+    return max(longest) + 20 * config.election.delta
