@@ -7,7 +7,7 @@ from math import inf
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Election, upon
-from hustings.core.guard import Freed, Verdict
+from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message
 from hustings.core.outcome import Guarantee
 
@@ -103,7 +103,7 @@ class Restless(Election):
         self.act(ctx)
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
-        asked = 0 if isinstance(verdict, Freed) else verdict.request
+        asked = verdict.request if isinstance(verdict, Granted | Held) else 0
         ctx.multicast(NoiseMsg(verdict.token + asked))
         self.act(ctx)
 

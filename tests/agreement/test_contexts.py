@@ -29,7 +29,6 @@ from hustings.core.view import View
 from hustings.protocols.bully import Bully
 from hustings.protocols.catalogue import CATALOGUE
 from hustings.sim.faults import (
-    Alive,
     Call,
     Crash,
     Happening,
@@ -37,7 +36,6 @@ from hustings.sim.faults import (
     Pause,
     Restart,
     Resume,
-    Suspect,
     schedule,
 )
 from hustings.sim.guarding import MemoryGuard
@@ -59,6 +57,7 @@ from hustings.testing import (
     view_of,
 )
 from tests.agreement.restless import Restless
+from tests.properties.groups import WildAlive, WildSuspect
 
 HOOKS = (
     "start",
@@ -276,7 +275,7 @@ def stories(draw: st.DrawFn) -> Story:
         # A detector may name anybody, also somebody unknown.
         *(
             st.builds(one, at=times, member=ids, about=st.integers(1, n + 1))
-            for one in (Suspect, Alive)
+            for one in (WildSuspect, WildAlive)
         ),
     )
     nap = st.builds(

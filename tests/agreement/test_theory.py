@@ -40,13 +40,13 @@ by_kind = pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.about.
 
 
 def claimed(
-    kind: type[Election], n: int, live: Ids, openers: Ids, start: bool, K: int = 2
+    kind: type[Election], n: int, live: Ids, openers: Ids, start: bool, K: int, unanimous: bool
 ) -> frozenset[str]:
     """The metrics for which a closed form must exist."""
     several, best = len(openers) > 1, live[-1]
     if start and kind in (BullyGroup, BullyAssistant):
         return LEADER_ONLY  # nobody has named a group or an assistant
-    if several and kind is Stable:
+    if several and kind is Stable and (start or not unanimous):
         return LEADER_ONLY
     if several and kind is BullyGroup and best < n - K:
         return LEADER_ONLY
@@ -66,6 +66,11 @@ def agree(
     settings: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Play once and compare with the forms, one metric after the other."""
+    top = n if start else n - 1
+    live = tuple(j for j in range(1, top + 1) if j not in crashed)
+    unanimous = kind.Settings.parse(settings).unanimous
+    if unanimous and not start:
+        openers = live  # a crash that not all have noticed is none
     experiment = Experiment(
         kind,
         n,
@@ -76,12 +81,10 @@ def agree(
         else Scenario("leader-crash", crashed, detectors=openers),
     )
     (row,) = compare([experiment])
-    top = n if start else n - 1
-    live = tuple(j for j in range(1, top + 1) if j not in crashed)
     K = settings.get("K", 2)
     assert isinstance(K, int)
     case = (kind.about.name, n, crashed, openers, start, delay, settings)
-    assert set(row.formula) == claimed(kind, n, live, openers, start, K), case
+    assert set(row.formula) == claimed(kind, n, live, openers, start, K, unanimous), case
     for metric, value in row.formula.items():
         assert row.counted[metric] == value, (*case, metric)
     assert row.agrees, case
@@ -107,10 +110,15 @@ def casts(n: int, start: bool) -> Iterator[tuple[Ids, Ids]]:
 # One detector: every n, every d
 
 
+def detecting(kind: type[Election], d: int) -> Ids:
+    """Who is told: one member, or by default all where a crash must be noticed by all."""
+    return () if kind.Settings().unanimous else (d,)
+
+
 def told_apart(kind: type[Election], n: int, d: int) -> None:
     """Without the comparison's own reading of an experiment: texts here, a run there."""
     forms = evaluate(kind.about.name, {"n": str(n), "d": str(d)})
-    scenario = Scenario("leader-crash", detectors=(d,))
+    scenario = Scenario("leader-crash", detectors=detecting(kind, d))
     counts = play(Experiment(kind, n, kind.Settings(), scenario=scenario), 0).metrics
     assert forms.corrected == {metric: counts[metric] for metric in METRICS}, (n, d)
     assert not forms.notes
@@ -233,6 +241,8 @@ TIMERS: list[tuple[type[Election], dict[str, object]]] = [
     (BullyGroup, {"K": 3, "T2": 6.0}),
     (BullyGroup, {"K": 9}),
     (Stable, {"T1": 3.0}),
+    (Stable, {"belief": "silent"}),
+    (Stable, {"belief": "silent", "T1": 3.0}),
     (BullyAssistant, {"T1": 3.0, "T2": 7.0}),
     (BullyAssistant, {"T1": 2.25}),
 ]
@@ -283,7 +293,7 @@ def test_timers_given_in_time_and_not_in_delays(
 def test_a_delay_that_is_no_binary_fraction(kind: type[Election], delay: float) -> None:
     """Timers of two delays are still just long enough for a question and its answer."""
     for n, crashed, d in ((8, (), 1), (8, (), 7), (8, (7,), 1), (8, (5, 7), 6)):
-        scenario = Scenario("leader-crash", crashed, (d,))
+        scenario = Scenario("leader-crash", crashed, detecting(kind, d))
         config = kind.Settings.parse({"delta": delay})
         network = Network(Fixed(delay))
         metrics = play(Experiment(kind, n, config, network=network, scenario=scenario), 0).metrics

@@ -178,9 +178,9 @@ def test_a_timeout_shorter_than_a_round_trip_makes_several_winners() -> None:
 
 
 def test_delays_beyond_delta_violate_safety_for_a_while() -> None:
-    """Asynchronous: the OK comes after T1, and a worse member has declared itself by then."""
+    """Members take delays for 1, and one OK comes after T1: a worse member has declared itself."""
     late = Network(PerLink({(4, 3): 6.0}, otherwise=1.0))
-    run = played(Bully, 5, detectors=(3,), network=late)
+    run = played(Bully, 5, detectors=(3,), network=late, delta=1.0)
     assert 3 in run.claims
     assert run.leader == 4
 

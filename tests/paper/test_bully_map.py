@@ -13,6 +13,7 @@ from hustings.core.outcome import Elected
 from hustings.figures.overhead_table import counted_table
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_map import BullyMap
+from hustings.sim.checkers import Verdict
 from hustings.sim.faults import Alive, Crash, Happening, Restart, Suspect
 from hustings.theory import overhead as theory
 from tests.paper.playing import Played, played
@@ -117,21 +118,35 @@ def come_back(at: float) -> Played:
 
 @pytest.mark.parametrize("at", [0.25, 0.5, 1.0, 1.5, 1.75, 2.0, 2.5, 30.0])
 def test_the_returning_leader_resumes_without_an_election(at: float) -> None:
-    """Old leader back: LEADER to all n-1 lower ids, no ELECTION; n = 8: 6 + 7 = 13 LEADER."""
+    """Old leader back: LEADER to all n-1 lower ids, no ELECTION; n = 8: 6 + 7 = 13 LEADER.
+
+    Decision: 7 led meanwhile, so it tells 8 the later term, and 8 announces itself once more in a
+    term of its own: one ELECTION and n-1 LEADER on top.
+    """
     run = come_back(at)
     first = 7  # when it was elected
-    assert run.sent("LEADER") - first == 13
-    assert (run.sent("ELECTION"), run.sent("OK")) == (1, 1)
+    assert run.sent("LEADER") - first == 13 + 7
+    assert (run.sent("ELECTION"), run.sent("OK"), run.sent("STOP")) == (1 + 1, 1, 1)
     assert run.leader == 8
     assert run.sound
+    assert len(set(run.outcomes.values())) == 1  # in one term
 
 
 def test_the_returning_leader_of_the_scenario() -> None:
     """The same, when the leader was down from the beginning."""
     run = played(BullyMap, 8, detectors=(1,), extra=(Restart(member=8, at=1.5),))
-    assert run.sent("LEADER") == 13
-    assert run.leader == 8
+    assert run.sent("LEADER") == 13 + 7
+    assert set(run.outcomes.values()) == {Elected(8, 3)}
     assert run.sound
+    assert run.verdicts["terms"] is Verdict.HOLDS
+
+
+def test_the_returning_leader_whose_successor_is_not_in_office() -> None:
+    """Nobody led meanwhile: LEADER to all n-1 lower ids is all."""
+    story = (Crash(member=8, at=20.0), Restart(member=8, at=21.0))
+    run = played(BullyMap, 8, initiators=(8,), extra=story)
+    assert run.kinds == {"LEADER": 14}
+    assert set(run.outcomes.values()) == {Elected(8, 2)}
 
 
 def test_a_suspicion_taken_back_gives_the_office_back() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from hustings.core.choice import HighestId
 from hustings.core.outcome import Elected, NoLeader
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_assistant import BullyAssistant
@@ -15,9 +16,11 @@ from hustings.protocols.bully_grant import BullyGrant
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.stable import Stable
 from hustings.sim.checkers import Verdict
+from hustings.sim.experiment import Experiment, prepare
 from hustings.sim.faults import Alive, Crash, Happening, Suspect
+from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
-from tests.paper.playing import played
+from tests.paper.playing import Played, finish, played, several_ids
 
 SIZES = [3, 4, 5, 8, 16, 64]
 
@@ -124,52 +127,103 @@ def test_group_is_renewed_with_every_leader() -> None:
 
 @pytest.mark.parametrize("n", SIZES)
 def test_stable_three_phases(n: int) -> None:
-    """PREPARE to n-2; ACK, READY, ACK, COMMIT with the r live others: (n-2)+4r, 5 delays."""
+    """PREPARE to n-2; ACK, READY, ACK, COMMIT with the r live others: (n-2)+4r, 5 delays.
+
+    All notice the crash, or, where silence gives consent, one member does.
+    """
     for dead in {1, 2, n // 2}:
         m = n - dead
         r = m - 1
-        run = played(Stable, n, detectors=(1,), crashed=top(n, m))
-        phases = {"PREPARE": n - 2, "ACK": 2 * r, "READY": r, "COMMIT": r}
-        assert run.kinds == {kind: count for kind, count in phases.items() if count}
-        assert run.messages == (n - 2) + 4 * r
-        assert run.leader == m
-    assert played(Stable, n, detectors=(1,)).messages == 5 * (n - 2)
-    assert played(Stable, n, detectors=(1,)).time == 5
+        for run in (
+            played(Stable, n, crashed=top(n, m)),
+            played(Stable, n, crashed=top(n, m), detectors=(1,), belief="silent"),
+        ):
+            phases = {"PREPARE": n - 2, "ACK": 2 * r, "READY": r, "COMMIT": r}
+            assert run.kinds == {kind: count for kind, count in phases.items() if count}
+            assert run.messages == (n - 2) + 4 * r
+            assert run.leader == m
+    assert played(Stable, n).messages == 5 * (n - 2)
+    assert played(Stable, n).time == 5
 
 
 @pytest.mark.parametrize("n", [4, 5, 8, 16, 64])
 def test_stable_one_wrong_belief_blocks_the_election(n: int) -> None:
     """One NACK: ABORT and no leader; safe, not live; (n-2) + 2r messages."""
     believer = n // 2
-    run = played(Stable, n, detectors=(1,), extra=(Alive(member=believer, about=n),))
+    told = tuple(member for member in range(1, n) if member != believer)
+    run = played(Stable, n, detectors=told)
+    assert not run.claims
+    assert (run.ended, run.verdicts["uniqueness"]) == (Ended.QUIESCENT, Verdict.HOLDS)
+    for member in told:
+        reason = run.outcomes[member]
+        assert isinstance(reason, NoLeader)
+        assert f"believes that {n} leads" in reason.reason
+    doubt = Alive(member=believer, about=n)
+    run = played(Stable, n, detectors=(1,), extra=(doubt,), belief="silent")
     assert run.kinds == {"PREPARE": n - 2, "ACK": n - 3, "NACK": 1, "ABORT": n - 2}
     assert run.messages == (n - 2) + 2 * (n - 2)
     assert run.outcomes[1] == NoLeader(f"member {believer} believes that {n} leads")
-    assert run.ended is Ended.QUIESCENT
-    assert run.verdicts["uniqueness"] is Verdict.HOLDS
     assert not run.claims
 
 
-def test_stable_goes_on_when_the_last_believer_learns_better() -> None:
+@pytest.mark.parametrize("belief", ["told", "silent"])
+def test_stable_goes_on_when_the_last_believer_learns_better(belief: str) -> None:
     story: tuple[Happening, ...] = (
         Alive(member=3, about=8),
-        Suspect(member=3, about=8, at=20.0),
+        Suspect(member=3, about=8, at=60.0),
     )
-    run = played(Stable, 8, detectors=(1,), extra=story)
+    run = played(Stable, 8, detectors=(1, 2, 4, 5, 6, 7), extra=story, belief=belief)
     assert run.leader == 7
     assert run.sound
 
 
 def test_stable_elects_only_when_all_agree_upon_the_crash() -> None:
-    """`belief=told`: silence is no consent; all must have been told of the crash."""
-    for told in range(1, 7):
-        run = played(Stable, 8, detectors=tuple(range(1, told + 1)), belief="told")
-        assert not run.claims
-        assert run.verdicts["uniqueness"] is Verdict.HOLDS
-        assert isinstance(run.outcomes[1], NoLeader)
-    run = played(Stable, 8, detectors=tuple(range(1, 8)), belief="told")
-    assert run.leader == 7
+    """Silence is no consent; all must have been told of the crash, and in any order."""
+    for told in several_ids(6):
+        run = played(Stable, 7, detectors=told)
+        if len(told) < 6:
+            assert not run.claims
+            assert run.verdicts["uniqueness"] is Verdict.HOLDS
+            assert all(isinstance(run.outcomes[member], NoLeader) for member in told)
+        else:
+            assert run.leader == 6
+            assert run.sound
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3, 4, 5), (5, 4, 3, 2, 1), (3, 1, 5, 2, 4)])
+@pytest.mark.parametrize("gap", [0.0, 0.25, 1.0, 3.0, 30.0])
+def test_stable_elects_once_however_the_notices_are_spread(
+    order: tuple[int, ...], gap: float
+) -> None:
+    later = tuple(
+        Suspect(member=member, about=6, at=place * gap) for place, member in enumerate(order)
+    )
+    run = played(Stable, 6, detectors=order[:1], extra=later[1:])
+    assert run.leader == 5
     assert run.sound
+    assert run.claims == [5]
+
+
+def test_stable_keeps_a_living_leader_that_some_suspect() -> None:
+    """Whoever errs, and when: while one member takes the leader to be alive, nobody replaces it."""
+    for wrong in several_ids(5):
+        for gap in (0.0, 1.0, 7.0):
+            if len(wrong) < 5:
+                run = wrongly_accused(wrong, gap)
+                assert not run.claims, (wrong, gap)
+                assert run.outcomes[6] == Elected(6, 1)
+                assert {each.leader for each in run.outcomes.values() if type(each) is Elected} == {
+                    6
+                }
+                assert run.verdicts["uniqueness"] is Verdict.HOLDS
+
+
+def wrongly_accused(wrong: tuple[int, ...], gap: float) -> Played:
+    """6 leads and lives; some of 1 to 5 suspect it, one after the other."""
+    later = [Suspect(member=member, about=6, at=k * gap) for k, member in enumerate(wrong)]
+    scenario = Scenario("false-departure", detectors=wrong[:1], extra=tuple(later[1:]))
+    experiment = Experiment(Stable, 6, Stable.Settings.parse({}), scenario=scenario)
+    return finish(prepare(experiment, 0), HighestId())
 
 
 # Zargarnataj: an assistant

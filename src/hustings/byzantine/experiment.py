@@ -21,6 +21,7 @@ _ELSEWHERE = {
     "oracle": "--detection",
     "guard": "--guard",
     "voting": "--guard",
+    "composition": "--composed",
     "stack": "--substrate",
     "course": "--course",
 }

@@ -37,13 +37,11 @@ def play(setting: Setting, seed: int, first: int, last: int) -> Played:
     if last - first > MOST_AT_ONCE:
         raise BadInput(f"at most {MOST_AT_ONCE:,} runs are played at once, not {last - first:,}")
     rows = np.zeros((last - first, col.COLUMNS))
-    if setting.members == 1:
-        once = setting.protocol == "sup"
-        lonely(root(seed), first, _sleep(setting), ticks(setting.delay), once, rows)
-    elif setting.protocol == "sup":
-        D = ticks(setting.delay)
-        n = setting.members
+    D, n = ticks(setting.delay), setting.members
+    if setting.protocol == "sup":
         suppression(root(seed), first, _sleep(setting), _loss(setting), D, n, rows)
+    elif n == 1:
+        lonely(root(seed), first, _sleep(setting), D, rows)
     elif setting.finite:
         play_machine(setting, seed, first, rows)
     elif setting.protocol == "al":
@@ -52,9 +50,9 @@ def play(setting: Setting, seed: int, first: int, last: int) -> Played:
             first,
             _loss(setting),
             ticks(setting.T_A),
-            ticks(setting.delay),
+            D,
             setting.max_rounds,
-            setting.members,
+            n,
             rows,
         )
     else:

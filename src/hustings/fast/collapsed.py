@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hustings.fast.compiling import compiled
+from hustings.fast.compiling import PLAIN, compiled
 from hustings.fast.counter import S11, branch, limit, word
 from hustings.fast.draws import below, binomial
 from hustings.fast.terms import METRICS, WHOLE_GROUP
@@ -109,7 +109,8 @@ Run = Any  # a record of this kind
 
 def new_run() -> Records:
     """Room for a run, to be used again for the next."""
-    return np.zeros(1, RUN)
+    room = np.zeros(1, RUN)
+    return room.view(np.recarray) if PLAIN else room
 
 
 @compiled

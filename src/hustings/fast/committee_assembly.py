@@ -141,7 +141,7 @@ def memory(assembly: Assembly) -> int:
         if assembly.corruption in ("greedy", "mixed", "second", "tree"):
             need += 24 * below
         below >>= h
-    widest = min(n, max(below, 1))
+    widest = assembly.single or min(n, max(below, 1))
     need += 24 * widest
     if assembly.endgame != "full":
         need += 64 * int(40 * widest**0.5) ** 2

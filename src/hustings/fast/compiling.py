@@ -68,7 +68,13 @@ def _borrowed(_typing: Any, array: Any) -> Any:
     return array(array), generate
 
 
-borrowed = cast("Callable[[A], A]", _borrowed)
+def _as_it_is(table: A) -> A:
+    return table
+
+
+# Under NUMBA_DISABLE_JIT kernels are plain Python, for a debugger and for `make mutants`.
+PLAIN = bool(cast("Any", numba.config).DISABLE_JIT)
+borrowed = _as_it_is if PLAIN else cast("Callable[[A], A]", _borrowed)
 
 
 @cache

@@ -73,5 +73,5 @@ def number_of(key: np.uint64, index: int) -> float:
 
 @compiled
 def below(key: np.uint64, index: int, bar: np.uint64) -> bool:
-    """A coin: whether the number is below what `limit` made `bar` of."""
-    return bool((word(key, np.uint64(index)) >> S11) < bar)
+    """A coin: whether the number is below what `limit` made `bar` of; indices may be negative."""
+    return bool((word(key, np.uint64(np.int64(index))) >> S11) < bar)

@@ -1,4 +1,4 @@
-"""A group of one: it wakes up, and that is all there is."""
+"""A group of one that announces: it wakes up, and that is all there is."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hustings.fast.counter import branch
 
 
 @compiled
-def lonely(seed: np.uint64, first: int, sleep: Sleep, D: int, once: bool, rows: Floats) -> None:
-    """Runs from number `first` on, one for each row; who speaks `once` is watched to the end."""
+def lonely(seed: np.uint64, first: int, sleep: Sleep, D: int, rows: Floats) -> None:
+    """Runs from number `first` on, one for each row."""
     slept, wakes = np.zeros(1), np.zeros(1, np.int64)
     for number in range(rows.shape[0]):
         first_naps(branch(seed, np.uint64(first + number)), sleep, slept, wakes)
@@ -22,6 +22,3 @@ def lonely(seed: np.uint64, first: int, sleep: Sleep, D: int, once: bool, rows: 
         row[col.NUM_MSGS] = row[col.SENT_BY_TMAX] = row[col.FIRST_ROUND] = row[col.MESSAGES] = 1.0
         row[col.ROUNDS] = row[col.HEARD] = 1.0
         row[col.LEADING_MOST] = row[col.LEADER] = 1.0
-        if once:
-            row[col.WATCHED] = wakes[0] + D
-            row[col.LEADING] = D

@@ -36,8 +36,7 @@ class Played:
 def played(setting: Setting, rows: Floats) -> Played:
     """The metrics of rows that a kernel has filled."""
     cut = rows[:, col.CUT] > 0
-    alone = setting.members == 1
-    found = _of_speech(rows, alone) if setting.protocol == "sup" else _of_leaders(setting, rows)
+    found = _of_speech(rows) if setting.protocol == "sup" else _of_leaders(setting, rows)
     found |= {
         "num_msgs": rows[:, col.NUM_MSGS],
         "sent_by_tmax": rows[:, col.SENT_BY_TMAX],
@@ -56,8 +55,8 @@ def played(setting: Setting, rows: Floats) -> Played:
     return Played({name: np.where(cut, nothing, found[name]) for name in names}, cut)
 
 
-def _of_speech(rows: Floats, alone: bool) -> dict[str, Floats]:
-    halt = rows[:, col.TMAX if alone else col.COMPLETE] / TICKS
+def _of_speech(rows: Floats) -> dict[str, Floats]:
+    halt = rows[:, col.COMPLETE] / TICKS
     return {"tmax": rows[:, col.TMAX] / TICKS, "t_halt": halt, "time": halt}
 
 

@@ -67,8 +67,8 @@ class Setting:
         ):
             if not least <= value <= LONGEST:
                 raise BadInput(f"{name} must lie between {least:g} and {LONGEST:g}, not {value:g}")
-        if not self.T_L >= self.T_A:
-            raise BadInput(f"T_L = {self.T_L:g} must be at least T_A = {self.T_A:g}")
+        if not self.T_L >= 1e-6:
+            raise BadInput(f"T_L must be at least 1e-06, not {self.T_L:g}")
         if self.finite and self.T_L > LONGEST:
             raise BadInput(f"T_L must be infinite or at most {LONGEST:g}, not {self.T_L:g}")
         if not 0.0 < self.lam <= 500.0:
@@ -88,13 +88,15 @@ class Setting:
     def _check_memory(self) -> None:
         if self.under_way > MOST_UNDER_WAY:
             raise BadInput(
-                f"{self.members:,} members with a delay of {self.delay:g} and T_A = {self.T_A:g} "
-                f"have up to {self.under_way:,} messages under way, more than {MOST_UNDER_WAY:,}"
+                f"{self.members:,} members with a delay of {self.delay:g} that may speak every "
+                f"{self.pace:g} have up to {self.under_way:,} messages under way, more than "
+                f"{MOST_UNDER_WAY:,}"
             )
-        if self.finite and self.plans > MOST_UNDER_WAY:
+        if self.finite and max(self.plans, self.repeating) > MOST_UNDER_WAY:
             raise BadInput(
-                f"T_L = {self.T_L:g} is too short beside T_S = {self.T_S:g}: up to "
-                f"{self.plans:,} wake-ups would be planned at once, more than {MOST_UNDER_WAY:,}"
+                f"T_L = {self.T_L:g} is too short beside T_S = {self.T_S:g} and "
+                f"T_A = {self.T_A:g}: up to {max(self.plans, self.repeating):,} wake-ups would be "
+                f"planned at once, more than {MOST_UNDER_WAY:,}"
             )
 
     @property
@@ -112,12 +114,17 @@ class Setting:
         """More messages than can be under way at once: a power of two."""
         if self.protocol == "sup":
             return self.members
-        return 1 << (self.members * (int(self.delay / self.T_A) + 2)).bit_length()
+        return 1 << (self.members * (int(self.delay / self.pace) + 2)).bit_length()
+
+    @property
+    def pace(self) -> float:
+        """How soon a member may speak again: after T_A, or when it has given a leader up."""
+        return min(self.T_A, self.T_L)
 
     @property
     def repeating(self) -> int:
-        """More than twice the members: a power of two."""
-        return 1 << (2 * self.members).bit_length()
+        """More repeats than can be planned at once, those given up included: a power of two."""
+        return 1 << (self.members * (int(self.T_A / self.pace) + 1)).bit_length()
 
     @property
     def pairs(self) -> int:

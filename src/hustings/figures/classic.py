@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log2
+
 from hustings.figures.comparison import MESSAGES, compare
 from hustings.figures.exhibit import Finding, Verdict
 from hustings.figures.measuring import Results
@@ -13,6 +15,18 @@ from hustings.sim.scenarios import Scenario
 
 FAMILY = "classic"
 MEMBERS = 64
+
+
+POWERS = {"2": 0, "O(n)": 1, "O(n^2)": 2}  # the table's orders, as powers of n
+
+
+def growth(count: int, doubled: int) -> int:
+    """The power of n by which a count grows when n is doubled, to the nearest whole number.
+
+    >>> growth(2, 2), growth(33, 65), growth(3969, 16129)
+    (0, 1, 2)
+    """
+    return round(log2(doubled / count))
 
 
 def _comparison(results: Results) -> Filled:
@@ -54,15 +68,23 @@ def _comparison(results: Results) -> Filled:
 
 
 def _overhead(results: Results) -> Filled:
-    cells = counted_table(MEMBERS)
+    cells, larger = counted_table(MEMBERS), counted_table(2 * MEMBERS)
     wrong = [cell for cell in cells if cell.row.printed != cell.row.counted]
     differing = [cell for cell in cells if not cell.agrees]
+    powers = [(one, growth(one.run, two.run)) for one, two in zip(cells, larger, strict=True)]
+    strange = [cell for cell, power in powers if power != POWERS[cell.row.printed_order]]
     return Filled(
         columns=list(COLUMNS),
         rows=[cell.shown for cell in cells],
         findings=[
             Finding(
-                "the printed overheads are those of the protocols",
+                "the overheads grow as the table says",
+                Verdict.FAILS if strange else Verdict.HOLDS,
+                f"From n = {MEMBERS} to {2 * MEMBERS}, {len(cells) - len(strange)} of {len(cells)} "
+                "cells grow by the printed order.",
+            ),
+            Finding(
+                "formulas (1) to (7) behind the table count what the protocols send",
                 Verdict.FAILS if wrong else Verdict.HOLDS,
                 f"{len(wrong)} of {len(cells)} cells differ from what is counted.",
             ),

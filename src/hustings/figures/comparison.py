@@ -106,7 +106,17 @@ def _covered(experiment: Experiment) -> bool:
         and not experiment.scenario.extra
         and experiment.view_probability == 1.0
         and experiment.clocks == Clocks()
+        and _all_notice(experiment)
     )
+
+
+def _all_notice(experiment: Experiment) -> bool:
+    """Whether nobody is left to object, where a leader is replaced only if all agree."""
+    scenario = experiment.scenario
+    told = {*scenario.detectors, *scenario.initiators}
+    if not experiment.config.unanimous or not told or scenario.name == "start":
+        return True
+    return len(told) == experiment.members - len({*scenario.crashed, experiment.members})
 
 
 def _parameters(experiment: Experiment, name: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from hustings.figures.exhibit import Drawn, DrawnPanel, Made, Panel
+from hustings.figures.exhibit import Curve, Drawn, DrawnPanel, Made, Panel, Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.4, 4.6  # inches of one panel
 DPI = 150
+
+# What was not seen in R runs happens, with 95 % confidence, in at most 3/R of all runs.
+RULE_OF_THREE = 3.0
+ZERO = "0 in all runs: at most 3/runs (95 %)"
 
 
 def draw(made: Made) -> dict[str, bytes]:
@@ -65,23 +69,55 @@ def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
     if panel.panel.logarithmic:
         axes.set_yscale("log")
     else:
-        axes.set_ylim(0, 1.15 * axes.get_ylim()[1])  # room for the legend
+        axes.set_ylim(bottom=0)
     if panel.panel.title:
         axes.set_title(panel.panel.title, fontsize=9)
+    if panel.panel.logarithmic and any(_zeros(drawn) for drawn in panel.curves):
+        axes.plot([], [], "v", color="0.4", markersize=4.5, label=ZERO)
     for printed in sorted({line.printed for drawn in panel.curves for line in drawn.lines}):
         label = "formula as printed" if printed else panel.panel.forms
         axes.plot([], [], _style(printed), color="0.4", linewidth=1.0, label=label)
-    axes.legend(framealpha=0.85)
+    # Below the panel, where it covers no point.
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
 
 
 def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel) -> None:
     curve = drawn.curve
-    # What has never happened has no place on a logarithmic axis.
     points = [point for point in drawn.points if point.mean > 0 or not panel.logarithmic]
+    if panel.logarithmic and (zeros := _zeros(drawn)):
+        # 0 has no place on a logarithmic axis; what the runs allow at most has one.
+        axes.plot(
+            [panel.axis.place(point.cell) for point in zeros],
+            [RULE_OF_THREE / point.runs for point in zeros],
+            "v",
+            color=curve.look,
+            markersize=4.5,
+        )
+    shown = bool(points or (panel.logarithmic and _zeros(drawn)))
+    if shown:
+        _draw_points(axes, curve, panel, points)
+    for line in drawn.lines:
+        # The first line of a curve without points stands for it in the legend.
+        named = not shown and line is drawn.lines[0]
+        axes.plot(
+            line.places,
+            line.values,
+            _style(line.printed),
+            color=curve.look,
+            alpha=0.7,
+            linewidth=1.0,
+            label=curve.label if named else None,
+        )
+
+
+def _draw_points(axes: Axes, curve: Curve, panel: Panel, points: list[Point]) -> None:
     axes.errorbar(
         [panel.axis.place(point.cell) for point in points],
         [point.mean for point in points],
-        yerr=[2 * point.stderr for point in points],
+        yerr=[
+            [_below(point, panel.logarithmic) for point in points],
+            [2 * point.stderr for point in points],
+        ],
         fmt=curve.mark,
         color=curve.look,
         markersize=4.5,
@@ -90,15 +126,16 @@ def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel) -> None:
         elinewidth=0.8,
         label=curve.label,
     )
-    for line in drawn.lines:
-        axes.plot(
-            line.places,
-            line.values,
-            _style(line.printed),
-            color=curve.look,
-            alpha=0.7,
-            linewidth=1.0,
-        )
+
+
+def _below(point: Point, logarithmic: bool) -> float:
+    """How far its bar reaches down; on a logarithmic axis not to 0, which has no place there."""
+    return min(2 * point.stderr, 0.9 * point.mean) if logarithmic else 2 * point.stderr
+
+
+def _zeros(drawn: Drawn) -> list[Point]:
+    """Points at which nothing was ever seen."""
+    return [point for point in drawn.points if point.mean == 0]
 
 
 def _style(printed: bool) -> str:

@@ -16,6 +16,8 @@ from hustings.figures.block import Block, play_block
 from hustings.figures.cell import Cell
 from hustings.sim.runs import end_workers, no_interrupts
 
+_BREATH = 0.5  # seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -38,7 +40,7 @@ class Workers(Protocol):
         """One more block to play."""
 
     def collect(self) -> list[tuple[Task, Block]]:
-        """What has been played; waits until there is something, which was submitted before."""
+        """What has been played since; waits for it, but not so long that progress is not told."""
 
 
 @contextmanager
@@ -99,5 +101,5 @@ class _Shared:
         self._waiting[future] = task
 
     def collect(self) -> list[tuple[Task, Block]]:
-        finished, _ = wait(self._waiting, return_when=FIRST_COMPLETED)
+        finished, _ = wait(self._waiting, timeout=_BREATH, return_when=FIRST_COMPLETED)
         return [(self._waiting.pop(future), future.result()) for future in finished]

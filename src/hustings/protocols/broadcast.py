@@ -39,7 +39,7 @@ from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
 IDS = "T"
@@ -50,7 +50,7 @@ class StartMsg(Message, frozen=True, tag="START"):
     """A round begins; in the combined form it carries its sender's id."""
 
     role: ClassVar[Role] = Role.ELECTION
-    round: int
+    round: Term
     me: Candidate | None = None
 
 
@@ -58,7 +58,7 @@ class IdMsg(Message, frozen=True, tag="ID"):
     """Here I am."""
 
     role: ClassVar[Role] = Role.ANSWER
-    round: int
+    round: Term
     me: Candidate
 
 

@@ -14,6 +14,7 @@ travel together, so it is 2 + T1, which is 4. They also leave OK and COORDINATOR
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf
 from typing import Annotated, ClassVar
 
@@ -23,7 +24,7 @@ from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
 ANSWERS = "T1"
@@ -39,21 +40,21 @@ class ElectionMsg(Message, frozen=True, tag="ELECTION"):
     """Is anybody better than I alive?"""
 
     role: ClassVar[Role] = Role.ELECTION
-    term: int
+    term: Term
 
 
 class OkMsg(Message, frozen=True, tag="OK"):
     """I am, and take over from here."""
 
     role: ClassVar[Role] = Role.ANSWER
-    term: int
+    term: Term
 
 
 class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
     """I lead."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
 
 
 class BullyConfig(Config, frozen=True, kw_only=True):
@@ -77,10 +78,10 @@ class BullyConfig(Config, frozen=True, kw_only=True):
     ] = 0.0
 
     @classmethod
-    def for_network(cls, delta: float) -> dict[str, object]:
+    def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
         # An election asks many, who would all begin one, asking many again: where answers come
         # sooner than questions, as on one machine, that can go on for seconds.
-        return {**super().for_network(delta), "rest": 2 * delta}
+        return {**super().for_network(delta, given), "rest": 2 * delta}
 
     @property
     def answers(self) -> float:

@@ -33,7 +33,7 @@ from msgspec import Meta
 from hustings.core.choice import Choice, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 from hustings.protocols.bully import IDLE, Bully, BullyConfig, CoordinatorMsg
 from hustings.protocols.bully_group import AliveMsg, CheckMsg
@@ -51,7 +51,7 @@ class ReportMsg(Message, frozen=True, tag="REPORT"):
     """The leader of `term` is dead: take over."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
     leader: MemberId
 
 
@@ -59,14 +59,14 @@ class IAmLeaderMsg(Message, frozen=True, tag="I_AM_LEADER"):
     """The assistant has taken over."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
 
 
 class VoteMsg(Message, frozen=True, tag="VOTE"):
     """This one for assistant."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
     candidate: MemberId
 
 
@@ -74,7 +74,7 @@ class AssistantMsg(Message, frozen=True, tag="ASSISTANT"):
     """This one was voted for."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
     assistant: MemberId
 
 

@@ -31,6 +31,8 @@ The rest is decided here:
 - For 2 delta after an announcement others may act without having heard it. In that time a caller
   that knows only an earlier term is answered but not waited for, a GRANT is ignored, and so is the
   COORDINATOR of somebody worse than the announced leader: it crossed the better one's.
+- A returning leader may announce a term that was another's meanwhile, or that is over. Whoever led
+  then, or has no leader, asks, and appoints it again: in a term of its own.
 - A worse member's COORDINATOR makes a leader announce itself again and any other member ask.
 - A suspicion taken back leads, T2 later, to a run if that member is better than the leader.
 """
@@ -47,7 +49,7 @@ from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
 WINDOW = "W"
@@ -60,7 +62,7 @@ class ElectionMsg(Message, frozen=True, tag="ELECTION"):
     """Who is better than I, and alive?"""
 
     role: ClassVar[Role] = Role.ELECTION
-    term: int
+    term: Term
     returned: bool  # the sender was away: it may not have heard of another initiator
 
 
@@ -68,7 +70,7 @@ class OkMsg(Message, frozen=True, tag="OK"):
     """I am, and this is what I am."""
 
     role: ClassVar[Role] = Role.ANSWER
-    term: int
+    term: Term
     candidate: Candidate
 
 
@@ -76,14 +78,14 @@ class GrantMsg(Message, frozen=True, tag="GRANT"):
     """You are the best that answered: lead."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
 
 
 class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
     """I lead."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
 
 
 class BullyGrantConfig(Config, frozen=True, kw_only=True):
@@ -135,7 +137,7 @@ class Phase(Enum):
 class BullyGrant(Election):
     """Kordafshari's bully, with the decisions above."""
 
-    __slots__ = ("away", "best", "caller", "config", "phase", "revived", "runs", "since")
+    __slots__ = ("away", "best", "caller", "config", "phase", "revived", "runs", "seat", "since")
 
     about = About(
         name="bully-grant",
@@ -160,10 +162,12 @@ class BullyGrant(Election):
         self.caller: MemberId | None = None  # the lowest initiator of the open window
         self.revived: MemberId | None = None  # the best member whose suspicion was taken back
         self.runs = 0
+        self.seat: tuple[Term, MemberId | None] = (0, None)  # the last leader held, and its term
         self.since = -inf  # when the present leader was announced
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
+        self.seat = (term, leader)
         if self.electing():
             self.settle(ctx)
         self.phase = Phase.LEADER if leader == ctx.me.id else Phase.IDLE
@@ -221,6 +225,7 @@ class BullyGrant(Election):
         """No better member answered, or an initiator says that none did."""
         self.settle(ctx)
         self.phase = Phase.LEADER
+        self.seat = (self.term + 1, ctx.me.id)
         self.elect(ctx, ctx.me.id, self.term + 1)
         self.remember(ctx)
         victory = CoordinatorMsg(self.term)
@@ -294,10 +299,22 @@ class BullyGrant(Election):
     def on_coordinator(self, ctx: Context, sender: MemberId, message: CoordinatorMsg) -> None:
         if self.outranks(ctx, ctx.me.id, sender):
             self.protest(ctx, message.term)
-        elif not self.crossed(ctx, sender):
+        elif self.crossed(ctx, sender):
+            pass
+        elif self.taken(sender, message.term):
+            if self.leader in (None, ctx.me.id):  # who follows another hears the result
+                self.disown(ctx, ELECTING)
+                self.phase = Phase.IDLE if self.phase is Phase.LEADER else self.phase
+                self.begin(ctx)
+        else:
             self.settle(ctx)
-            self.elect(ctx, sender, max(self.term, message.term))
+            self.seat = (message.term, sender)
+            self.elect(ctx, sender, message.term)
             self.remember(ctx)
+
+    def taken(self, sender: MemberId, term: int) -> bool:
+        """Whether `sender` announces a term that was another's, or that is over."""
+        return term < self.term or (term == self.seat[0] and sender != self.seat[1])
 
     def protest(self, ctx: Context, term: int) -> None:
         """A worse member took office: it cannot have asked me."""

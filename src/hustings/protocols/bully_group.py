@@ -41,7 +41,7 @@ from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 from hustings.protocols.bully import ElectionMsg, OkMsg
 
@@ -55,7 +55,7 @@ class CrashLeaderMsg(Message, frozen=True, tag="CRASH_LEADER"):
     """The leader of `term` is dead, or (None) I know of none: take over."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
     leader: MemberId | None
     run: int  # the teller's own count
 
@@ -64,14 +64,14 @@ class CheckMsg(Message, frozen=True, tag="CHECK"):
     """Do you still lead?"""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
 
 
 class AliveMsg(Message, frozen=True, tag="ALIVE"):
     """This one leads."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
     leader: MemberId
     group: Group
     run: int = 0  # of the teller that is answered; 0: of nobody
@@ -81,7 +81,7 @@ class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
     """I lead, and these are my alternates."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
     group: Group
 
 

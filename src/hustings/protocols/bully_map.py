@@ -26,6 +26,8 @@ What the paper leaves open is decided so:
   Any other cannot know what it has missed, so it walks on to the leader or to its own name:
   it answers STOP if it is asked itself, and passes over the LEADER of a member it has yet to ask.
   A leader that it asks repeats LEADER even in the first 2 delta.
+- A returning leader may announce a term that was another's meanwhile, or that is over. Whoever led
+  then tells it the later term by an ELECTION, and it announces itself again in one of its own.
 - A worse member's LEADER makes a leader announce itself again and any other member walk.
 - A suspicion taken back leads, T2 later, to a walk if that member is better than the leader.
 """
@@ -42,7 +44,7 @@ from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
 ANSWER = "T"
@@ -54,7 +56,7 @@ class ElectionMsg(Message, frozen=True, tag="ELECTION"):
     """All better than you are silent: will you lead?"""
 
     role: ClassVar[Role] = Role.ELECTION
-    term: int
+    term: Term
     returned: bool  # the sender was away: it may have missed an announcement
 
 
@@ -62,21 +64,21 @@ class OkMsg(Message, frozen=True, tag="OK"):
     """I will."""
 
     role: ClassVar[Role] = Role.ANSWER
-    term: int
+    term: Term
 
 
 class StopMsg(Message, frozen=True, tag="STOP"):
     """Somebody has asked before you: wait for the result."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term
 
 
 class LeaderMsg(Message, frozen=True, tag="LEADER"):
     """I lead."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
 
 
 class BullyMapConfig(Config, frozen=True, kw_only=True):
@@ -117,7 +119,18 @@ class Phase(Enum):
 class BullyMap(Election):
     """The overhead-aware election, with the decisions above."""
 
-    __slots__ = ("asked", "away", "config", "down", "phase", "rest", "revived", "runs", "since")
+    __slots__ = (
+        "asked",
+        "away",
+        "config",
+        "down",
+        "phase",
+        "rest",
+        "revived",
+        "runs",
+        "seat",
+        "since",
+    )
 
     about = About(
         name="bully-map",
@@ -144,10 +157,12 @@ class BullyMap(Election):
         self.down: MemberId | None = None  # the suspected leader that this election replaces
         self.revived: MemberId | None = None  # the best member whose suspicion was taken back
         self.runs = 0
+        self.seat: tuple[Term, MemberId | None] = (0, None)  # the last leader held, and its term
         self.since = -inf  # when the present leader was announced
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
+        self.seat = (term, leader)
         if self.electing():
             self.settle(ctx)
         self.phase = Phase.LEADER if leader == ctx.me.id else Phase.IDLE
@@ -206,6 +221,7 @@ class BullyMap(Election):
         """All better members are silent, so I lead."""
         self.settle(ctx)
         self.phase = Phase.LEADER
+        self.seat = (self.term + 1, ctx.me.id)
         self.elect(ctx, ctx.me.id, self.term + 1)
         self.remember(ctx)
         announcement = LeaderMsg(self.term)
@@ -230,7 +246,8 @@ class BullyMap(Election):
         if self.outranks(ctx, sender, ctx.me.id):
             return  # it has no need of me
         fresh = self.leader is not None and self.fresh(ctx)
-        if self.leader == ctx.me.id and (message.returned or not fresh):
+        behind = message.term > self.term  # others were told of another leader after me
+        if self.leader == ctx.me.id and (message.returned or behind or not fresh):
             ctx.send(sender, StopMsg(self.term))
             self.insist(ctx, sender, message.term)
         elif fresh or self.away:
@@ -242,7 +259,7 @@ class BullyMap(Election):
 
     def insist(self, ctx: Context, caller: MemberId, term: int) -> None:
         """I lead, and a caller does not know it."""
-        if term > self.term:  # others were told of another leader after me
+        if term > self.term:
             self.term = term
             self.take_office(ctx)
         else:
@@ -269,10 +286,32 @@ class BullyMap(Election):
     def on_leader(self, ctx: Context, sender: MemberId, message: LeaderMsg) -> None:
         if self.outranks(ctx, ctx.me.id, sender):
             self.protest(ctx, message.term)
-        elif not (self.crossed(ctx, sender) or self.ahead(ctx, sender)):
+        elif self.crossed(ctx, sender) or self.ahead(ctx, sender):
+            pass
+        elif self.taken(sender, message.term):
+            self.correct(ctx, sender, message.term)
+        else:
             self.settle(ctx)
-            self.elect(ctx, sender, max(self.term, message.term))
+            self.seat = (message.term, sender)
+            self.elect(ctx, sender, message.term)
             self.remember(ctx)
+
+    def taken(self, sender: MemberId, term: int) -> bool:
+        """Whether `sender` announces a term that was another's, or that is over."""
+        return term < self.term or (term == self.seat[0] and sender != self.seat[1])
+
+    def correct(self, ctx: Context, sender: MemberId, term: int) -> None:
+        """A leader that was away shall announce itself in a term of its own.
+
+        Whoever led meanwhile says so, or who looks for a leader; the others hear the result.
+        """
+        if self.leader in (None, ctx.me.id) or self.electing():
+            self.term += term == self.term
+            self.settle(ctx)
+            self.disown(ctx, ELECTING)
+            self.runs, self.phase, self.asked = 1, Phase.WAITING, sender
+            ctx.send(sender, ElectionMsg(self.term, False))
+            ctx.set_timer(LEADER, self.config.announcement)
 
     def protest(self, ctx: Context, term: int) -> None:
         """A worse member took office: it cannot have asked me."""

@@ -39,7 +39,7 @@ from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import Guarantee
 
 ANSWER = "T"
@@ -49,21 +49,21 @@ class ElectionMsg(Message, frozen=True, tag="ELECTION"):
     """Are you there?"""
 
     role: ClassVar[Role] = Role.ELECTION
-    term: int
+    term: Term
 
 
 class OkMsg(Message, frozen=True, tag="OK"):
     """I am."""
 
     role: ClassVar[Role] = Role.ANSWER
-    term: int
+    term: Term
 
 
 class LeaderMsg(Message, frozen=True, tag="LEADER"):
     """The detector says who leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
     leader: MemberId
 
 

@@ -30,10 +30,10 @@ from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
-Run = tuple[int, MemberId]  # epoch, initiator
+Run = tuple[Term, MemberId]  # epoch, initiator
 
 RESULT = "T"
 

@@ -11,27 +11,19 @@ Guarantee  Advisory. It blocks rather than err, but the accused itself is not as
            are wrong about it, there are two leaders until one of them hears of the other.
 Paper      Park, known here from the overhead-aware election paper, section 2.
 
-What a member believes that its detector has not told it is a decision. With `belief=silent` (the
-default) silence gives consent: it objects only if it leads itself, if it follows another leader
-than the accused, or if the last word of its detector was that the accused lives. With
-`belief=told` it objects until its own detector suspects the leader, so that all must be told.
-A single wrong belief that the leader lives blocks the election: the proposer declares that there
-is no leader, and tries again when its detector tells it something new. Whoever learns of the crash
-last proposes last, so with a detector that is right in the end the election succeeds.
-
-Decided, too: a leader is never replaced while it lives, also not by a better member that comes
-back: that one asks, and is told by a NACK whom to follow. So the leader is the best of those alive
-when it was elected, not the best alive. Rounds are (epoch, proposer); of two rounds under way the
-higher goes on and the proposer of the lower takes part in it. Silence in the first phase means
-dead; in the second the round is aborted and begun again, without the silent one. A member that has
-agreed and hears no more for T2 takes the proposer for dead and proposes itself. It does not inherit
-the suspicion: it accuses the leader only if its own detector does, and else asks it with the rest.
-An objection ends with the life of its member: the leader that it named is asked itself. If the
-proposer of a committed round dies, the leader tells the result to all: the accused may live.
+Each member goes by its own detector. With `belief=told` (the default, the paper's rule) it objects
+until its detector suspects the leader: nobody replaces a leader that one member takes to be alive.
+All are told of a crash, so the best proposes at once, and the others wait T1 for each better one.
+With `belief=silent` silence gives consent, and one notice is enough: a member objects only if it
+leads itself, follows another than the accused, or was last told that the accused lives.
+One wrong belief that the leader lives blocks the election until a detector says something new.
+Whoever learns of the crash last proposes last: a detector that is right in the end is enough.
+What else was decided: docs/decisions/0007.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated, ClassVar, Literal
 
@@ -41,13 +33,13 @@ from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
 ANSWERS = "T1"
 PROPOSER = "T2"
 
-Round = tuple[int, MemberId]  # epoch, proposer; the epoch of a committed round is the term
+Round = tuple[Term, MemberId]  # epoch, proposer; the epoch of a committed round is the term
 
 
 class PrepareMsg(Message, frozen=True, tag="PREPARE"):
@@ -76,7 +68,7 @@ class NackMsg(Message, frozen=True, tag="NACK"):
     ready: bool
     leader: MemberId | None
     committed: Round
-    epoch: int
+    epoch: Term
 
 
 class ReadyMsg(Message, frozen=True, tag="READY"):
@@ -108,17 +100,12 @@ class StableConfig(Config, frozen=True, kw_only=True):
     """Timers, and what silence of one's own detector means."""
 
     T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
-    T2: (
-        Annotated[float, Meta(gt=0, description="wait for the proposer; default 2 T1 + delta")]
-        | None
-    ) = None
+    T2: Annotated[float, Meta(gt=0, description="wait for a proposer; 2 T1 + delta")] | None = None
     belief: Annotated[
-        Literal["silent", "told"],
-        Meta(description="agree unless the leader is known to live, or only if told of its crash"),
-    ] = "silent"
-    max_runs: Annotated[
-        int, Meta(ge=1, description="runs in a row without a result before giving up")
-    ] = 16
+        Literal["told", "silent"],
+        Meta(description="agree only if told of the crash, or unless the leader is known to live"),
+    ] = "told"
+    max_runs: Annotated[int, Meta(ge=1, description="runs in vain before giving up")] = 16
 
     @property
     def answers(self) -> float:
@@ -127,6 +114,10 @@ class StableConfig(Config, frozen=True, kw_only=True):
     @property
     def proposer(self) -> float:
         return 2 * self.answers + self.delta if self.T2 is None else self.T2
+
+    @property
+    def unanimous(self) -> bool:
+        return self.belief == "told"
 
     def warnings(self) -> list[str]:
         if self.answers < 2 * self.delta:
@@ -226,6 +217,17 @@ class Stable(Election):
         self.charged.discard(leader)
         self.settle(leader, max(self.committed, (term, 0)))
 
+    def accuse(self, ctx: Context, accused: MemberId | None) -> None:
+        """Propose; where all are told anyway, only after those that are better."""
+        better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
+        ahead = sum(one not in self.dead for one in better)
+        if not ahead or not self.config.unanimous or self.phase is not Phase.IDLE:
+            self.propose(ctx, accused)
+        else:
+            self.accused, self.wanting = accused, True
+            self.disown(ctx, ELECTING)
+            ctx.set_timer(PROPOSER, ahead * self.config.answers)
+
     def propose(self, ctx: Context, accused: MemberId | None) -> None:
         """Phase one of a round of my own, unless I take part in one already."""
         if self.phase is not Phase.IDLE:
@@ -258,8 +260,7 @@ class Stable(Election):
         self.phase = phase
         self.waiting = asked
         self.objections = {}
-        for member in asked:
-            ctx.send(member, message)
+        self.tell(ctx, asked, message)
         if asked:
             ctx.set_timer(ANSWERS, self.config.answers)
         else:
@@ -270,10 +271,9 @@ class Stable(Election):
         if self.objections:
             self.abort(ctx)
         elif self.phase is Phase.PREPARE:
-            best = max(self.agreed.values(), key=self.choice.key)
-            self.chosen = best.id
+            self.chosen = max(self.agreed.values(), key=self.choice.key).id
             others = [member for member in self.agreed if member != ctx.me.id]
-            self.enter(ctx, Phase.READY, others, ReadyMsg(self.round, best.id))
+            self.enter(ctx, Phase.READY, others, ReadyMsg(self.round, self.chosen))
         elif self.waiting:
             self.again(ctx)
         else:
@@ -282,10 +282,7 @@ class Stable(Election):
     def commit(self, ctx: Context) -> None:
         """Phase three."""
         assert self.chosen is not None  # since the second phase
-        result = CommitMsg(self.round, self.chosen)
-        for member in self.agreed:
-            if member != ctx.me.id:
-                ctx.send(member, result)
+        self.tell(ctx, self.agreed, CommitMsg(self.round, self.chosen))
         self.follow(ctx, self.chosen, self.round)
 
     def abort(self, ctx: Context) -> None:
@@ -308,13 +305,13 @@ class Stable(Election):
     def resume(self, ctx: Context) -> None:
         """I came back before anybody else was elected: lead on, in a new term."""
         self.next_round(ctx)
-        self.announce(ctx, self.round)
+        self.tell(ctx, ctx.view, CommitMsg(self.round, ctx.me.id))
         self.follow(ctx, ctx.me.id, self.round)
 
-    def announce(self, ctx: Context, number: Round) -> None:
-        for member in ctx.view:
+    def tell(self, ctx: Context, members: Iterable[MemberId], message: Message) -> None:
+        for member in members:
             if member != ctx.me.id:
-                ctx.send(member, CommitMsg(number, ctx.me.id))
+                ctx.send(member, message)
 
     def again(self, ctx: Context) -> None:
         """Somebody that had agreed is gone, or somebody came back: ask anew."""
@@ -325,10 +322,8 @@ class Stable(Election):
         """My round is over without a result of its own."""
         self.phase = Phase.IDLE
         ctx.cancel_timer(ANSWERS)
-        word = AbortMsg(self.round, leader, committed)
-        for member in {**self.agreed, **self.objections}:
-            if member != ctx.me.id:
-                ctx.send(member, word)
+        heard = {**self.agreed, **self.objections}
+        self.tell(ctx, heard, AbortMsg(self.round, leader, committed))
 
     def block(self, ctx: Context, reason: str) -> None:
         """No leader, until the detector says something new."""
@@ -407,7 +402,7 @@ class Stable(Election):
         if self.leader is None or consented or committed > self.committed:
             return False
         if self.leader == accused != ctx.me.id and committed == self.committed:
-            return self.config.belief == "told" or self.leader in self.vouched
+            return self.config.unanimous or self.leader in self.vouched
         return True
 
     def object(
@@ -444,7 +439,10 @@ class Stable(Election):
         elif message.leader not in self.dead and message.committed >= self.committed:
             self.follow(ctx, message.leader, message.committed)
         elif self.leader is None:
-            self.block(ctx, f"somebody believes that {message.leader} leads")
+            if self.config.unanimous and message.leader in self.dead - self.charged:
+                self.accuse(ctx, message.leader)  # whoever objected may have learnt better since
+            else:
+                self.block(ctx, f"somebody believes that {message.leader} leads")
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         proposing = self.phase in (Phase.PREPARE, Phase.READY)
@@ -464,7 +462,7 @@ class Stable(Election):
         self.vouched.discard(member)
         if member == self.leader:
             self.leader = None
-            self.propose(ctx, member)
+            self.accuse(ctx, member)
         elif self.phase is Phase.PREPARE:  # neither consent nor objection outlives its member
             self.agreed.pop(member, None)
             if self.objections.pop(member, None) is not None:
@@ -475,9 +473,10 @@ class Stable(Election):
             self.phase = Phase.IDLE
             self.propose(ctx, self.accused)
         elif self.leader == ctx.me.id and member == self.committed[1]:
-            self.announce(ctx, self.committed)  # the accused may live, and nobody else tell it
+            # The accused may live, and nobody else tell it.
+            self.tell(ctx, ctx.view, CommitMsg(self.committed, ctx.me.id))
         elif self.wanting and self.leader is None:
-            self.propose(ctx, self.former)
+            self.accuse(ctx, self.former)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         if member == ctx.me.id:

@@ -85,6 +85,7 @@ MEANINGS = {
     "W": "how long a receiver gathers questions before it answers",
     "K": "alternates of the leader",
     "combined": "START carries the initiator's id",
+    "unanimous": "all notice the crash and the best proposes; else d alone",
 }
 
 TWO = Fraction(2)
@@ -143,6 +144,7 @@ ENTRIES = {
         stable.SOURCE,
         DECIDED,
         timers={"T1": TWO},
+        flags={"unanimous": True},
     ),
     "bully-assistant": _Entry(
         bully_assistant.counts,

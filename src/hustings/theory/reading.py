@@ -5,12 +5,13 @@ Every mistake is told in one sentence that names the field and the rule.
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_number, parse_whole
 from hustings.theory.terms import Setting, require
 
 LARGEST_GROUP = 1_000_000  # sums over members stay well under a second
@@ -100,10 +101,10 @@ def read_int(key: str, text: str, least: int, most: int) -> int:
     >>> read_int("n", "64", 1, 100)
     64
     """
-    text = text.strip()
-    if not re.fullmatch(r"-?[0-9]{1,12}", text):
-        raise BadInput(f"{key} must be a whole number, not {_shown(text)}")
-    value = int(text)
+    try:
+        value = parse_whole(text)
+    except ValueError:
+        raise BadInput(f"{key} must be a whole number, not {_shown(text.strip())}") from None
     require(least <= value <= most, f"{key} must be between {least} and {most}, not {value}")
     return value
 
@@ -115,7 +116,11 @@ def read_number(key: str, text: str) -> Fraction:
     Fraction(5, 2)
     """
     text = text.strip()
-    if not re.fullmatch(r"-?([0-9]{1,12}(\.[0-9]{1,12})?|\.[0-9]{1,12})", text):
+    try:
+        finite = math.isfinite(parse_number(text))
+    except ValueError:
+        finite = False
+    if not finite:
         raise BadInput(f"{key} must be a number, not {_shown(text)}")
     value = Fraction(text)
     require(0 <= value <= LARGEST_TIMER, f"{key} must be between 0 and {LARGEST_TIMER}, not {text}")

@@ -5,6 +5,10 @@ with ABORT and no leader: safe, not live; a single wrong belief that the leader 
 election. Otherwise those that answered reserve the best of them (READY, ACK) and it is announced
 (COMMIT). r counts the live others. T1 is the wait for answers, at least 2.
 
+All must have noticed the crash (`unanimous`, the paper's rule), and then the best proposes: at
+once, or T1 later for each better member that is dead. Without `unanimous` silence gives consent,
+and the one detector proposes at once.
+
 The summary gives no counts; those below follow from the rules.
 """
 
@@ -60,14 +64,19 @@ def counts(setting: Setting) -> Counts:
 
     >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).messages
     30
+    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5), detectors=(1,))).time
+    9
     """
     T1 = exact(setting.timers.get("T1", 2))
     require(T1 >= 2, f"T1 must be at least 2, the time of a question and its answer, not {T1}")
-    if not setting.single:
+    unanimous = setting.flags.get("unanimous", True) and not setting.start
+    if not unanimous and not setting.single:
         return Counts(leader=setting.m, why="several proposers compete")
     r, asked = len(setting.live) - 1, setting.top - 1
     first = T1 if r < asked else 2
     last = exact(first + 3) if r else (T1 if asked else 0)
+    if unanimous:
+        last = exact(last + (setting.top - setting.m) * T1)
     return Counts(asked, 2 * r, r, r, last, setting.m)
 
 
@@ -77,7 +86,7 @@ FORMULAS = {
     "coordinator_messages": "r COMMIT",
     "other_messages": "r READY",
     "messages": "(n-2) + 4r; 5(n-2) if only the leader is dead",
-    "time": "5; T1 + 3 if more are dead",
+    "time": "5; T1 + 3 if more are dead, T1 on top for each above m",
     "leader": "m",
 }
 

@@ -53,7 +53,10 @@ def forms(cell: Cell) -> dict[str, float]:
     if cell.algorithm == "sup":
         return _sup_forms(cell)
     n, loss, model = cell.members, cell.loss, cell.model
-    found = {"rounds": rounds.rounds(n - 1, loss, model), "avg_rounds": rounds.average_rounds(loss)}
+    found = {
+        "rounds": rounds.rounds(n - 1, loss, model),
+        "avg_rounds": rounds.average_rounds(n - 1, loss),
+    }
     match cell.algorithm:
         case "le-s":
             found["tmax"] = delay.tmax(n, loss, model, UNIFORM)
@@ -75,7 +78,7 @@ def forms(cell: Cell) -> dict[str, float]:
             found["tmax"] = delay.tmax_baseline(n, loss, model)
             found["first_round"] = float(n)
             found["num_msgs"] = messages.total_baseline(n, found["rounds"], D=cell.delta)
-    found["leadership_delay"] = delay.leadership_delay(n, found["tmax"], cell.delta)
+    found["leadership_delay"] = delay.leadership_delay(found["tmax"], cell.delta)
     return found
 
 

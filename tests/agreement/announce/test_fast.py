@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import sqrt
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -126,22 +127,23 @@ def test_first_announcements_without_delay(algorithm: str) -> None:
     judge(scores)
 
 
-@pytest.mark.parametrize("lam", [3.0, 8.0])
-def test_closed_forms_of_exponential_sleeps(lam: float) -> None:
-    """And the uniform ones over another interval, with another period."""
+@pytest.mark.parametrize(
+    "given",
+    [{"law": "exponential", "lam": 3.0}, {"law": "exponential", "lam": 8.0}, {"T_S": 0.8}],
+    ids=["exponential 3", "exponential 8", "uniform 0.8"],
+)
+def test_closed_forms_of_other_sleeps(given: dict[str, Any]) -> None:
+    """Exponential ones, and uniform ones over another interval."""
+    law = Law(**{name: value for name, value in given.items() if name != "law"})
     scores: Scores = {}
     for members in (2, 20, 200):
         for model, loss in (("none", 0.0), ("correlated", 0.4), ("uncorrelated", 0.4)):
-            for law, given in (
-                (Law(lam=lam), {"law": "exponential", "lam": lam}),
-                (Law(T_S=0.8), {"T_S": 0.8}),
-            ):
-                for algorithm in ("sup", "le-s", "le-m"):
-                    cell = Cell(algorithm, members, model, loss)
-                    found = by_kernel(cell, 800, given)
-                    for name, value in sleeping_forms(cell, law).items():
-                        column = [each for each in found[name] if each is not None]
-                        scores[cell, law, name] = score(sample(column), value)
+            for algorithm in ("sup", "le-s", "le-m"):
+                cell = Cell(algorithm, members, model, loss)
+                found = by_kernel(cell, 800, given)
+                for name, value in sleeping_forms(cell, law).items():
+                    column = [each for each in found[name] if each is not None]
+                    scores[cell, name] = score(sample(column), value)
     judge(scores)
 
 

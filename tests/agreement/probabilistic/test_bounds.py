@@ -156,4 +156,4 @@ def test_theorem_2_says_nothing_of_a_leader_that_crashes() -> None:
     found = played(one, 2, RUNS)
     assert found["strong"].high < 1
     assert found["rounds"].value - 1 < 0.2 * (1 - found["strong"].value)
-    assert detection.repaired_detection(replace(one, p_fail=0.01)) > 0.9
+    assert detection.printed_e1_detection(replace(one, p_fail=0.01)) > 0.9

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +12,10 @@ from typing import Any
 import numba
 import pytest
 
-from hustings.fast import compiling
+from hustings.fast import announce, compiling, probabilistic
+from hustings.fast.ballot import Ballot
 from hustings.fast.counter import mix
+from hustings.fast.setting import Setting
 
 MISSING = """
 import sys
@@ -52,3 +56,32 @@ def test_others_keep_their_own_folder() -> None:
     compiling.compiled(lambda x: x)
     assert before == config.CACHE_DIR
     assert hasattr(mix, "py_func"), "it is compiled indeed"
+
+
+def some_runs() -> str:
+    """A few of each kind, to the last bit."""
+    found = [
+        announce.play(
+            Setting(protocol=name, members=6, T_L=T_L, loss_model="uncorrelated", loss=0.4), 3, 0, 5
+        )
+        for name in ("sup", "al", "le-a", "le-s", "le-m")
+        for T_L in (float("inf"), 2.0)
+    ]
+    found.append(probabilistic.play(Ballot(members=30, p_ucastl=0.2, p_mcastl=0.2), 3, 0, 5))
+    return json.dumps([[each.tolist() for each in one.metrics.values()] for one in found])
+
+
+def test_as_plain_python_kernels_play_the_same_runs() -> None:
+    """Under numba's own switch: for a debugger, and for `make mutants`."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-W", "ignore", "-c"),
+            "from tests.unit.fast.test_compiling import some_runs; print(some_runs())",
+        ],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == some_runs()

@@ -81,3 +81,14 @@ def test_numbers_and_places_stay_in_their_range() -> None:
     assert sorted(set(places)) == list(range(7))
     heads = sum(coin(source, 0.3) for _ in range(5000))
     assert abs(heads - 1500) < 5 * math.sqrt(5000 * 0.21)
+
+
+@pytest.mark.parametrize("n, p", [(3, 0.5), (7, 0.1), (12, 0.75)])
+def test_a_small_binomial_takes_every_value(n: int, p: float) -> None:
+    """The rarest of them, all or none, as often as they should."""
+    draws = 200_000
+    source = stream(5)
+    drawn = np.array([binomial(source, n, p) for _ in range(draws)])
+    for k in (0, 1, n - 1, n):
+        expected = draws * math.exp(log_pmf(n, p, k))
+        assert abs(int((drawn == k).sum()) - expected) <= 5 * math.sqrt(expected) + 1

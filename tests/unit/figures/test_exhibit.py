@@ -6,19 +6,19 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from hustings.core.errors import BadInput
-from hustings.figures.drawing import draw
-from hustings.figures.exhibit import Finding, Made, Verdict
+from hustings.figures.drawing import ZERO, _draw_panel, draw
+from hustings.figures.exhibit import Drawn, Finding, Line, Made, Verdict
 from hustings.figures.figure import COLUMNS, _about_engines
 from hustings.figures.measuring import Results, measure
 from hustings.figures.precision import Fixed
 from hustings.figures.store import Store
-from hustings.figures.writing import as_csv, as_page, write
+from hustings.figures.writing import as_csv, as_page
 from tests.unit.figures.samples import FIGURE, SIZES, bully
 
 
@@ -134,47 +134,53 @@ def test_the_engine_is_told_where_it_is_not_the_simulator() -> None:
     assert "message by message what these do not know" in _about_engines([fast, slow])[0]
 
 
-def test_what_never_happened_is_left_out_of_a_logarithmic_axis(made: Made) -> None:
+def test_what_never_happened_is_an_upper_limit_on_a_logarithmic_axis(made: Made) -> None:
     (panel,) = made.panels
     lossy = panel.curves[1]
     never = replace(lossy, points=[replace(each, mean=0.0, stderr=0.0) for each in lossy.points])
+    below = replace(lossy, points=[replace(each, mean=-1.0) for each in lossy.points])
     gone = replace(lossy, points=[])
-    for logarithmic in (True, False):
-        pictures = [
-            draw(
-                replace(
-                    made,
-                    panels=[
-                        replace(
-                            panel,
-                            panel=replace(panel.panel, logarithmic=logarithmic),
-                            curves=[panel.curves[0], drawn],
-                        )
-                    ],
-                )
-            )["png"]
-            for drawn in (never, gone)
-        ]
-        assert (pictures[0] == pictures[1]) is logarithmic
+
+    def picture(drawn: Drawn) -> bytes:
+        shown = replace(
+            panel,
+            panel=replace(panel.panel, logarithmic=True),
+            curves=[panel.curves[0], drawn],
+        )
+        return draw(replace(made, panels=[shown]))["png"]
+
+    assert picture(never) != picture(gone)
+    assert picture(below) == picture(gone)  # of a negative mean no axis of this kind knows a place
 
 
-def test_files_are_the_same_bytes_each_time(made: Made, tmp_path: Path) -> None:
-    first, second = (write(made, tmp_path / name, draw) for name in ("one", "two"))
-    assert [path.name for path in first] == [
-        f"sample-1.{end}" for end in ("csv", "md", "png", "svg")
-    ]
-    for one, other in zip(first, second, strict=True):
-        assert one.read_bytes() == other.read_bytes()
-    png, svg = first[2].read_bytes(), first[3].read_text(encoding="utf-8")
-    assert png.startswith(b"\x89PNG")
-    assert b"tEXt" not in png
-    assert "<dc:date>" not in svg
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == sorted(
-        path.name for path in first
+def test_an_upper_limit_stands_at_three_over_the_runs(made: Made) -> None:
+    (panel,) = made.panels
+    lossy = panel.curves[1]
+    points = [replace(each, mean=0.0, stderr=0.0, runs=600) for each in lossy.points]
+    axes = Figure().add_subplot()
+    _draw_panel(
+        axes,
+        replace(
+            panel,
+            panel=replace(panel.panel, logarithmic=True),
+            curves=[replace(lossy, points=points, lines=[])],
+        ),
     )
+    drawn = [line for line in axes.get_lines() if line.get_marker() == "v"]
+    heights = [np.asarray(line.get_ydata()).tolist() for line in drawn]
+    assert [each for each in heights if each] == [[0.005] * len(points)]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert ZERO in [text.get_text() for text in legend.get_texts()]
 
 
-def test_a_folder_that_cannot_be_made_gets_a_sentence(made: Made, tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("a file", encoding="utf-8")
-    with pytest.raises(BadInput, match="cannot make the folder"):
-        write(made, tmp_path / "taken" / "figures", draw)
+def test_a_curve_without_points_has_no_marker_in_the_legend(made: Made) -> None:
+    (panel,) = made.panels
+    first = panel.curves[0]
+    bare = replace(first, points=[], lines=[Line([1.0, 2.0], [3.0, 4.0], printed=False)])
+    axes = Figure().add_subplot()
+    _draw_panel(axes, replace(panel, curves=[bare, panel.curves[1]]))
+    handles, labels = axes.get_legend_handles_labels()
+    shown = dict(zip(labels, handles, strict=True))
+    assert shown[first.curve.label].get_marker() == "None"
+    assert shown[panel.curves[1].curve.label][0].get_marker() == panel.curves[1].curve.mark

@@ -12,6 +12,7 @@ from hustings.core.election import Election
 from hustings.core.messages import Message, kind_of
 from hustings.protocols.quorum import Quorate, QuorumConfig
 from hustings.protocols.quorum.config import Electorate
+from hustings.protocols.quorum.enrolment import ENROLL
 from hustings.protocols.quorum.voter import Voter
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 from hustings.testing.effects import Effect, Persist, Send
@@ -94,9 +95,22 @@ class Hall:
             lambda: kind(Confirmed(eager(), lease), config),
             [Candidate(each) for each in range(1, members + 1)],
         )
+        self.voters = voters
         if start:
             self.group.start(list(range(1, members + 1)))
             self.quiet()
+            if durable:
+                self.enroll()
+                self.group.now = 0.0  # tests count from when all vote
+
+    def enroll(self, *but: MemberId) -> None:
+        """Let voters that have nothing on their disks wait, and begin."""
+        for _ in range(8):
+            for voter in self.voters:
+                driven = self.group.members[voter]
+                if voter not in but and ENROLL in driven.timers:
+                    self.group.fire(voter, ENROLL)
+                    self.quiet(but)
 
     def of(self, member: MemberId) -> Quorate:
         """A member's election."""
@@ -122,6 +136,10 @@ class Hall:
         self.group.crash(member)
         self.group.member(member).stored = {}
         self.group.restart(member)
+
+    def forge(self, sender: MemberId, to: MemberId, message: Message) -> None:
+        """Somebody says something in a member's name, or a member lies."""
+        self.group.deliver(Envelope(sender, to, message))
 
     def sent(self, kind: type[Message], to: MemberId | None = None) -> list[Envelope]:
         """What is under way."""
@@ -156,6 +174,17 @@ class Hall:
             else:
                 self.group.deliver(first)
         raise AssertionError("the group does not come to rest")
+
+
+def replace(hall: Hall, by: MemberId, old: MemberId, new: MemberId) -> None:
+    """A member is told to change the voters."""
+    act(hall, by, lambda ctx: hall.of(by).replace(ctx, old, new))
+
+
+def act(hall: Hall, member: MemberId, what: Callable[[Context], None]) -> None:
+    """Let a member do something, and its messages be under way."""
+    driven = hall.group.member(member)
+    hall.group._step("acts", member, lambda: driven._run(what))
 
 
 def kinds(effects: list[Effect]) -> list[str]:

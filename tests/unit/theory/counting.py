@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -310,42 +310,69 @@ def bully_group(
 
 def stable(n: int, live: Sequence[int], proposer: int, T1: float = 2, start: bool = False) -> Tally:
     """Prepare, ready, commit; everybody asked agrees."""
+    return _stable(n, live, {proposer: 0}, T1, start)
+
+
+def stable_told(n: int, live: Sequence[int], T1: float = 2) -> Tally:
+    """All notice the crash; each waits T1 for each better one, and the first to speak proposes."""
+    return _stable(n, live, {j: (n - 1 - j) * T1 for j in live}, T1, False)
+
+
+def _stable(
+    n: int, live: Sequence[int], proposals: Mapping[int, float], T1: float, start: bool
+) -> Tally:
     net = Net(live)
-    others = [j for j in range(1, n + 1) if j != proposer and (start or j != n)]
+    engaged: set[int] = set()
     agreed: list[int] = []
     reserved: list[int] = []
     phase = ["prepare"]
+    leading: list[int] = []  # the proposer
+
+    def propose(i: int) -> None:
+        if i in engaged:
+            return
+        leading.append(i)
+        others = [j for j in range(1, n + 1) if j != i and (start or j != n)]
+        engaged.add(i)
+        for j in others:
+            net.send(i, j, "PREPARE")
+        if others:
+            net.after(i, T1, ready)
+        else:
+            ready()
 
     def ready() -> None:
+        (i,) = leading
         if phase[0] == "prepare":
             phase[0] = "ready"
             for j in agreed:
-                net.send(proposer, j, "READY")
+                net.send(i, j, "READY")
             if not agreed:
-                net.declare(proposer, proposer)
+                net.declare(i, i)
 
     def handle(i: int, sender: int, kind: str) -> None:
+        (first,) = leading
         if kind in ("PREPARE", "READY"):
+            engaged.add(i)
             net.send(i, sender, "ACK")
         elif kind == "COMMIT":
-            net.declare(i, max([proposer, *agreed]))
+            net.declare(i, max([first, *agreed]))
         elif phase[0] == "prepare":
             agreed.append(sender)
-            if len(agreed) == len(others):
+            if len(agreed) == n - 1 - (not start):
                 ready()
         else:
             reserved.append(sender)
             if len(reserved) == len(agreed):
-                net.declare(proposer, max([proposer, *agreed]))
+                net.declare(first, max([first, *agreed]))
                 for j in agreed:
-                    net.send(proposer, j, "COMMIT")
+                    net.send(first, j, "COMMIT")
 
-    for j in others:
-        net.send(proposer, j, "PREPARE")
-    if others:
-        net.after(proposer, T1, ready)
-    else:
-        ready()
+    for i, wait in proposals.items():
+        if wait:
+            net.after(i, wait, partial(propose, i))
+        else:
+            propose(i)
     return net.run(handle)
 
 

@@ -217,7 +217,7 @@ def test_edges_of_the_first_round(
     "form", [messages.total, messages.total_first_waker, messages.sent_by_tmax]
 )
 def test_edges_of_the_total(form: Callable[[int, float, Law, float, float], float]) -> None:
-    assert form(1, 0.4, UNIFORM, 1, D) == 0
+    assert form(1, 0.4, UNIFORM, 1, D) == 1
     many = form(10**6, 0.7, UNIFORM, 1, D)
     assert 0.98e5 < many < 1.01e5
     for loss in (0.9, 0.99, 1 - 1e-6):  # continuous in l where the way of summing changes
@@ -235,4 +235,4 @@ def test_the_worst_of_both_variants() -> None:
 def test_baseline_messages() -> None:
     assert messages.total_baseline(10, 5 / 3, 1, D) == pytest.approx(50 / 3)
     assert messages.total_baseline(10, 1, 1, 2.5) == 30
-    assert messages.total_baseline(1, 0, 1, D) == 0
+    assert messages.total_baseline(1, 0, 1, D) == 1

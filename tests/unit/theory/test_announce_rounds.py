@@ -115,13 +115,13 @@ def test_the_crossing_needs_adjusted_loss(N: int, al: float, le_s: float) -> Non
         assert heavier == pytest.approx(0.4274, abs=5e-5)
 
 
-def test_one_alone_agrees_with_itself_at_once() -> None:
+def test_one_alone_leads_when_it_first_speaks() -> None:
     for model, loss in (("none", 0.0), ("correlated", 0.4), ("uncorrelated", 0.4)):
-        assert delay.tmax(1, loss, model, HALF) == 0
-        assert delay.tmax_first_waker(1, loss, model, HALF) == 0
+        assert delay.tmax(1, loss, model, HALF) == HALF.mean
+        assert delay.tmax_first_waker(1, loss, model, HALF) == HALF.mean
         assert delay.tmax_baseline(1, loss, model) == 0
-        assert delay.everybody_rounds(1, loss, model) == 0
-    assert delay.leadership_delay(1, 0.0, 0.1) == 0
+        assert delay.everybody_rounds(1, loss, model) == 1
+        assert rounds.rounds(0, loss, model) == 1
 
 
 def test_everybody_holds_everything() -> None:

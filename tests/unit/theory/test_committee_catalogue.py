@@ -100,7 +100,7 @@ def test_every_result_is_plain_json(texts: dict[str, str]) -> None:
         ({"n": "2"}, "n must be between 3 and"),
         ({"n": "many"}, "n must be a whole number, as 10000 or 1e20, not 'many'"),
         ({"n": "1.25e1"}, "n must be a whole number"),
-        ({"n": "1e400"}, "n must be a whole number below"),
+        ({"n": "1e400"}, r"n must be between 3 and 10\^\d+, not 1e400"),
         ({"b": "0.34"}, "b must be below 1/3"),
         ({"b": "-0.1"}, "b must be between 0"),
         ({"b": "x"}, "b must be a number"),

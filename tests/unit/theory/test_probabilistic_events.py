@@ -128,7 +128,7 @@ def test_the_law_without_loss() -> None:
 
 def test_theorem_2() -> None:
     """E3: .94 to .9999 where no failed round is ever noticed; printed, it falls to 0."""
-    values = [detection.repaired_detection(at(K)) for K in (20, 40, 65)]
+    values = [detection.printed_e1_detection(at(K)) for K in (20, 40, 65)]
     assert [round(value, 4) for value in values] == [0.9387, 0.9963, 0.9999]
     lossy = Round(K=20, view_prob=0.5, p_mcastl=0.4, p_ucastl=0.4, p_fail=0.001, N=1000)
     sizes = [10**3, 10**9, 10**18]

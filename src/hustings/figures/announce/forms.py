@@ -157,7 +157,7 @@ def departure(cell: Cell) -> float | None:
 def leadership(cell: Cell) -> float | None:
     """From a start until everybody has heard the leader."""
     tmax = delay.tmax(cell.members, cell.loss, cell.loss_model, law(cell))
-    return delay.leadership_delay(cell.members, tmax, cell.delay)
+    return delay.leadership_delay(tmax, cell.delay)
 
 
 def larger(cell: Cell) -> float | None:

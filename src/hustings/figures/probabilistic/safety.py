@@ -46,7 +46,7 @@ RUNS = {
     **dict.fromkeys((0.25, 0.3, 0.35, 0.4, 0.45, 0.5), 300_000),
 }
 LOSSES = tuple(RUNS)
-SELDOM = 0.01  # what "very high probability" of one leader leaves for two
+SELDOM = 0.01  # what we take "very high probability" of one leader to leave for two
 NOTICED = 0.4  # the loss up to which the paper speaks of very high success
 THREE = 3.0  # of runs in which nothing was seen: less than 3/runs, at a level of 95 %
 ROUNDS = 5
@@ -152,8 +152,8 @@ class Safety:
             notes=[
                 "Losses are independent: under a partition each side elects for itself, and "
                 "nothing notices. K = 7, 14, 28, 56, N; view_prob = 0.5, p_fail = 0.001; played by "
-                "the compiled kernel. Where none was seen there is no mark: less than 3/runs, at a "
-                "level of 95 %. The bound is on the end of some round, and so on the last one."
+                "the compiled kernel. Where none was seen a triangle stands at 3/runs, the most at "
+                "a level of 95 %. The bound is on the end of some round, and so on the last one."
             ],
         )
 
@@ -250,6 +250,7 @@ def _judge(points: Points) -> list[Finding]:
             [each for each in points[series.label, EVER] if BY_LOSS.place(each.cell) <= NOTICED],
             -inf,
             SELDOM,
+            theirs=False,  # the paper speaks of a very high probability, without a number
             at=_at_loss,
         )
         for series in SERIES

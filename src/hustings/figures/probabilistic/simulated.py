@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from hustings.figures.cell import Cell
@@ -80,6 +80,7 @@ class Simulated:
     measure: str
     shows: str
     judge: Judge
+    rare: bool = False  # success is so near 1 that only the failures can be told apart
     pictured: bool = True
 
     @property
@@ -120,7 +121,8 @@ class Simulated:
             Drawn(curve, [point(curve, cell, results[cell]) for cell in curve.cells], [])
             for curve in curves
         ]
-        panel = Panel(row.given, MEASURES[self.measure], tuple(curves), axis=row.axis)
+        measure = f"1 - {MEASURES[self.measure]}" if self.rare else MEASURES[self.measure]
+        panel = Panel(row.given, measure, tuple(curves), logarithmic=self.rare, axis=row.axis)
         points = {
             (each.curve.label.removeprefix("weak, "), each.curve.metric): each.points
             for each in drawn
@@ -134,13 +136,19 @@ class Simulated:
             columns=list(COLUMNS),
             rows=[line for each in drawn for line in _rows(each, row.axis, seed)],
             findings=self.judge(points),
-            panels=[DrawnPanel(panel, drawn)],
+            panels=[DrawnPanel(panel, [_failures(each) for each in drawn] if self.rare else drawn)],
             notes=[
                 "Played by the compiled kernel, which counts the unicasts of a round with K = N by "
                 "their mean. Hash thinning is Figure 3's; with it one member that alone has "
                 "noticed a failure asks for another round with probability K/N only."
             ],
         )
+
+
+def _failures(drawn: Drawn) -> Drawn:
+    """The same curve with what is missing from 1."""
+    points = [replace(each, mean=1.0 - each.mean) for each in drawn.points]
+    return replace(drawn, points=points)
 
 
 def _rows(drawn: Drawn, axis: Axis, seed: int) -> list[list[Value]]:
@@ -272,11 +280,23 @@ EXHIBITS = (
     Simulated("b", "loss", "rounds", CURVE_ALONE, _few_rounds),
     Simulated("c", "loss", "messages", CURVE_ALONE, _some_messages),
     Simulated(
-        "d", "size", "success", "Very high strong success up to and beyond N = 6000.", _success
+        "d",
+        "size",
+        "success",
+        "Very high strong success up to and beyond N = 6000.",
+        _success,
+        rare=True,
     ),
     Simulated("e", "size", "rounds", "Termination within 1 expected round up to 6000.", _one_round),
     Simulated("f", "size", "messages", "No variation of the messages with N.", _flat),
-    Simulated("g", "view", "success", "Very high strong success down to view_prob 0.2.", _success),
+    Simulated(
+        "g",
+        "view",
+        "success",
+        "Very high strong success down to view_prob 0.2.",
+        _success,
+        rare=True,
+    ),
     Simulated("h", "view", "rounds", CURVE_ALONE, _few_rounds),
     Simulated("i", "view", "messages", CURVE_ALONE, _some_messages),
 )

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hustings.core.choice import Candidate
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 
 
 class AnnounceMsg(Message, frozen=True, tag="ANNOUNCE"):
     """I lead."""
 
     role: ClassVar[Role] = Role.COORDINATOR
-    term: int
+    term: Term
     number: int  # of this announcement within the sender's present leadership, from 1
     candidate: Candidate
 
@@ -32,4 +32,4 @@ class ByeMsg(Message, frozen=True, tag="BYE"):
     """I led in this term and leave."""
 
     role: ClassVar[Role] = Role.OTHER
-    term: int
+    term: Term

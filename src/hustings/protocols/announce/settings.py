@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf, isinf
 from typing import Annotated, Literal
 
@@ -37,8 +38,9 @@ def hasty(T_A: float, T_L: float) -> list[str]:
     if T_L >= T_A:
         return []
     return [
-        f"T_L = {T_L:g} must be at least T_A = {T_A:g}: listeners would give a leader up before "
-        "its next announcement"
+        f"T_L = {T_L:g} is shorter than T_A = {T_A:g}: listeners give a living leader up before "
+        f"its next announcement, and are wrong for {1 - T_L / T_A:.0%} of the time at least; "
+        f"set T_L >= {T_A:g}"
     ]
 
 
@@ -96,9 +98,10 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
         return {"T_L": inf} if scenario in CONVERGENCE else {}
 
     @classmethod
-    def for_network(cls, delta: float) -> dict[str, object]:
+    def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
         """Four announcements in a row must be lost before a leader is given up; leavers say so."""
-        return {"delta": delta, "T_A": 4 * delta, "T_L": 18 * delta, "bye": 1}
+        usual: dict[str, object] = {"delta": delta, "T_A": 4 * delta, "T_L": 18 * delta}
+        return usual if "bye_loss" in given else {**usual, "bye": 1}
 
     @property
     def T_S(self) -> float:
@@ -138,7 +141,6 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
 
     def broken_rules(self) -> list[str]:
         broken = endless(self, "T_A", "T_S", "T_Q", "bye_gap")
-        broken += hasty(self.T_A, self.listen)
         if self.aged > 1 and isinf(self.listen):
             broken.append("aged needs a finite T_L: a leader that never expires does not age")
         if self.query != "none" and self.wait < 2 * self.delta:
@@ -150,7 +152,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
         return broken
 
     def warnings(self) -> list[str]:
-        told = []
+        told = hasty(self.T_A, self.listen)
         least = self.interval + self.delta
         if self.interval and least > self.T_A * (1.0 + 1e-5):  # as good as no delay does not count
             told.append(
@@ -158,7 +160,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
                 "itself before it can hear who woke after it, which costs a few more messages; "
                 f"set T_A >= {least:g}, or a shorter T_S"
             )
-        if self.aged > 1 and self.patience < self.T_A:
+        if self.aged > 1 and self.patience < self.T_A <= self.listen:
             told.append(
                 f"with aged = {self.aged} a leader ages every {self.patience:g}, more often than "
                 f"it announces itself (T_A = {self.T_A:g}): a living leader is doubted; "
@@ -196,8 +198,8 @@ class SuppressConfig(AnnounceConfig, frozen=True, kw_only=True):
     lam: Lambda = 5.0
 
     @classmethod
-    def for_network(cls, delta: float) -> dict[str, object]:
-        return {**super().for_network(delta), "T_S": 2 * delta}
+    def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
+        return {**super().for_network(delta, given), "T_S": 2 * delta}
 
 
 class LeSConfig(SuppressConfig, frozen=True, kw_only=True):
@@ -258,4 +260,7 @@ class AlConfig(Config, frozen=True, kw_only=True):
         return 3 * self.T_A if self.T_L is None else self.T_L
 
     def broken_rules(self) -> list[str]:
-        return [*endless(self, "T_A"), *hasty(self.T_A, self.listen)]
+        return endless(self, "T_A")
+
+    def warnings(self) -> list[str]:
+        return hasty(self.T_A, self.listen)

@@ -6,33 +6,28 @@ Idea       An Init goes to all. Whoever's hash with it falls below K/N_i becomes
            about K of them, whatever N, and each can tell who else of its view is one. They tell
            each other the best candidate they know of, then all of them tell everybody.
 Invariant  A member holds the one leader that the finals of the latest round it heard of name, or
-           none if they name several, or if there are none.
-Cost       About K + 1 multicasts and, on average, O(K**2) unicasts in a round, whatever N.
-Guarantee  Advisory: with lost messages two leaders are unlikely, as `risk` says; in a partition
-           each side elects for itself, be it a leader of its own or one that it cannot reach.
+           none if they name several or none; until they are there, what it held before.
+Cost       About K + 1 multicasts and, on average, O(K**2) unicasts a round, whatever N.
+Guarantee  Advisory: lost messages make two leaders unlikely, as `risk` says; in a partition each
+           side elects for itself.
 Paper      Gupta, van Renesse, Birman 2000: sections 3.1 to 3.3, Figure 3.
 
 Beside Figure 3: `on_init` and `enter` are step 1, `relay`, `on_prefer` and `speak` step 2, `decide`
 and `detect` step 3. What the figure leaves open or gets wrong is decided as follows.
-- A reply goes out only if one's own choice is strictly better; two that agree would answer each
-  other until the time-out.
-- A round is named by (sequence, initiator, nonce, round); of two calls the larger wins; who is
-  asked to take part twice does so once.
+- A reply goes out only if one's own choice is strictly better; else two that agree never end.
+- A round is named by (sequence, initiator, nonce, round); of two calls the larger wins.
 - Who missed the Init but hears a final takes it after T_3, when those decide who took part.
-- A new round does not undo what a member holds; the round's end does, if it names nobody or two.
-- Who sees two leaders, or none, holds nobody, whether it asks again or not; nor may it ask after
-  the last round. A final that comes late and names another leader is a conflict like any other.
-- The leader whose crash led to the call is ruled out by it; views alone would choose it again.
-- Views belong to the world. What the figure adds to them (who contacted me, who was elected) a
-  member keeps for itself.
+- Who sees two leaders, or none, holds nobody, and may not ask again after the last round. A final
+  that comes late and names another leader is a conflict like any other.
+- Views belong to the world. What the figure adds to them a member keeps for itself.
 - Everybody decides T_2 + 2 T_3 after the beginning of a round: members begin up to T_3 apart.
-- Detectors wait a random part of a window W, all of the same window, since they have decided at the
-  same time. An Init says how much of it is left, and the round begins T_3 after its end, for all at
-  once, whichever of several Inits they have heard.
-- Who calls with a number long past is told by a few what holds now: it has been away. Who comes
-  back from a crash calls, and so learns who leads.
-- Terms: round l of sequence s has term (s - 1) max_rounds + l. Where a larger call of the same
-  sequence supersedes one that was further on, a member keeps the higher term: terms never fall.
+- Detectors wait a random part of the same window W. An Init says how much of it is left, and the
+  round begins T_3 after its end, for all at once, whichever of several Inits they have heard.
+- Who calls with a number long past is told by a few what holds now. Who comes back from a crash
+  calls, and so learns who leads.
+- With `relay_by` = multicast each relay member tells all, once, whom it prefers: where views are
+  small the relay graph would not be connected, and so it is complete.
+- Terms: round l of sequence s has term (s - 1) max_rounds + l; terms never fall.
 """
 
 from __future__ import annotations
@@ -44,6 +39,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Guarantee
+from hustings.core.thinning import pause
 from hustings.protocols.probabilistic.hashing import Blake2, Filter, shared_filter
 from hustings.protocols.probabilistic.messages import (
     MAX_JUMP,
@@ -56,7 +52,6 @@ from hustings.protocols.probabilistic.messages import (
 )
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.protocols.probabilistic.thinning import pause
 
 BEGIN = "begin"  # until a round begins that I have heard of, or opened
 RELAY = "T_2"
@@ -100,6 +95,7 @@ class Probabilistic(Election):
         "round",
         "ruled",
         "several",
+        "unicasts",
     )
 
     about = About(
@@ -114,7 +110,7 @@ class Probabilistic(Election):
         "two under independent loss (3e-8 at loss 0.001, 2e-2 at 0.3: K=7, N=2000), and nothing "
         "does under a partition",
     )
-    assumptions = Assumptions(reliable=False, displaces=False)
+    assumptions = Assumptions(reliable=False, displaces=False, partial_views=True)
     Settings = ProbabilisticConfig
     messages = (InitMsg, PreferMsg, FinalMsg)
     config: ProbabilisticConfig
@@ -123,6 +119,7 @@ class Probabilistic(Election):
     def __init__(self, config: ProbabilisticConfig, choice: Choice) -> None:
         super().__init__(config, choice)
         self.plan = config.plan
+        self.unicasts = config.relay_by == "unicast"
         self.filter: Filter = shared_filter(self.hash_function, config.group)
         self.current = NOBODY
         self.round = 0
@@ -279,6 +276,12 @@ class Probabilistic(Election):
         for leader in self.led:
             self.learn(ctx, leader)
         self.best = self.preferred(ctx)
+        self.ends = ctx.now() + left
+        ctx.set_timer(RELAY, left)
+        if not self.unicasts:
+            if self.best is not None:
+                ctx.multicast(PreferMsg(self.current, self.round, me, self.best, left))
+            return
         self.relays = {each: None for each in passed if each in view and each != me.id}
         if self.grown:
             size, table = self.size(ctx), self.filter.table(self.current, self.round)
@@ -286,8 +289,6 @@ class Probabilistic(Election):
             for each in self.grown:
                 if each not in view and table.value(each) * size < K:
                     self.relays[each] = None
-        self.ends = ctx.now() + left
-        ctx.set_timer(RELAY, left)
         if self.best is not None:
             self.tell(ctx, self.best, self.relays)
 
@@ -299,8 +300,7 @@ class Probabilistic(Election):
     def preferred(self, ctx: Context) -> Candidate | None:
         """The best of all that I know and that the call does not rule out."""
         without, choice, view = self.current.without, self.choice, ctx.view
-        known = view.best(choice, without)
-        best = None if known is None else view.candidate(known)
+        best = None if (known := view.best(choice, without)) is None else view.candidate(known)
         for other in self.grown.values():
             if other.id not in without and (best is None or choice.better(other, best)):
                 if other.id not in view:  # else the view knows it as it is now
@@ -320,7 +320,7 @@ class Probabilistic(Election):
             self.enter(ctx, call, number, max(0.0, min(message.left, longest)))
         if self.phase is not RELAYING or (call, number) != (self.current, self.round):
             return
-        if sender != ctx.me.id:
+        if self.unicasts and sender != ctx.me.id:
             self.relays[sender] = None
         self.learn(ctx, message.me)
         self.compare(ctx, sender, message.best)
@@ -333,7 +333,7 @@ class Probabilistic(Election):
         if mine is None or self.choice.better(theirs, mine):
             self.best = theirs
             self.tell(ctx, theirs, self.relays)
-        elif self.choice.better(mine, theirs):
+        elif self.unicasts and self.choice.better(mine, theirs):
             self.tell(ctx, mine, (sender,))
 
     def learn(self, ctx: Context, other: Candidate) -> None:

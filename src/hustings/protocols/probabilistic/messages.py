@@ -7,7 +7,7 @@ from typing import ClassVar
 import msgspec
 
 from hustings.core.choice import Candidate, MemberId
-from hustings.core.messages import Message, Role
+from hustings.core.messages import Message, Role, Term
 
 MAX_WITHOUT = 16  # members that one call may rule out
 MAX_SEQUENCE = 2**48  # a forged number beyond it teaches nothing,
@@ -17,7 +17,7 @@ MAX_JUMP = 2**32  # nor one that is further than this from the last
 class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One election. The call that is larger, read from left to right, supersedes the other."""
 
-    sequence: int
+    sequence: Term
     initiator: MemberId
     nonce: int  # sets apart two calls of one initiator that has forgotten the first
     without: tuple[MemberId, ...] = ()  # who cannot be elected: the leader whose crash led to this

@@ -71,6 +71,13 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    relay_by: Annotated[
+        Literal["unicast", "multicast"],
+        Meta(
+            description="how relay members find each other: in their views, or, where these are "
+            "small, by telling all whom they prefer"
+        ),
+    ] = "unicast"
     join_on_contact: Annotated[
         bool, Meta(description="who missed the beginning joins when a relay member contacts it")
     ] = False
@@ -126,7 +133,11 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
 
     def relaying(self, K: float) -> float:
         """Time_Out_2 of a round: 3K/2 relay members at most in a row, each a unicast away."""
-        return 1.5 * K * self.delta if self.T_2 is None else self.T_2
+        if self.T_2 is not None:
+            return self.T_2
+        if self.relay_by == "multicast":  # they begin up to T_3 apart, and tell all once
+            return 2 * self.delivery
+        return 1.5 * K * self.delta
 
     def waiting(self, K: float) -> float:
         """Time_Out_1: members hear of a round up to T_3 apart, and so do they of its end."""
@@ -185,7 +196,10 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
     def warnings(self) -> list[str]:
         remarks = []
         first, last = self.finite[0], max(self.finite)
-        if self.T_2 is not None and 1.5 * last * self.delta > self.T_2:
+        if self.relay_by == "multicast":
+            if self.relaying(last) < 2 * self.delivery:
+                remarks.append("T_2 is shorter than 2 T_3: relay members may miss each other")
+        elif self.T_2 is not None and 1.5 * last * self.delta > self.T_2:
             remarks.append(
                 f"T_2 = {self.T_2:g} is shorter than {1.5 * last:g} delays, the longest way "
                 f"through the relay members at K = {last:g}: they may name different leaders"
@@ -202,7 +216,8 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
             )
         elif self.W is not None and 2 * self.delivery > self.W:
             remarks.append("W is not much longer than T_3: many will ask again at once")
-        if self.view_prob is not None and self.counts != "view":
+        small = self.view_prob is not None and self.relay_by == "unicast"
+        if small and self.view_prob is not None and self.counts != "view":
             degree = first * self.view_prob * (2 - self.view_prob)
             if first > 1 and degree < log(first):
                 remarks.append(

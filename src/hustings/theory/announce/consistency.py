@@ -76,18 +76,27 @@ def system_fraction(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> 
 def system_duration(N: int, loss: float, T_A: float = 1.0, T_L: float = 3.0) -> float:
     """How long somebody is wrong at a time, uncorrelated loss, T_L = k T_A: T_A (1-a)/(a-b).
 
+    If T_L < T_A, all are right only for T_L after an announcement that all have heard, so it is
+    T_A/(1-l)^(N-1) - T_L.
+
     a = (1 - l^k)^(N-1) that all are right in a period, b = (1 - 2 l^k + l^(k+1))^(N-1) that they
     are in two in a row. Infinite where a is no number any more: practically always.
 
-    Parameters: N, members, at least 2; loss (l), above 0; T_A; T_L, a multiple of T_A.
+    Parameters: N, members, at least 2; loss (l), above 0 if T_L >= T_A; T_A; T_L, a multiple of
+    T_A, or below it.
 
     Source: chapter 5, 5.3.2. Verdict: exact; the chapter counts one round twice (E11).
 
     >>> round(system_duration(20, 0.4), 3), round(system_duration(2, 0.4), 4)
     (4.58, 1.6667)
+    >>> system_duration(20, 0.0, T_L=0.75)
+    0.25
     """
     check_group(N, 2)
     k = _periods(loss, T_A, T_L)
+    if k == 0:
+        heard = (1 - loss) ** (N - 1)
+        return T_A / heard - T_L if heard else inf
     require(k * exact(T_A) == exact(T_L), f"T_L must be a multiple of T_A = {T_A}, not {T_L}")
     require(loss > 0, "l must be above 0: without loss nobody is wrong")
     wrong, n = float(loss**k), N - 1

@@ -18,7 +18,7 @@ def tmax(N: int, loss: float, model: str, law: Law, T_A: float = 1.0) -> float:
     """LE-S, and LE-A as T_S = 0: E[t_s] + T_A (E[R] - 1).
 
     Parameters: N, members; loss (l); model, the loss model; law, when members wake; T_A. One
-    alone agrees with itself at 0.
+    alone leads when it first speaks.
 
     Source: chapter 5, 5.3.1. Verdict: exact. Uncorrelated, the chapter multiplies T_A by R (E5).
 
@@ -28,7 +28,7 @@ def tmax(N: int, loss: float, model: str, law: Law, T_A: float = 1.0) -> float:
     check_group(N)
     check_times(T_A=T_A)
     needed = rounds(N - 1, loss, model)
-    return law.mean + T_A * (needed - 1) if N > 1 else 0.0
+    return law.mean + T_A * (needed - 1)
 
 
 def tmax_first_waker(N: int, loss: float, model: str, law: Law, T_A: float = 1.0) -> float:
@@ -44,7 +44,7 @@ def tmax_first_waker(N: int, loss: float, model: str, law: Law, T_A: float = 1.0
     check_group(N)
     check_times(T_A=T_A)
     needed = rounds(N - 1, loss, model)
-    return law.earliest(N) + T_A * (needed - 1) if N > 1 else 0.0
+    return law.earliest(N) + T_A * (needed - 1)
 
 
 def tmax_baseline(N: int, loss: float, model: str, T_A: float = 1.0) -> float:
@@ -76,22 +76,22 @@ def everybody_rounds(N: int, loss: float, model: str) -> float:
     check_group(N)
     check_model(loss, model)
     if N == 1:
-        return 0.0
+        return 1.0  # it speaks once, to nobody
     return expected_rounds(N * (N - 1) if model == "uncorrelated" else N, loss)
 
 
-def leadership_delay(N: int, tmax: float, D: float) -> float:
+def leadership_delay(tmax: float, D: float) -> float:
     """From the start until everybody has heard the leader: tmax + D.
 
-    Parameters: N, members; tmax, the send time; D, the delay. One alone waits for nobody.
+    Parameters: tmax, the send time; D, the delay.
 
     Source: chapter 5, 5.3.1. Verdict: exact.
 
-    >>> leadership_delay(50, 0.5, 0.1), leadership_delay(1, 0.0, 0.1)
-    (0.6, 0.0)
+    >>> leadership_delay(0.5, 0.1)
+    0.6
     """
     check_times(D=D)
-    return tmax + D if N > 1 else 0.0
+    return tmax + D
 
 
 def printed_tmax(N: int, loss: float, model: str, law: Law, T_A: float = 1.0) -> float:

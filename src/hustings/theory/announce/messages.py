@@ -150,14 +150,14 @@ def total(N: int, loss: float, law: Law, T_A: float = 1.0, D: float = 0.0) -> fl
     when members wake; T_A; D. T_S is at most 10 T_A, D 1000 T_A.
 
     Source: replaces 5.3.3, which counts first announcements only (E18). Verdict: exact, by
-    quadrature to about 1e-10; one alone sends nothing before it agrees with itself.
+    quadrature to about 1e-10; one alone leads as soon as it has spoken.
 
     >>> round(total(50, 0.4, Law(), D=0.1), 2), round(total(2, 0.4, Law(), D=0.1), 6)
     (12.82, 2.933333)
     """
     _check(N, loss, law, T_A, D)
     if N == 1:
-        return 0.0
+        return 1.0
     if law.T_S == 0:
         return total_at_once(N, loss, T_A, D)
     return leader_messages(loss, T_A, D) + _others(
@@ -179,7 +179,7 @@ def sent_by_tmax(N: int, loss: float, law: Law, T_A: float = 1.0, D: float = 0.0
     """
     _check(N, loss, law, T_A, D)
     if N == 1:
-        return 0.0
+        return 1.0
     if law.T_S == 0:
         return 1 / (1 - loss) + _at_once_by_tmax(N, loss, whole_periods(D, T_A) + 1)
     return 1 / (1 - loss) + _others(
@@ -205,7 +205,7 @@ def total_at_once(N: int, loss: float, T_A: float = 1.0, D: float = 0.0) -> floa
     check_loss(loss)
     check_times(T_A=T_A, D=D)
     if N == 1:
-        return 0.0
+        return 1.0
     waits = whole_periods(D, T_A)
     tie = waits > 0 and waits * exact(T_A) == exact(D)
     repeats = fsum(1 / (1 - loss**k) for k in range(1, N)) if loss else float(N - 1)
@@ -228,7 +228,7 @@ def total_first_waker(N: int, loss: float, law: Law, T_A: float = 1.0, D: float 
     """
     _check(N, loss, law, T_A, D)
     if N == 1:
-        return 0.0
+        return 1.0
     if law.T_S == 0:
         return total_at_once(N, loss, T_A, D)
     waits = started_periods(D, T_A)
@@ -258,7 +258,7 @@ def total_baseline(N: int, rounds: float, T_A: float = 1.0, D: float = 0.0) -> f
     """
     check_group(N)
     check_times(T_A=T_A, D=D)
-    return N * (rounds + max(0, started_periods(D, T_A) - 1)) if N > 1 else 0.0
+    return N * (rounds + max(0, started_periods(D, T_A) - 1)) if N > 1 else 1.0
 
 
 # --- the coupling --------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def large_group_rounds(n: int, loss: float) -> float:
 def rounds(n: int, loss: float, model: str) -> float:
     """E[R]: 1 without loss, 1/(1-l) if correlated, E[R_n] if uncorrelated.
 
-    Parameters: n, receivers; loss (l); model, the loss model. Nobody to hear takes no round.
+    Parameters: n, receivers; loss (l); model, the loss model. One alone speaks once, to nobody.
 
     Source: chapter 5, 5.3.1. Verdict: exact.
 
@@ -72,22 +72,25 @@ def rounds(n: int, loss: float, model: str) -> float:
     [1.667, 5.388]
     """
     check_model(loss, model)
-    return expected_rounds(n if model == "uncorrelated" else min(n, 1), loss)
+    if n == 0:
+        return 1.0
+    return expected_rounds(n if model == "uncorrelated" else 1, loss)
 
 
-def average_rounds(loss: float) -> float:
+def average_rounds(n: int, loss: float) -> float:
     """avg_rounds: the mean index of the first announcement received, 1/(1-l) in every loss model.
 
-    Parameters: loss (l).
+    Parameters: n, receivers; loss (l). One alone speaks once, to nobody.
 
     Source: chapter 5, table 5.1. Verdict: exact, over the N - 1 members that do not lead; with the
     leader counted as 1 it is ((N-1)/(1-l) + 1)/N (E30).
 
-    >>> round(average_rounds(0.4), 4)
-    1.6667
+    >>> round(average_rounds(49, 0.4), 4), average_rounds(0, 0.4)
+    (1.6667, 1.0)
     """
+    check_group(n, 0)
     check_loss(loss)
-    return 1 / (1 - loss)
+    return 1 / (1 - loss) if n else 1.0
 
 
 def printed_rounds(n: int, loss: float) -> float:

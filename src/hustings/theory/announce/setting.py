@@ -11,7 +11,7 @@ from hustings.core.errors import UnknownName
 from hustings.theory import reading
 from hustings.theory.announce.laws import EXPONENTIAL, LOSSES, STEEPEST, UNIFORM, Law
 from hustings.theory.announce.numerics import LARGEST_GROUP
-from hustings.theory.terms import plain, require
+from hustings.theory.terms import require
 
 Parameter = reading.Parameter
 
@@ -26,7 +26,7 @@ ALL = {
         Parameter("T_S", "1", "longest suppression"),
         Parameter("law", UNIFORM, f"of the suppression timer: {UNIFORM} or {EXPONENTIAL}"),
         Parameter("lam", "5", "steepness of the exponential law"),
-        Parameter("T_L", "3 T_A", "listen timer, at least T_A; inf is allowed"),
+        Parameter("T_L", "3 T_A", "listen timer, above 0; inf is allowed"),
         Parameter("k", "1", "agreed leaders"),
         Parameter("eps", "0.01", "chance that the Byes miss somebody"),
         Parameter("T_d", "inf", "mean time between departures of any member"),
@@ -69,6 +69,15 @@ class Setting:
         return self.loss == 0 or self.model != "uncorrelated" or self.N <= 2
 
     @property
+    def patient(self) -> bool:
+        """In a start no leader is given up, or it changes nothing."""
+        return inf == self.T_L or self.N <= 2 or (self.loss == 0 and self.T_L >= self.T_A)
+
+    def bears(self, verdict: str) -> str:
+        """A verdict that holds as long as nobody gives a leader up."""
+        return verdict if self.patient else f"{verdict}; for T_L = inf"
+
+    @property
     def all_send(self) -> bool:
         """Nobody can be heard before the last has woken."""
         return self.law.T_S <= self.D
@@ -85,12 +94,13 @@ def read(name: str, texts: Mapping[str, str]) -> tuple[Setting, dict[str, object
     reading.refuse_unknown(texts, keys)
     given = {key: texts.get(key, ALL[key].default) for key in ALL}
     N = reading.read_int("N", given["N"], 1, LARGEST_GROUP)
-    loss = reading.read_number("l", given["l"].strip().lstrip("-"))
-    require(loss < 1 and "-" not in given["l"], f"l must lie in [0, 1), not {given['l'].strip()}")
+    typed = given["l"].strip()
+    loss = reading.read_number("l", typed.removeprefix("-"))
+    require(loss < 1 and typed[:1] != "-", f"l must lie in [0, 1), not {typed}")
     T_A = reading.read_number("T_A", given["T_A"])
     require(T_A > 0, "T_A must be above 0, not 0")
     T_L = 3 * T_A if "T_L" not in texts else _patient("T_L", given["T_L"])
-    require(T_L >= T_A, f"T_L must be at least T_A = {plain(T_A)}, not {given['T_L'].strip()}")
+    require(T_L > 0, f"T_L must be above 0, not {given['T_L'].strip()}")
     law, remarks = _law(name, texts, given)
     eps = reading.read_number("eps", given["eps"])
     require(0 < eps <= 1, f"eps must lie in (0, 1], not {given['eps'].strip()}")
@@ -169,9 +179,21 @@ def _shown(value: object) -> object:
 
 
 def _warnings(name: str, s: Setting) -> list[str]:
-    if name not in ("le-s", "le-m") or s.T_A >= s.law.T_S + s.D:
-        return []
-    return [
-        f"T_A = {s.T_A:g} is below T_S + Delta = {s.law.T_S + s.D:g}: some repeat before all have "
-        "woken; the forms count that, except where they say T_A >= T_S"
-    ]
+    told = []
+    if name in ("le-s", "le-m") and s.T_A < s.law.T_S + s.D:
+        told.append(
+            f"T_A = {s.T_A:g} is below T_S + Delta = {s.law.T_S + s.D:g}: some repeat before all "
+            "have woken; the forms count that, except where they say T_A >= T_S"
+        )
+    if "T_L" in KEYS[name]:
+        if s.T_L < s.T_A:
+            told.append(
+                f"T_L = {s.T_L:g} is below T_A = {s.T_A:g}: listeners give a living leader up "
+                "before its next announcement"
+            )
+        if not s.patient:
+            told.append(
+                f"forms for T_L = inf leave T_L = {s.T_L:g} out of account: hustings sim starts a "
+                "group with T_L = inf unless it is given"
+            )
+    return told

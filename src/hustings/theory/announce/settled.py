@@ -52,7 +52,7 @@ def false_departure(s: Setting, sheet: Sheet) -> None:
     """Time-outs although the leader lives: one listener, and anybody."""
     sheet.source = consistency.SOURCE
     times = (s.T_A, s.T_L)
-    never = s.loss == 0 or inf == s.T_L or s.N == 1
+    never = inf == s.T_L or s.N == 1 or (s.loss == 0 and s.T_L >= s.T_A)
     sheet.add(
         "false_departure_fraction",
         lambda: 0.0 if s.N == 1 else consistency.fraction(s.loss, *times),
@@ -72,6 +72,7 @@ def false_departure(s: Setting, sheet: Sheet) -> None:
         "that of one listener" if alone else "1 - (1-l^k)^(N-1) at T_L = k T_A",
         "exact, anybody (E12)",
     )
+    lasting = "T_A/(1-l)^(N-1) - T_L" if s.T_L < s.T_A else "T_A (1-a)/(a-b)"
     if never:
         names = "false_departure_duration, inconsistent_duration"
         sheet.lack(names, "false departures do not happen")
@@ -89,7 +90,7 @@ def false_departure(s: Setting, sheet: Sheet) -> None:
                 if alone
                 else consistency.system_duration(s.N, s.loss, *times)
             ),
-            "that of one listener" if alone else "T_A (1-a)/(a-b)",
+            "that of one listener" if alone else lasting,
             "exact, anybody, given that it happens (E11)",
         )
     if inf > s.T_L:
@@ -126,13 +127,18 @@ def _printed_false_departure(s: Setting, sheet: Sheet) -> None:
 def joiner(name: str, s: Setting, sheet: Sheet) -> None:
     """A member joins: the best of all, or not."""
     sheet.source = joining.SOURCE
-    sheet.add("joiner_smaller", lambda: joining.smaller(s.loss, s.T_A), "T_A/2 + T_A l/(1-l)")
+    sheet.add(
+        "joiner_smaller",
+        lambda: joining.smaller(s.loss, s.T_A),
+        "T_A/2 + T_A l/(1-l)",
+        s.bears(EXACT),
+    )
     if s.loss == 0:
         sheet.add(
             "query_joiner_smaller",
             lambda: joining.smaller_query(s.T_A, s.D),
             "2 Delta - 2 Delta^2/T_A for 2 Delta <= T_A, else T_A/2",
-            DERIVED,
+            s.bears(DERIVED),
         )
     else:
         sheet.lack("query_joiner_smaller", "it is known for l = 0 only")
@@ -143,7 +149,7 @@ def joiner(name: str, s: Setting, sheet: Sheet) -> None:
         "joiner_larger",
         lambda: joining.larger(s.N, s.loss, s.model, s.law, s.T_A, s.D),
         "E[t_s] + Delta + T_A (E[R_N] - 1)",
-        f"{EXACT} (E15)",
+        s.bears(f"{EXACT} (E15)"),
     )
     bad = s.model == "uncorrelated"
     lost = {"none": "", "correlated": " + T_A l/(1-l)", "uncorrelated": " + T_A E[R_N]"}[s.model]

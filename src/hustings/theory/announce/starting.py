@@ -34,7 +34,7 @@ def delay(name: str, s: Setting, sheet: Sheet) -> None:
     sheet.add("tmax", lambda: found, formula, verdict)
     sheet.add(
         "leadership_delay",
-        lambda: delays.leadership_delay(s.N, found, s.D),
+        lambda: delays.leadership_delay(found, s.D),
         "tmax + Delta",
         verdict,
     )
@@ -59,13 +59,7 @@ def _sum(*parts: str) -> str:
 def _rounds(s: Setting, sheet: Sheet) -> None:
     needed = {"none": "1", "correlated": "1/(1-l)", "uncorrelated": "sum of 1 - (1-l^r)^(N-1)"}
     sheet.add("rounds", lambda: rounds.rounds(s.N - 1, s.loss, s.model), needed[s.model])
-    if s.N == 1:
-        sheet.lack(
-            "avg_rounds",
-            "nobody hears one alone; the other forms are 0, while a run waits until it speaks",
-        )
-    else:
-        sheet.add("avg_rounds", lambda: rounds.average_rounds(s.loss), "1/(1-l)")
+    sheet.add("avg_rounds", lambda: rounds.average_rounds(s.N - 1, s.loss), "1/(1-l)")
     if s.model != "uncorrelated" or s.loss == 0 or s.N == 1:
         return
     sheet.add(
@@ -101,7 +95,7 @@ def _all_messages(name: str, s: Setting, sheet: Sheet) -> None:
         "le-s": "1/(1-l) + sum over m of E[sum of (1-Z)^k, k < N]",
         "le-m": "1/(1-l) + N sum over m of E[(1-Z)^(N-1) - (1-P)^(N-1)]",
     }[name]
-    verdict = DERIVED if name == "le-m" else f"{EXACT}; until tmax + Delta (E18)"
+    verdict = s.bears(DERIVED if name == "le-m" else f"{EXACT}; until tmax + Delta (E18)")
     if not s.shared:
         sheet.lack("num_msgs, sent_by_tmax", NO_UNCORRELATED)
         sheet.add(
@@ -117,7 +111,7 @@ def _all_messages(name: str, s: Setting, sheet: Sheet) -> None:
             "sent_by_tmax",
             lambda: counting.sent_by_tmax(s.N, s.loss, s.law, s.T_A, s.D),
             "as num_msgs, the leader's messages heard at once",
-            f"{DERIVED} (E30)",
+            s.bears(f"{DERIVED} (E30)"),
         )
 
 
@@ -157,6 +151,7 @@ def _first_round(s: Setting, sheet: Sheet, firsts: _Firsts) -> None:
             "first_round",
             lambda: firsts.shared(s.N, s.loss, s.law, s.T_A, s.D),
             "N" if s.all_send else firsts.formula,
+            EXACT if s.all_send else s.bears(EXACT),
         )
     elif s.D == 0 and s.T_A >= s.law.T_S:
         sheet.source = firsts.alone_source
@@ -164,7 +159,7 @@ def _first_round(s: Setting, sheet: Sheet, firsts: _Firsts) -> None:
             "first_round",
             lambda: firsts.alone(s.N, s.loss),
             firsts.alone_formula,
-            firsts.alone_verdict,
+            s.bears(firsts.alone_verdict),
         )
     else:
         sheet.lack("first_round", NO_FIRST_ROUND)
@@ -258,7 +253,7 @@ def baseline_announcing(s: Setting, sheet: Sheet) -> None:
     found = delays.tmax_baseline(s.N, s.loss, s.model, s.T_A)
     needed = rounds.rounds(s.N - 1, s.loss, s.model)
     sheet.add("tmax", lambda: found, "T_A (E[R] - 1)")
-    sheet.add("leadership_delay", lambda: delays.leadership_delay(s.N, found, s.D), "tmax + Delta")
+    sheet.add("leadership_delay", lambda: delays.leadership_delay(found, s.D), "tmax + Delta")
     _rounds(s, sheet)
     sheet.add(
         "num_msgs",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil, log
+from fractions import Fraction
+from math import ceil, isfinite, log
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import TooLarge, parse_number
 from hustings.theory import reading
 from hustings.theory.committee import network
 from hustings.theory.committee.exponents import THIRD
@@ -135,19 +137,16 @@ def _layers(text: str) -> tuple[network.Shape, ...]:
 
 
 def _members(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,300}|[0-9](\.[0-9]{1,17})?[eE]\+?[0-9]{1,3}", text):
+    try:
+        n = Fraction(text) if isfinite(parse_number(text)) else Fraction(1, 2)
+    except TooLarge:
+        n = Fraction(10**LARGEST)
+    except ValueError:
+        n = Fraction(1, 2)
+    if n.denominator != 1:
         raise BadInput(f"n must be a whole number, as 10000 or 1e20, not {text[:40]!r}")
-    digits = text.lower()
-    if "e" in digits:
-        mantissa, _, exponent = digits.partition("e")
-        whole, _, part = mantissa.partition(".")
-        places = int(exponent) - len(part)
-        require(0 <= places <= LARGEST, f"n must be a whole number below 10^{LARGEST}, not {text}")
-        n = int(whole + part + "0" * places)
-    else:
-        n = int(digits)
     require(3 <= n < 10**LARGEST, f"n must be between 3 and 10^{LARGEST}, not {text[:40]}")
-    return n
+    return int(n)
 
 
 def _share(key: str, text: str) -> float:

@@ -85,7 +85,7 @@ def _detection(plan: Plan, sheet: Sheet) -> None:
     sheet.source = detection.SOURCE
     one = plan.first
     sheet.both("detection", one, detection.detection, detection.printed_detection)
-    sheet.of("detection_printed_e1", one, detection.repaired_detection)
+    sheet.of("detection_printed_e1", one, detection.printed_e1_detection)
     sheet.of("detection_by_hash", one, detection.thinned_detection)
 
 

@@ -23,23 +23,24 @@ def printed_detection(one: Round) -> float:
     so the value tends to 0 as N grows, not to Pr_lb[E1] (E3).
 
     >>> one = Round(K=7, view_prob=0.5, p_mcastl=0.4, p_ucastl=0.4, p_fail=0.001, N=10**6)
-    >>> printed_detection(one), round(repaired_detection(one), 2)
+    >>> printed_detection(one), round(printed_e1_detection(one), 2)
     (0.0, 0.08)
     """
     missing = (1 - (1 - one.p_fail) * (1 - one.p_mcastl)) ** (1.5 * one.k2)
     return printed_enough(one) * exp(one.N * log1p(-missing)) if missing < 1 else 0.0
 
 
-def repaired_detection(one: Round) -> float:
+def printed_e1_detection(one: Round) -> float:
     """Pr_lb[E1] (1 - (1 - (1-p_fail)(1-p_mcastl)^(3 K2/2))^N): the sentence before the theorem.
 
     Parameters: one, the round.
 
     Source: section 4, the paragraph before Theorem 2. Verdict: what was meant, with the printed
-    E1; a bound for two leaders, not for a failed round (E3).
+    E1, which is below 0 for few relay members (E7); a bound for two leaders, not for a failed
+    round (E3).
 
     >>> given = {"view_prob": 0.4, "p_mcastl": 0.01, "p_ucastl": 0.01, "p_fail": 0.01}
-    >>> [round(repaired_detection(Round(K=K, N=10000, **given)), 4) for K in (20, 40, 65)]
+    >>> [round(printed_e1_detection(Round(K=K, N=10000, **given)), 4) for K in (20, 40, 65)]
     [0.9387, 0.9963, 0.9999]
     """
     return printed_enough(one) * somebody(one)

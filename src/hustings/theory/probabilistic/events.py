@@ -90,6 +90,8 @@ def printed_same(one: Round) -> float:
     >>> round(printed_same(one), 4)
     0.5538
     """
+    if one.p_ucastl == 1:
+        return 0.0  # for few relay members the power has a negative exponent, and no limit
     delivered: float = (1 - one.p_ucastl) ** (1.5 * one.k2 - 1)
     return (1 - one.p_fail) * delivered
 

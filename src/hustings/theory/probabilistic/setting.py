@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_number, parse_whole
 from hustings.theory import reading
 from hustings.theory.probabilistic.leaders import STRATEGIES, strategy
 from hustings.theory.probabilistic.round import LARGEST_K, Round
@@ -88,10 +89,13 @@ WORDS = ("N", "strategy", "max_rounds")
 
 def _number(key: str, text: str) -> float:
     """A decimal, whole if it is; negative ones are told by the rule that they break."""
-    if not re.fullmatch(r"-?([0-9]{1,9}(\.[0-9]{0,18})?|\.[0-9]{1,18})(e-?[0-9]{1,2})?", text):
+    try:
+        value = parse_number(text)
+    except ValueError:
+        value = inf
+    if abs(value) > LARGEST_GROUP:
         shown = text if len(text) <= 40 else f"{text[:37]}..."
         raise BadInput(f"{key} must be a number, not {shown!r}")
-    value = float(text)
     if key in ("success", "delta", "T_3"):
         require(value >= 0, f"{key} must be at least 0, not {text}")
     return int(value) if value.is_integer() else value
@@ -102,10 +106,12 @@ def _listed(text: str, N: int) -> list[float]:
     if text in STRATEGIES:
         return []
     parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"N|[0-9]{1,9}(\.[0-9]{1,9})?", part) for part in parts):
-        raise UnknownName("strategy", text, (*STRATEGIES, "7,14,28,N"))
+    try:
+        steps = [float(N) if part == "N" else parse_number(part) for part in parts]
+    except ValueError:
+        raise UnknownName("strategy", text, (*STRATEGIES, "7,14,28,N")) from None
     require(len(parts) <= MOST_ROUNDS, f"a strategy has at most {MOST_ROUNDS} rounds")
-    steps = [float(N) if part == "N" else float(part) for part in parts]
+    require(min(steps) > 0 and max(steps) < inf, "each K of a strategy must be above 0 and finite")
     require(
         all(one < other for one, other in pairwise(steps)),
         f"strategy {text!r} does not grow: each K must exceed the one before",
@@ -114,8 +120,9 @@ def _listed(text: str, N: int) -> list[float]:
 
 
 def _group(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,19}", text):
-        raise BadInput(f"N must be a whole number, not {text[:40]!r}")
-    N = int(text)
+    try:
+        N = parse_whole(text)
+    except ValueError:
+        raise BadInput(f"N must be a whole number, not {text[:40]!r}") from None
     require(1 <= N <= LARGEST_GROUP, f"N must be between 1 and 10^18, not {N}")
     return N

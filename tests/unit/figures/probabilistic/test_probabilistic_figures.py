@@ -129,7 +129,8 @@ def test_the_same_runs_make_the_same_files(name: str, tmp_path: Path) -> None:
         if folder == "two":
             measure(exhibit.cells(), 1, Fixed(2), store)  # and goes on from there
         shown = exhibit.make(measure(exhibit.cells(), 1, Fixed(4), store), 1)
-        assert {each.verdict for each in shown.findings if each.theirs} == {UNDECIDED}
+        assert UNDECIDED in {each.verdict for each in shown.findings}
+        assert {each.verdict for each in shown.findings if each.theirs} <= {UNDECIDED}
         assert len(shown.rows) == len(exhibit.cells()) * len(shown.panels)
         texts.append(as_csv(shown) + as_page(shown))
     assert texts[0] == texts[1]
@@ -141,6 +142,8 @@ def test_every_number_that_is_drawn_is_written(name: str) -> None:
     assert all(len(row) == len(shown.columns) for row in shown.rows)
     written = {value for row in shown.rows for value in row if isinstance(value, float)}
     for panel in shown.panels:
+        if panel.panel.measure == "1 - P(success)":
+            written |= {1.0 - value for value in written}
         labels = [drawn.curve.label for drawn in panel.curves]
         assert len(labels) == len(set(labels))
         for drawn in panel.curves:
@@ -212,7 +215,7 @@ def test_what_an_almost_constant_number_is(factor: float, verdict: Verdict) -> N
 def test_safety_if_bounds_are_true() -> None:
     shown = made(SAFETY)
     assert shown.sound
-    assert shown.verdict == "reproduced"
+    assert shown.verdict == "nothing claimed"  # the paper gives no number
     assert {each.verdict for each in shown.findings} == {HOLDS}
     rows = [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
     never = [row for row in rows if row["seen"] == 0]
