@@ -34,14 +34,20 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option("--multicast", metavar="HOW", help="fan-out, bimodal, gossip or ip:GROUP:PORT.")
 @click.option("--detector", metavar="NAME", help="accrual or heartbeat.")
 @click.option("--reclaim", metavar="DURATION", help="When the preferred member takes over again.")
+@click.option(
+    "--stall-bound",
+    metavar="DURATION",
+    help="A leader that did not run for longer steps down. [default: 5 delta, at least 250ms]",
+)
 @click.option("--guard", metavar="URL", help="Who confirms leaders: quorum://a,b,c, etcd://...")
 @click.option("--ttl", metavar="DURATION", help="For how long at a time. [default: 5s]")
 @click.option("--bind", metavar="HOST:PORT", help="Where members listen. [default: 127.0.0.1:7400]")
 @click.option("--advertise", metavar="HOST:PORT", help="Where others find them, if elsewhere.")
 @click.option("--key", multiple=True, metavar="FILE", help="Keys; the first seals, all open.")
-@click.option("--insecure", is_flag=True, help="Listen to others even without a key.")
+@click.option("--insecure", is_flag=True, help="Have no key: who reaches us can decide who leads.")
 @click.option("--state", metavar="FOLDER", help="Where terms survive a restart.")
 @click.option("--http", metavar="HOST:PORT", help="Where HTTP listens. [default: 127.0.0.1:7401]")
+@click.option("--http-name", multiple=True, metavar="NAME", help="A name that HTTP is asked by.")
 @click.option("--token-file", metavar="FILE", help="The token that orders must carry.")
 @click.option("--streams", metavar="N", help="Listeners of /v1/events at once. [default: 64]")
 @click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]")

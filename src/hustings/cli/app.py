@@ -6,14 +6,15 @@ by Ctrl-C.
 
 from __future__ import annotations
 
-import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
 
 from hustings._version import __version__
+from hustings.cli import BAD_INPUT, INTERRUPTED
 from hustings.cli.adversaries import adversaries
 from hustings.cli.agent import agent
 from hustings.cli.check import check
@@ -27,13 +28,14 @@ from hustings.cli.plan import plan
 from hustings.cli.protocols import protocols
 from hustings.cli.run import run as run_command
 from hustings.cli.sim import sim
+from hustings.cli.streams import PipeClosed, Unwritable, discard
 from hustings.cli.swarm import swarm
 from hustings.cli.sweep import sweep
 from hustings.cli.theory import theory
 from hustings.cli.trace import trace
 from hustings.core.errors import BadInput, UnknownName
 
-FINE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+FINE, FAILED = 0, 1
 
 
 class Interrupted(Exception):
@@ -116,14 +118,16 @@ def run(arguments: list[str]) -> int:
             click.echo(err=True)  # the terminal has written ^C
         _say("interrupted")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):
-        # Whoever read our output has seen enough: click and rich would exit with 1, which means
-        # here that a check failed. Python must not complain either when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Unwritable as error:
+        discard(sys.stdout)
+        return _say(f"cannot write to standard output: {error}")
+    except PipeClosed:
+        discard(sys.stdout)
         return FINE
     return result if isinstance(result, int) else FINE
 
 
 def _say(sentence: str) -> int:
-    click.echo("hustings: " + " ".join(sentence.split()), err=True)
+    with suppress(OSError):  # where nobody can be told, the exit code tells
+        click.echo("hustings: " + " ".join(sentence.split()), err=True)
     return BAD_INPUT

@@ -5,19 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import click
 
-from hustings.cli.output import show_json, show_table
+from hustings.cli.numbers import WHOLE, WholeRange
+from hustings.cli.output import show_json, show_table, warn
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
+from hustings.explore.encoding import NotEncodable
 from hustings.explore.locals import Group, OrderMatters, settled
+from hustings.explore.preflight import NotExplorable, check_explorable
 from hustings.explore.search import Search
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
-from hustings.protocols.catalogue import find
+from hustings.protocols.catalogue import BY_ROUNDS, find
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 QUORUM = "quorum"
@@ -29,6 +33,8 @@ MOST_MEMBERS = 9
 LEASE = GuardConfig(delta=10.0, ttl=2.0, drift=0.0, retry=10.0)
 EAGER = GuardConfig(delta=0.4, ttl=2.0, drift=0.0, retry=10.0)
 
+EXIT_CODES = {Ending.EXHAUSTED: 0, Ending.BROKEN: 1, Ending.MAX_STATES: 2, Ending.UNJUDGED: 2}
+
 Quorum = Callable[[Confirmed, tuple[MemberId, ...]], Election]
 
 
@@ -37,40 +43,44 @@ Quorum = Callable[[Confirmed, tuple[MemberId, ...]], Election]
 @click.option(
     "-n",
     "--members",
-    type=click.IntRange(1, MOST_MEMBERS),
+    type=WholeRange(1, MOST_MEMBERS),
     default=3,
     show_default=True,
     help="Members; with quorum, see --voters.",
 )
-@click.option("--voters", type=int, default=3, show_default=True, help="quorum: members that vote.")
 @click.option(
-    "--candidates", type=int, default=2, show_default=True, help="quorum: members that stand."
+    "--voters", type=WHOLE, default=3, show_default=True, help="quorum: members that vote."
 )
-@click.option("--crashes", type=int, default=0, show_default=True, help="How often a member dies.")
+@click.option(
+    "--candidates", type=WHOLE, default=2, show_default=True, help="quorum: members that stand."
+)
+@click.option(
+    "--crashes", type=WHOLE, default=0, show_default=True, help="How often a member dies."
+)
 @click.option(
     "--losses",
-    type=int,
+    type=WHOLE,
     default=0,
     show_default=True,
     help="How many messages are lost, or come at any later time.",
 )
 @click.option(
-    "--wipes", type=int, default=0, show_default=True, help="How many crashes cost the disk, too."
+    "--wipes", type=WHOLE, default=0, show_default=True, help="How many crashes cost the disk, too."
 )
 @click.option("--eager", is_flag=True, help="quorum: who is outdone asks again at the next tick.")
 @click.option("--at-once", is_flag=True, help="Who dies may be back in the same tick, too.")
 @click.option(
-    "--ticks", type=int, default=None, help="For how long.  [default: quorum 2, others 20]"
+    "--ticks", type=WHOLE, default=None, help="For how long.  [default: quorum 2, others 20]"
 )
 @click.option(
     "--delay",
-    type=int,
+    type=WHOLE,
     default=0,
     show_default=True,
     help="Ticks that a message may take; 0: it arrives in the tick it was sent in, in any order.",
 )
 @click.option(
-    "--max-states", type=int, default=2_000_000, show_default=True, help="When to give up."
+    "--max-states", type=WHOLE, default=2_000_000, show_default=True, help="When to give up."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def check(
@@ -102,8 +112,12 @@ def check(
     One crash and one lost message at any point are 232,656 states with --ticks 1, and more than
     twenty million with --ticks 2.
 
+    Random draws are not among what is tried: each member draws what its seed gives it. Elections
+    that never come to rest (le-s and its like) or that succeed with a probability are refused.
+
     Exit code 0: no schedule breaks anything. 1: one does, and a shortest one is shown. 2: bad
-    input, or --max-states was reached before all schedules had been tried.
+    input, an election that cannot be explored, or a limit (--max-states, --ticks) was reached
+    before all schedules had been tried, or before any could be judged.
     """
     is_quorum = protocol == QUORUM
     kind = None if is_quorum else find(protocol)
@@ -127,11 +141,19 @@ def check(
     else:
         show(protocol, limits, found)
     if found.ending is Ending.MAX_STATES:
-        click.echo(
-            f"hustings: {max_states:,} states were not enough: raise --max-states, or explore less",
-            err=True,
+        _complain(f"{max_states:,} states were not enough: raise --max-states, or explore less")
+    elif found.ending is Ending.UNJUDGED:
+        _complain(f"{limits.ticks:,} ticks were not enough: raise --ticks")
+    elif kind is not None and found.cut:
+        warn(
+            f"{found.cut:,} states were cut off after {limits.ticks:,} ticks, and what follows "
+            "them was not tried: raise --ticks"
         )
-    return {Ending.EXHAUSTED: 0, Ending.BROKEN: 1, Ending.MAX_STATES: 2}[found.ending]
+    return EXIT_CODES[found.ending]
+
+
+def _complain(sentence: str) -> None:
+    click.echo(f"hustings: {sentence}", err=True)
 
 
 def explore_quorum(
@@ -170,17 +192,27 @@ def explore_election(
     kind: type[Election], members: int, limits: Limits, progress: Progress | None = None
 ) -> Found:
     """Any other election: all call it, and in the end they agree."""
+    if kind in BY_ROUNDS:
+        raise NotExplorable(
+            f"{kind.about.name} cannot be explored: its members go in rounds that the world keeps, "
+            f"so there are no schedules to choose from; hustings sim {kind.about.name} plays it"
+        )
     ids = range(1, members + 1)
     known = kind.Settings.for_group(members, Surroundings())
     config = kind.Settings.parse({**known, "delta": float(max(limits.delay, 1))})
     everybody = {member: Candidate(member) for member in ids}
-    makers = {member: lambda: kind(config, HighestId()) for member in ids}
+    make = partial(kind, config, HighestId())
+    check_explorable(kind, make)
+    makers = dict.fromkeys(ids, make)
 
     def search(ordered: bool) -> Search:
         group = Group(makers, everybody, ordered=ordered)
         return Search(group, limits, Laws(agreed=True), calls=ids)
 
-    return _run(search, progress)
+    try:
+        return _run(search, progress)
+    except NotEncodable as error:
+        raise NotExplorable(f"{kind.about.name} cannot be explored: {error}") from error
 
 
 def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
@@ -231,6 +263,7 @@ def show(protocol: str, limits: Limits, found: Found) -> None:
         Ending.EXHAUSTED: "exhausted: no schedule within these limits breaks anything",
         Ending.BROKEN: f"broken: {found.why}; a shortest way there:",
         Ending.MAX_STATES: "max-states: not all schedules were tried; nothing is broken so far",
+        Ending.UNJUDGED: "unjudged: no schedule comes to rest within these ticks",
     }
     click.echo(words[found.ending])
     for number, step in enumerate(found.steps, 1):
@@ -259,6 +292,7 @@ def to_json(protocol: str, limits: Limits, found: Found) -> dict[str, object]:
         "depth": found.depth,
         "grants": found.grants,
         "rests": found.rests,
+        "cut": found.cut,
         "why": found.why,
         "steps": [
             {"time": step.time, "what": step.what, "said": list(step.said)} for step in found.steps

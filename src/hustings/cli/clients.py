@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hustings.cli.numbers import WholeRange
 from hustings.cli.output import show_json, show_table, warn
 from hustings.core.durations import parse_duration
 from hustings.core.errors import BadInput
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "http://127.0.0.1:7401"
 FINE, FAILED, NONE = 0, 1, 3
+NOT_IN_TIME = 504  # an order was begun, and its end did not come
 _POLL_S = 0.05
 _BACKOFF_S = (0.2, 5.0)  # between attempts to listen again: first, longest
 
@@ -149,7 +151,7 @@ def members(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
 
 
 @click.command()
-@click.option("--count", type=click.IntRange(min=1), help="End after so many lines.")
+@click.option("--count", type=WholeRange(min=1), help="End after so many lines.")
 @questions
 def observe(agent: str, group: str | None, timeout: str, count: int | None, as_json: bool) -> int:
     """Each change of leadership, one line each, until Ctrl-C; without --group, of all groups.
@@ -240,7 +242,15 @@ def transfer(
     more_s = 0.0 if drain is None else parse_duration(drain, "--drain")
     asking = _asking(agent, group, token_file, timeout)
     body: Json = {"to": name} if drain is None else {"to": name, "drain": more_s}
-    asking.agent.order(asking.group, "transfer", body, more_s)
+    from hustings.agent.client import Refusal
+
+    try:
+        asking.agent.order(asking.group, "transfer", body, more_s)
+    except Refusal as error:
+        if error.status != NOT_IN_TIME:
+            raise
+        warn(str(error))
+        return FAILED
     state = _settled(asking, name)
     code = _show(state, as_json)
     if code == FINE and state["leader"]["name"] != name:

@@ -81,7 +81,8 @@ def _show(rows: list[Row], options: Options) -> None:
             for row in rows
         ],
         "A message counts when sent, also to the dead; n counts the crashed leader. Ring and "
-        "broadcast run over the live members. = the formula agrees, != it says otherwise.",
+        "broadcast run over the live members; all notice the crash where all must agree on it. "
+        "= the formula agrees, != it says otherwise.",
     )
     lines = [
         [

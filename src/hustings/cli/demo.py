@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hustings.cli.numbers import REAL, WHOLE
 from hustings.core.errors import BadInput
 from hustings.demo.story import FEWEST, MOST
 
@@ -15,10 +16,12 @@ SIMULATED = "bully", 9, 36.0  # the same
 
 @click.command()
 @click.option("--protocol", help=f"See hustings protocols.  [default: {PROTOCOL}]")
-@click.option("--members", "-n", type=int, help=f"Processes, from 3 to 100.  [default: {MEMBERS}]")
-@click.option("--seconds", type=float, help=f"How long it lasts, about.  [default: {SECONDS:g}]")
 @click.option(
-    "--seed", type=int, default=1, show_default=True, help="Of what is drawn; time is real."
+    "--members", "-n", type=WHOLE, help=f"Processes, from 3 to 100.  [default: {MEMBERS}]"
+)
+@click.option("--seconds", type=REAL, help=f"How long it lasts, about.  [default: {SECONDS:g}]")
+@click.option(
+    "--seed", type=WHOLE, default=1, show_default=True, help="Of what is drawn; time is real."
 )
 @click.option("--no-tty", is_flag=True, help="Plain lines instead of a picture.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

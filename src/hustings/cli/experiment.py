@@ -10,28 +10,21 @@ import click
 
 from hustings.cli import reading
 from hustings.cli.guarding import GUARD_OPTIONS, lease, voting
-from hustings.cli.substrate import SUBSTRATE_OPTIONS, settings_upon, stack_of
-from hustings.core.choice import MemberId, parse_choice
-from hustings.core.config import Config, Surroundings
+from hustings.cli.numbers import REAL, WHOLE
+from hustings.cli.substrate import SUBSTRATE_OPTIONS
+from hustings.core.choice import MemberId
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
+from hustings.sim import build as sim_build
+from hustings.sim.build import Composed, Description
 from hustings.sim.churn import Rates
 from hustings.sim.course import MAX_STEPS
 from hustings.sim.experiment import Clocks, Experiment
-from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Loss, LossModel, Network, PerLink, check_probability
-from hustings.sim.prospects import endless_wait
-from hustings.sim.rounds import has_rounds
-from hustings.sim.scenarios import HORIZON, JOINING, SCENARIOS, Scenario
-from hustings.sim.world import MAX_EVENTS
-from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.confirmed import GuardConfig
-from hustings.substrate.heartbeat import HeartbeatConfig
+from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.scenarios import HORIZON, SCENARIOS, Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
-AS_GOOD_AS_NONE = 1e-6  # a delay
 ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
 
 FAULT_HELP = (
@@ -46,7 +39,7 @@ GROUP_OPTIONS = (
     click.option(
         "-n",
         "--members",
-        type=int,
+        type=WHOLE,
         default=8,
         show_default=True,
         help="Members, with ids 1 to n; n counts the crashed leader, but not who joins.",
@@ -103,12 +96,12 @@ GROUP_OPTIONS = (
         help="What --choice ranks: cpu=3,1,2 by member, or cpu=random.",
     ),
     click.option(
-        "--seed", type=int, default=1, show_default=True, help="One seed makes the whole world."
+        "--seed", type=WHOLE, default=1, show_default=True, help="One seed makes the whole world."
     ),
 )
 
 WORLD_OPTIONS = (
-    click.option("--loss", type=float, default=0.0, help="Probability that a message is lost."),
+    click.option("--loss", type=REAL, default=0.0, help="Probability that a message is lost."),
     click.option(
         "--loss-model",
         type=str,
@@ -118,7 +111,7 @@ WORLD_OPTIONS = (
     ),
     click.option(
         "--collision",
-        type=float,
+        type=REAL,
         default=0.0,
         help="Extra loss for each message under way at the same time.",
     ),
@@ -129,24 +122,24 @@ WORLD_OPTIONS = (
         metavar="A>B=DELAY",
         help="A link with a delay of its own.",
     ),
-    click.option("--duplicate", type=float, default=0.0, help="Probability of a second copy."),
+    click.option("--duplicate", type=REAL, default=0.0, help="Probability of a second copy."),
     click.option(
         "--reorder",
-        type=float,
+        type=REAL,
         default=0.0,
         help="Probability of being held back by up to --hold-back.",
     ),
-    click.option("--hold-back", type=float, default=0.0, help="See --reorder."),
+    click.option("--hold-back", type=REAL, default=0.0, help="See --reorder."),
     click.option("--fifo", is_flag=True, help="Links keep the order of their messages."),
     click.option("--fault", "faults", multiple=True, metavar="WHAT:WHO@TIME", help=FAULT_HELP),
     click.option(
         "--view",
-        type=float,
+        type=REAL,
         default=None,
         help="Probability that a member knows another one.  [default: 1]",
     ),
-    click.option("--drift", type=float, default=0.0, help="Largest error of a clock's rate."),
-    click.option("--offset", type=float, default=0.0, help="Largest offset of a clock."),
+    click.option("--drift", type=REAL, default=0.0, help="Largest error of a clock's rate."),
+    click.option("--offset", type=REAL, default=0.0, help="Largest offset of a clock."),
     click.option(
         "--detection",
         default="scripted",
@@ -163,30 +156,43 @@ WORLD_OPTIONS = (
     *GUARD_OPTIONS,
     *SUBSTRATE_OPTIONS,
     click.option(
-        "--arrivals", type=float, metavar="MEAN", help="churn: mean time between two arrivals."
+        "--composed",
+        is_flag=True,
+        help="Members as join builds them: gossip membership, detector, leadership layer, stall "
+        "bound, lease. Time is in seconds; --delay 0.05 gives the defaults of join.",
     ),
     click.option(
-        "--departures", type=float, metavar="MEAN", help="churn: mean time between two departures."
+        "--leadership-set",
+        "leadership_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="--composed: stall_bound, reclaim, T_check, patience, and more.",
+    ),
+    click.option(
+        "--arrivals", type=REAL, metavar="MEAN", help="churn: mean time between two arrivals."
+    ),
+    click.option(
+        "--departures", type=REAL, metavar="MEAN", help="churn: mean time between two departures."
     ),
     click.option(
         "--orderly", is_flag=True, help="churn: who goes leaves in good order, and does not crash."
     ),
     click.option(
         "--linger",
-        type=float,
+        type=REAL,
         default=0.0,
         help="How long who leaves stays up to say goodbye more than once.",
     ),
     click.option(
         "--until",
-        type=float,
+        type=REAL,
         default=None,
         help=f"Time limit; {HORIZON:g} where a scenario has no end of its own.",
     ),
-    click.option("--max-events", type=int, default=None, help="Event limit."),
+    click.option("--max-events", type=WHOLE, default=None, help="Event limit."),
     click.option(
         "--course",
-        type=float,
+        type=REAL,
         default=None,
         metavar="STEP",
         help="Also report how many lead at 0, STEP, 2 STEP, ...: mean, standard error and maximum "
@@ -241,6 +247,8 @@ class Options:
     detection_settings: tuple[str, ...] = ()
     guard: str = "none"
     guard_settings: tuple[str, ...] = ()
+    composed: bool = False
+    leadership_settings: tuple[str, ...] = ()
     substrate: str = "ideal"
     substrate_settings: tuple[str, ...] = ()
     arrivals: float | None = None
@@ -256,103 +264,48 @@ class Options:
 def build(
     kind: type[Election], typed: Options, *, digest: bool = False, counted: bool = False
 ) -> Experiment:
-    """An experiment from what was typed; `counted`: by an engine that makes no members."""
-    if typed.members < 1:
-        raise BadInput(f"members must be at least 1, not {typed.members}")
-    network = _network(typed)
-    config = _config(kind, typed, network.delay.bound)
-    stack = stack_of(typed.substrate, typed.substrate_settings, config, typed.members)
-    if stack is not None:
-        config = _config(kind, typed, network.delay.bound, settings_upon(stack, config))
-    detector, oracle = _detection(typed, config.delta)
-    guard = lease(typed.guard, typed.guard_settings, config.delta)
-    scenario = _scenario(typed)
-    experiment = Experiment(
-        kind=kind,
-        members=typed.members,
-        config=config,
-        choice=parse_choice(typed.choice),
-        attributes=reading.attributes(typed.attributes),
-        network=network,
-        scenario=scenario,
-        seed=typed.seed,
-        view_probability=1.0 if stack is not None else _view(typed),
-        clocks=Clocks(typed.drift, typed.offset),
-        detector=detector,
-        oracle=oracle,
-        guard=guard,
-        voting=voting(typed.guard, typed.guard_settings, config.delta, typed.members),
-        stack=stack,
-        calm=_calm(detector, guard, config.delta),
-        until=END_OF_TIME if typed.until is None else typed.until,
-        max_events=_most_events(kind, scenario, typed),
-        debug=typed.debug,
-        digest=digest,
-        counted=counted and has_rounds(kind),
-        course=typed.course,
+    """An experiment from what was typed; `counted`: by an engine that makes no members.
+
+    Texts become values here. What follows from them is worked out in `sim.build`, for everybody.
+    """
+    return sim_build.build(
+        Description(
+            kind=kind,
+            members=typed.members,
+            settings=reading.settings(typed.settings),
+            scenario=_scenario(typed),
+            network=_network(typed),
+            choice=typed.choice,
+            attributes=reading.attributes(typed.attributes),
+            seed=typed.seed,
+            view=typed.view,
+            clocks=Clocks(typed.drift, typed.offset),
+            detection=typed.detection,
+            detection_settings=reading.settings(typed.detection_settings),
+            guard=lease(typed.guard, typed.guard_settings),
+            voting=voting(typed.guard, typed.guard_settings, typed.members),
+            composer=_composer() if typed.composed else None,
+            leadership_settings=reading.settings(typed.leadership_settings),
+            substrate=typed.substrate,
+            substrate_settings=reading.settings(typed.substrate_settings),
+            until=typed.until,
+            max_events=typed.max_events,
+            course=typed.course,
+            debug=typed.debug,
+            digest=digest,
+            counted=counted,
+        )
     )
-    if typed.until is None and typed.max_events is None:
-        wait = endless_wait(experiment)
-        if wait is not None:
-            raise BadInput(wait)
-    return experiment
 
 
-def _config(
-    kind: type[Election], typed: Options, bound: float, upon: Mapping[str, object] | None = None
-) -> Config:
-    """Settings as typed, else as the scenario or what lies below has them, else the defaults."""
-    # Timers default to multiples of the delay bound, so the protocol is told it.
-    given: dict[str, object] = {"delta": bound} if bound > 0 else {}
-    if bound == 0 and kind.assumptions.announces:
-        given = {"delta": AS_GOOD_AS_NONE}  # its timers are its own, and do not stretch to it
-    given |= reading.settings(typed.settings)
-    given = {**_known(kind, typed, given), **(upon or {}), **given}
-    usual = kind.Settings.for_scenario(typed.scenario)
-    if usual.keys() - given.keys():
-        try:
-            return kind.Settings.parse({**usual, **given})
-        except BadInput:
-            pass  # what was typed does not go with it, or is wrong by itself
-    return kind.Settings.parse(given)
+def _composer() -> Callable[[Description, Mapping[str, object]], Composed]:
+    from hustings.testing.composed import compose_members  # loads what runs on a network
 
-
-def _known(kind: type[Election], typed: Options, given: Mapping[str, object]) -> dict[str, object]:
-    """Settings that follow from the options which say what the world is like."""
-    view = _view(typed)
-    around = Surroundings(p_ucastl=typed.loss, p_mcastl=typed.loss, view_prob=view)
-    known = kind.Settings.for_group(typed.members, around)
-    if typed.view is not None and "view_prob" in known and "view_prob" in given:
-        if reading.number(str(given["view_prob"]), "view_prob") != view:
-            raise BadInput(
-                f"--view {view:g} and --set view_prob={given['view_prob']} contradict each other: "
-                "drop one of them"
-            )
-    return known
-
-
-def _view(typed: Options) -> float:
-    """The probability that a member knows another one."""
-    return check_probability("view probability", 1.0 if typed.view is None else typed.view)
-
-
-def _most_events(kind: type[Election], scenario: Scenario, typed: Options) -> int:
-    if typed.max_events is not None:
-        return typed.max_events
-    if scenario.endless(announces=kind.assumptions.announces):
-        return MAX_EVENTS
-    return max(2_000_000, 8 * typed.members**2)
+    return compose_members
 
 
 def _network(typed: Options) -> Network:
     delay = reading.delay(typed.delay, typed.links)
-    if isinstance(delay, PerLink) and typed.scenario != "churn":
-        members = typed.members + (typed.scenario in JOINING)
-        for sender, receiver in delay.table:
-            if not 1 <= min(sender, receiver) <= max(sender, receiver) <= members:
-                raise BadInput(
-                    f"--link {sender}>{receiver} names no member: ids are 1 to {members}"
-                )
     model = typed.loss_model
     if model is None:
         model = "uncorrelated" if typed.loss or typed.collision else "none"
@@ -386,35 +339,3 @@ def _scenario(typed: Options) -> Scenario:
 
 def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:
     return tuple(member for text in texts for member in reading.members(text, what))
-
-
-def _calm(
-    detector: HeartbeatConfig | None, guard: GuardConfig | None, delta: float
-) -> float | None:
-    """After how long an agreement may be taken to last; None where runs come to rest."""
-    longest = [] if detector is None else [2 * detector.timeout]
-    longest += [] if guard is None else [guard.asked]
-    return max(longest) + 20 * delta if longest else None
-
-
-def _detection(typed: Options, delta: float) -> tuple[HeartbeatConfig | None, float | None]:
-    """A detector's configuration, or a perfect detector's latency, or neither."""
-    given = reading.settings(typed.detection_settings)
-    if typed.detection not in DETECTION:
-        raise UnknownName("detection", typed.detection, DETECTION)
-    if typed.detection != "scripted" and typed.detectors:
-        raise BadInput(
-            f"--detector scripts who notices, but --detection {typed.detection} finds out by "
-            "itself: drop one of them"
-        )
-    if typed.detection == "scripted":
-        if given:
-            raise BadInput("--detection-set goes with --detection perfect, heartbeat or accrual")
-        return None, None
-    if typed.detection == "perfect":
-        latency = given.pop("latency", "0")
-        if given:
-            raise UnknownName("detection setting", next(iter(given)), ["latency"])
-        return None, reading.number(latency, "latency")
-    kind = HeartbeatConfig if typed.detection == "heartbeat" else AccrualConfig
-    return kind.parse({"delta": delta, **given}), None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,7 +15,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from hustings.cli.output import show_json, show_table, warn
+from hustings.cli.numbers import WHOLE, WholeRange
+from hustings.cli.output import Pace, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from hustings.figures.measuring import Tell
     from hustings.figures.writing import Draw
 
-SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
-
 
 @click.command()
 @click.argument("names", nargs=-1)
@@ -35,7 +33,7 @@ SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
 @click.option("--family", default=None, help="With all or --list: one family only.")
 @click.option(
     "--runs",
-    type=click.IntRange(1, MAX_RUNS),
+    type=WholeRange(1, MAX_RUNS),
     default=None,
     help="Runs of every point, few for a quick look. [default: what the figure says, else until "
     "the standard error is below 0.1 % of the mean, or 1 % where the event simulator plays; "
@@ -48,10 +46,10 @@ SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
     show_default=True,
     help="The folder for the files; what was measured is kept in its folder cells.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same figures.")
+@click.option("--seed", type=WHOLE, default=1, show_default=True, help="Same seed, same figures.")
 @click.option(
     "--jobs",
-    type=click.IntRange(1, MAX_JOBS),
+    type=WholeRange(1, MAX_JOBS),
     default=None,
     help="On how many processes. [default: one per processor]",
 )
@@ -223,14 +221,13 @@ def _progress() -> Iterator[Tell]:
 
 
 class _Lines:
-    """Plain lines for a log, few enough to read."""
+    """Plain lines for a log."""
 
     def __init__(self) -> None:
-        self._last = time.monotonic()
+        self._pace = Pace()
 
     def __call__(self, reached: Reached) -> None:
-        if time.monotonic() - self._last >= SAY_EVERY:
-            self._last = time.monotonic()
+        if self._pace.due():
             warn(f"{100 * reached.share:.0f} % measured, {_words(reached)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -88,6 +89,27 @@ def show(cell: object) -> str:
 def warn(sentence: str) -> None:
     """A remark on stderr."""
     click.echo(f"hustings: note: {sentence}", err=True)
+
+
+class Pace:
+    """When the next line about long work is due, where nobody sees a bar.
+
+    The first one comes soon, so that nobody wonders whether anything happens; the others are few
+    enough to read.
+    """
+
+    FIRST, LATER = 1.0, 10.0  # seconds
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + self.FIRST
+
+    def due(self) -> bool:
+        """Whether to say something now; then not for a while."""
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        self._next = now + self.LATER
+        return True
 
 
 @contextmanager

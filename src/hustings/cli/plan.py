@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hustings.cli import reading
+from hustings.cli.numbers import WHOLE, RealRange, WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import UnknownName
 from hustings.protocols.committee.adversary import known
@@ -23,7 +24,7 @@ MOST_MEMBERS = 10_000_000
 @click.command()
 @click.argument("election")
 @click.option(
-    "-n", "members", type=click.IntRange(2, MOST_MEMBERS), required=True, help="How many members."
+    "-n", "members", type=WholeRange(2, MOST_MEMBERS), required=True, help="How many members."
 )
 @click.option(
     "--set",
@@ -33,7 +34,7 @@ MOST_MEMBERS = 10_000_000
     help="b, adversary (aware: the worst of all corruptions), and knobs that are fixed.",
 )
 @click.option(
-    "--bits", type=click.FloatRange(0, min_open=True), help="Bits that a member may send at most."
+    "--bits", type=RealRange(0, min_open=True), help="Bits that a member may send at most."
 )
 @click.option(
     "--effort",
@@ -41,7 +42,7 @@ MOST_MEMBERS = 10_000_000
     show_default=True,
     help="quick, usual or thorough: how many runs each candidate gets.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of all runs.")
+@click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of all runs.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def plan(
     election: str,

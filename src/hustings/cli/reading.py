@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_number
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -69,7 +70,7 @@ def members(text: str, what: str) -> tuple[MemberId, ...]:
 def number(text: str, what: str) -> float:
     """A finite number."""
     try:
-        value = float(text)
+        value = parse_number(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
@@ -105,6 +106,8 @@ def _links(texts: Iterable[str]) -> dict[tuple[MemberId, MemberId], float]:
         if match is None:
             raise BadInput(f"--link {text!r} is not understood: write SENDER>RECEIVER=DELAY")
         link = int(match[1]), int(match[2])
+        if link[0] == link[1]:
+            raise BadInput(f"--link {text!r} joins a member to itself: name two members")
         if link in table:
             raise BadInput(f"--link {match[1]}>{match[2]} is given twice")
         table[link] = number(match[3], "link delay")
@@ -147,9 +150,14 @@ def _between(what: str, who: str, at: float, text: str) -> Happening:
     if not arrow:
         raise BadInput(f"--fault {text!r} needs an arrow: {what}:3>7@TIME")
     if what == "one-way":
-        return OneWay(senders=members(left, "senders"), to=members(right, "receivers"), at=at)
-    kind = Suspect if what == "suspect" else Alive
-    return kind(member=_one(left, text), about=_one(right, text), at=at)
+        senders, to = members(left, "senders"), members(right, "receivers")
+        if len({*senders, *to}) < 2:
+            raise BadInput("a one-way cut needs two members: a member always hears itself")
+        return OneWay(senders=senders, to=to, at=at)
+    member, about = _one(left, text), _one(right, text)
+    if member == about:
+        raise BadInput(f"member {member} cannot suspect itself: name two members")
+    return (Suspect if what == "suspect" else Alive)(member=member, about=about, at=at)
 
 
 def _one(text: str, whole: str) -> MemberId:

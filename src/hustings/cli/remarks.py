@@ -10,10 +10,12 @@ from hustings.cli.guarding import remarks_on_guard
 from hustings.cli.output import show
 from hustings.core.choice import ByAttributes
 from hustings.protocols.announce.idle import idle_settings, ranks_otherwise, says_goodbye
+from hustings.sim.build import scenario_settings
 from hustings.sim.experiment import Experiment
-from hustings.sim.faults import Leave
+from hustings.sim.faults import Happening, Leave
 from hustings.sim.models import Fixed, PerLink
 from hustings.sim.prospects import idle_faults
+from hustings.sim.runs import Report
 
 
 def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
@@ -30,7 +32,8 @@ def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
             "without a leader, or with two"
         )
     given = reading.settings(typed.settings)
-    for key, value in kind.Settings.for_scenario(name).items():
+    composed = experiment.composition is not None
+    for key, value in ({} if composed else scenario_settings(kind, experiment.scenario)).items():
         if key in given:
             continue
         if getattr(experiment.config, key) == value:
@@ -126,3 +129,18 @@ def _silence(experiment: Experiment) -> list[str]:
         return []
     cure = ": --set bye=1, or bye_loss, makes it say one" if hasattr(config, "bye") else ""
     return [f"who leaves says no goodbye, so to the others it is as a crash{cure}"]
+
+
+def remarks_on_faults(experiment: Experiment, result: Report) -> list[str]:
+    """Faults that were due and did not happen, because a limit ended the run before."""
+    told = []
+    for fault, runs in result.unplayed.items():
+        if any(fault == f"{one.label} at {one.at:g}" for one in _too_late(experiment)):
+            continue  # that was told before the run
+        where = "" if result.runs == 1 else f" in {runs} of {result.runs} runs"
+        told.append(f"{fault} did not happen{where}: the run ended before")
+    return told
+
+
+def _too_late(experiment: Experiment) -> list[Happening]:
+    return [one for one in experiment.scenario.extra if one.at > experiment.horizon]

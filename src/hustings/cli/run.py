@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hustings.cli import reading
+from hustings.cli.numbers import WholeRange
 from hustings.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ RESTARTS = ("never", "on-failure", "always")
     metavar="FILE",
     help="A key of hustings keygen; the first seals, further ones are only read.",
 )
-@click.option("--insecure", is_flag=True, help="Let others reach us without a key.")
+@click.option("--insecure", is_flag=True, help="Have no key: who reaches us can decide who leads.")
 @click.option(
     "--protocol", default="le-s", show_default=True, metavar="NAME", help="See hustings protocols."
 )
@@ -79,10 +80,16 @@ RESTARTS = ("never", "on-failure", "always")
     help="A better member takes over from the leader when it has been up so long. [default: never]",
 )
 @click.option(
+    "--stall-bound",
+    metavar="TIME",
+    help="A leader that did not run for longer steps down, and its command ends with that. "
+    "[default: 5 delta, at least 250ms]",
+)
+@click.option(
     "--state",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Keep terms here, so that they survive restarts.",
+    help="Keep terms here, so that they survive restarts. Made if it is not there.",
 )
 @click.option(
     "--guard",
@@ -115,7 +122,7 @@ RESTARTS = ("never", "on-failure", "always")
 )
 @click.option(
     "--max-restarts",
-    type=click.IntRange(min=0),
+    type=WholeRange(min=0),
     metavar="N",
     help="Restarts in a row; a run of a minute counts anew. [default: no limit]",
 )
@@ -138,6 +145,7 @@ def run(
     detector: str,
     detecting: tuple[str, ...],
     reclaim: str | None,
+    stall_bound: str | None,
     state: Path | None,
     guard: str | None,
     ttl: str | None,
@@ -151,34 +159,32 @@ def run(
     """Join GROUP and run COMMAND, in a session of its own, only while this member leads.
 
     The command finds HUSTINGS_GROUP, HUSTINGS_TERM, HUSTINGS_MEMBER and HUSTINGS_TOKEN in its
-    environment; the token is empty as long as no guard gives one. When leadership is lost, the
-    command and all that came of it get SIGTERM and, after the grace, SIGKILL; so they do when
-    hustings run itself is killed or stopped. With a guard all that is over before another member
-    can lead, so the grace is part of --ttl. When the command ends by itself and is not to be
-    restarted, the member leaves, and another one leads.
+    environment; the token is empty as long as no guard gives one. Other HUSTINGS_* variables, which
+    may hold secrets, are not passed on. When leadership is lost, the command and all that came of
+    it get SIGTERM and, after the grace, SIGKILL; so they do when hustings run itself, or one of the
+    two processes by which it guards the command, is killed or stopped. With a guard all that is
+    over before another member can lead, so the grace is part of --ttl. When the command ends by
+    itself and is not to be restarted, the member leaves, and another one leads.
 
     SIGTERM and SIGINT are passed on to the command's process group, and when it has ended the
     member leaves; a second one kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the command
-    itself; SIGHUP from a terminal that is closed is like SIGTERM. The exit code is the command's,
-    128+N if signal N killed it; a member that was not leading exits with 0 upon SIGTERM and 130
-    upon Ctrl-C.
+    itself; SIGHUP from a terminal that is closed is like SIGTERM. A signal that was ignored when
+    hustings run started, as SIGINT in the background of a script, stays ignored. The exit code is
+    the command's, 128+N if signal N killed it; a member that was not leading exits with 0 upon
+    SIGTERM and 130 upon Ctrl-C.
 
     \b
     hustings run jobs --name a --bind 127.0.0.1:7400 -- ./worker --fast
     hustings run jobs --name b --join 127.0.0.1:7400 -- ./worker --fast
     hustings run jobs --guard etcd://127.0.0.1:2379 --grace 2s -- ./worker
     """
-    from hustings.agent.command import CommandSpec, check_command, supervise
-    from hustings.core.durations import parse_duration
+    from hustings.agent.command import check_command, supervise
     from hustings.joining import join
     from hustings.net import loops
 
     say = _voice(quiet, verbose)
     check_command(command)
-    policy = _policy(restart, restart_delay, max_restarts)
-    terminal = sys.stdin is not None and sys.stdin.isatty()
-    grace_s = parse_duration(grace, "--grace")
-    spec = CommandSpec(command, grace_s=grace_s, restart=policy, hangup_ends=terminal)
+    spec = _spec(command, grace, guard, _policy(restart, restart_delay, max_restarts))
     wanted = join(
         group,
         name=name,
@@ -195,12 +201,30 @@ def run(
         detector=detector,
         detector_settings=reading.settings(detecting),
         reclaim=reclaim,
+        stall_bound=stall_bound,
         state=state,
         guard=guard,
         guard_settings=_lease(spec, guard, ttl),
         note=lambda sentence: say(f"note: {sentence}"),
     )
     return loops.run(supervise(wanted, spec, say))
+
+
+def _spec(
+    command: tuple[str, ...], grace: str, guard: str | None, policy: RestartPolicy
+) -> CommandSpec:
+    from hustings.agent.command import CommandSpec, secrets_of
+    from hustings.core.durations import parse_duration
+
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    grace_s = parse_duration(grace, "--grace")
+    return CommandSpec(
+        command,
+        grace_s=grace_s,
+        restart=policy,
+        hangup_ends=terminal,
+        secrets=secrets_of(guard),
+    )
 
 
 def _lease(spec: CommandSpec, guard: str | None, ttl: str | None) -> dict[str, object] | None:
@@ -215,6 +239,9 @@ def _lease(spec: CommandSpec, guard: str | None, ttl: str | None) -> dict[str, o
 
 
 def _voice(quiet: bool, verbose: bool) -> Say:
+    if quiet and verbose:
+        raise BadInput("--quiet and --verbose exclude each other: give one of them")
+
     def say(sentence: str, detail: bool = False) -> None:
         if not quiet and (verbose or not detail):
             with suppress(OSError):  # the command matters more than who hears about it

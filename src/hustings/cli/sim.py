@@ -16,8 +16,10 @@ from hustings.byzantine.experiment import ByRounds
 from hustings.cli.course import remark_on, show_course
 from hustings.cli.engines import gather, given_up, pick
 from hustings.cli.experiment import Options, group_options, world_options
+from hustings.cli.guarding import remarks_on_outcome
+from hustings.cli.numbers import REAL, WholeRange
 from hustings.cli.output import show_json, show_table, warn
-from hustings.cli.remarks import remarks_on
+from hustings.cli.remarks import remarks_on, remarks_on_faults
 from hustings.core.errors import BadInput
 from hustings.protocols.catalogue import BY_ROUNDS, find
 from hustings.sim.experiment import Experiment, play
@@ -62,14 +64,14 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 @world_options
 @click.option(
     "--runs",
-    type=click.IntRange(1, MAX_RUNS),
+    type=WholeRange(1, MAX_RUNS),
     default=None,
     help="How many runs; with --stderr, at most how many.  [default: 1; with --stderr 100,000, or "
     "1,000,000 by engine fast]",
 )
 @click.option(
     "--stderr",
-    type=float,
+    type=REAL,
     default=None,
     metavar="ERROR",
     help="Play until the standard error of a metric's mean is at most this; if --runs do not "
@@ -83,7 +85,7 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(1, MAX_JOBS),
+    type=WholeRange(1, MAX_JOBS),
     default=1,
     show_default=True,
     help="On how many processes.",
@@ -104,7 +106,7 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
 @click.option(
     "--run",
     "number",
-    type=click.IntRange(0, MAX_RUNS),
+    type=WholeRange(0, MAX_RUNS),
     default=0,
     show_default=True,
     help="The number of the first run: replays what a verdict names.",
@@ -140,7 +142,13 @@ def sim(
     for sentence in remarks:
         warn(sentence)
     result, short = _run(chosen, goal, number, jobs, trace_to)
-    for sentence in [*_shortfall(result), *given_up(result), *remark_on(result.course)]:
+    for sentence in [
+        *_shortfall(result),
+        *given_up(result),
+        *remark_on(result.course),
+        *remarks_on_outcome(experiment, result),
+        *remarks_on_faults(experiment, result),
+    ]:
         warn(sentence)
         remarks.append(sentence)
     if as_json:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import click
 
+from hustings.cli.numbers import WholeRange
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
@@ -45,14 +46,14 @@ TOLD = {
 @click.command()
 @click.option(
     "--seeds",
-    type=click.IntRange(1, MAX_SEEDS),
+    type=WholeRange(1, MAX_SEEDS),
     default=1_000,
     show_default=True,
     help="How many worlds.",
 )
 @click.option(
     "--first",
-    type=click.IntRange(0, MAX_SEED),
+    type=WholeRange(0, MAX_SEED),
     default=0,
     show_default=True,
     help="The first world's seed.",
@@ -73,7 +74,7 @@ TOLD = {
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(1, MAX_JOBS),
+    type=WholeRange(1, MAX_JOBS),
     default=1,
     show_default=True,
     help="On how many processes.",
@@ -102,8 +103,8 @@ def swarm(
     (also between storing and sending), lost disks, pauses, partitions and one-way cuts.
 
     \b
-    hustings swarm --seeds 500 --jobs 2
-    hustings swarm --guard memory --protocol bully --seeds 500
+    hustings swarm --seeds 200 --jobs 2
+    hustings swarm --guard memory --protocol bully --seeds 200
     hustings swarm --first 17 --seeds 1 --trace
     hustings swarm --beyond
     """

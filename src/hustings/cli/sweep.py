@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -21,7 +20,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from hustings.cli.experiment import Options
-from hustings.cli.output import show_json, show_table, warn
+from hustings.cli.numbers import WholeRange
+from hustings.cli.output import Pace, show_json, show_table, warn
 from hustings.cli.sim import prepare
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from hustings.sweep.playing import Progress, Tell
     from hustings.sweep.point import Point, Result, Value
 
-SAY_EVERY = 30.0  # seconds between two lines where nobody sees a bar
 ROWS = 60  # of a table that people read
 CHECKPOINT = "checkpoint"
 PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
@@ -79,7 +78,7 @@ T_L = "inf"
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(1, MAX_JOBS),
+    type=WholeRange(1, MAX_JOBS),
     default=None,
     help="How many play at once; on dask:// all workers do.  [default: one per processor]",
 )
@@ -423,14 +422,13 @@ def _progress() -> Iterator[Tell]:
 
 
 class _Lines:
-    """Plain lines for a log, few enough to read."""
+    """Plain lines for a log."""
 
     def __init__(self) -> None:
-        self._last = time.monotonic()
+        self._pace = Pace()
 
     def __call__(self, reached: Progress) -> None:
-        if time.monotonic() - self._last >= SAY_EVERY:
-            self._last = time.monotonic()
+        if self._pace.due():
             warn(_words(reached))
 
 

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import click
 
+from hustings.cli.numbers import WholeRange
 from hustings.cli.output import show_json, warn
 from hustings.core.errors import BadInput
+from hustings.core.messages import Role, kind_of
+from hustings.protocols.register import find
 from hustings.sim.files import AtomicFile, shown
 from hustings.sim.selection import Drawing, Heartbeats, Options
 from hustings.sim.shiviz import draw_shiviz
@@ -31,7 +34,7 @@ Draw = Callable[[Trace, Options], Drawing]
 @click.option("--heartbeats", default="hidden", show_default=True, help="hidden, dimmed or shown.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with plain ASCII only.")
 @click.option(
-    "--width", type=click.IntRange(min=1), default=None, help="Columns. [default: the terminal's]"
+    "--width", type=WholeRange(min=1), default=None, help="Columns. [default: the terminal's]"
 )
 @click.option("--json", "as_json", is_flag=True, help="What the trace holds, as one JSON object.")
 def trace(
@@ -51,7 +54,7 @@ def trace(
     hustings trace run.jsonl --svg run.svg --shiviz run.log
     """
     read = read_trace(file)
-    options = Options(heartbeats=_heartbeats(heartbeats))
+    options = Options(heartbeats=_heartbeats(heartbeats), roles=_roles(read.header.protocol))
     written = _write(read, options, file, [(svg, draw_svg), (shiviz, draw_shiviz)])
     if as_json:
         show_json(_summary(read, written))
@@ -60,6 +63,15 @@ def trace(
             click.echo(f"wrote {path}")
     else:
         _show(read, options, width, plain)
+
+
+def _roles(protocol: str) -> dict[str, Role]:
+    """What each kind of message is for; nothing is known of protocols that are not ours."""
+    try:
+        kind = find(protocol)
+    except BadInput:
+        return {}
+    return {kind_of(message): message.role for message in kind.handlers}
 
 
 def _write(

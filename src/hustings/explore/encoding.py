@@ -22,6 +22,10 @@ from hustings.core.errors import ProtocolBug
 _CONSTANT = ("handlers",)
 
 
+class NotEncodable(ProtocolBug):
+    """A state holds something that cannot be told by its contents."""
+
+
 class Met(dict[int, tuple[int, object]]):
     """What was met so far by its id, with its place; held, so that no id is given away."""
 
@@ -99,7 +103,7 @@ def _fields(value: object) -> list[object]:
         if hasattr(value, name):
             found[name] = getattr(value, name)
     if not found and type(value).__module__.split(".")[0] != "hustings":
-        raise ProtocolBug(
+        raise NotEncodable(
             f"a state holds a {_name(type(value))}, which cannot be told by its fields"
         )
     return [part for name in sorted(found) if name not in _CONSTANT for part in (name, found[name])]
@@ -121,5 +125,5 @@ def _name(kind: type) -> str:
 
 def _defined(value: FunctionType | type) -> str:
     if "<locals>" in value.__qualname__:
-        raise ProtocolBug(f"a state holds {value.__qualname__}, a function made on the way")
+        raise NotEncodable(f"a state holds {value.__qualname__}, a function made on the way")
     return f"{value.__module__}.{value.__qualname__}"

@@ -23,7 +23,7 @@ from hustings.core.streams import Stream, derive
 from hustings.core.view import View
 from hustings.explore.encoding import encode
 
-MAX_SETTLING = 10_000  # messages
+MAX_SETTLING = 10_000  # messages and timers
 
 
 @dataclass(slots=True)
@@ -292,7 +292,10 @@ def _down(state: LocalState) -> LocalState:
 
 
 def settled(group: Group) -> dict[MemberId, Mapping[str, object]]:
-    """What members have stored when all have started and every message has arrived, in order."""
+    """What members have stored when all have started and nothing is left to happen.
+
+    Every message arrives, in order; when none is under way, the next timer fires.
+    """
     numbers = {member: group.fresh(member) for member in group.view.ids}
     flights: deque[tuple[MemberId, MemberId, Message]] = deque()
 
@@ -302,12 +305,23 @@ def settled(group: Group) -> dict[MemberId, Mapping[str, object]]:
 
     for member, number in numbers.items():
         note(member, group.start(number, 0.0))
+    now = 0.0
     for _ in range(MAX_SETTLING):
-        if not flights:
+        if flights:
+            sender, to, message = flights.popleft()
+            heard = Input("message", sender=sender, message=message)
+            note(to, group.react(numbers[to], now, heard))
+            continue
+        armed = [
+            (deadline, member, str(key), key)
+            for member, number in numbers.items()
+            for key, (deadline, _) in group.states[number].timers.items()
+        ]
+        if not armed:
             return {member: group.states[number].stored for member, number in numbers.items()}
-        sender, to, message = flights.popleft()
-        note(to, group.react(numbers[to], 0.0, Input("message", sender=sender, message=message)))
-    raise ProtocolBug(f"{MAX_SETTLING:,} messages do not settle the group")
+        now, member, _, key = min(armed, key=lambda timer: timer[:3])
+        note(member, group.react(numbers[member], now, Input("timer", key=key)))
+    raise ProtocolBug(f"{MAX_SETTLING:,} steps do not settle the group")
 
 
 def _invoke(election: Election, ctx: Context, given: Input) -> None:

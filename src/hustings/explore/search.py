@@ -10,6 +10,9 @@ what it sent is not. It comes back at a later tick and finds none of the message
 way to it, but those that are late; with `at_once` also in the same tick, and finds all of them.
 `wipes` times it comes back with an empty disk. Between two of its handlers a member does nothing,
 so to crash there is to crash after the first of them.
+
+Others notice a crash within `delay` ticks, perhaps before the last messages of the dead arrive; who
+hears one of those after it has noticed notices once more, as with any detector.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ class Search:
         self.calls = tuple(calls)
         self.transitions = 0
         self.rests = 0
+        self.cut = 0
         self._instants: list[float] = []
         self._instant_numbers: dict[float, int] = {}
         self._flights: list[Flight] = []
@@ -109,7 +113,9 @@ class Search:
                     progress(len(met), len(layer) + len(following))
             layer = following
             depth += bool(layer)
-        return self._found(Ending.EXHAUSTED, depth, "", NOBODY, None)
+        judged = self.rests or not self.laws.agreed
+        ending = Ending.EXHAUSTED if judged else Ending.UNJUDGED
+        return self._found(ending, depth, "", NOBODY, None)
 
     def _remember(self, parent: int, label: Label) -> None:
         self._parents.append(parent)
@@ -126,6 +132,7 @@ class Search:
             depth=depth,
             grants=len(self._grants) - 1,
             rests=self.rests,
+            cut=self.cut,
             why=why,
             steps=() if ending is not Ending.BROKEN else tuple(self._tell(number, last)),
         )
@@ -162,8 +169,11 @@ class Search:
                 ]
         if not awake and not coming:
             self._judge_rest(state)
-        elif not timers and overdue <= losses and now < self.limits.ticks:
-            choices.append(("tick", NOBODY, "", Fate.LIVES))
+        elif not timers and overdue <= losses:
+            if now < self.limits.ticks:
+                choices.append(("tick", NOBODY, "", Fate.LIVES))
+            else:
+                self.cut += 1
         if now < self.limits.ticks and not timers and overdue <= losses:
             for place, number in enumerate(members):
                 if not self.group.states[number].up:
@@ -249,6 +259,8 @@ class Search:
         if known is None:
             return (*state[:2], left, *state[3:])
         reaction, sent = known
+        if what == "arrive":
+            left = self._suspected_anew(state, self._flights[number], left)
         if fate.inside:
             return self._die((*state[:2], left, *state[3:]), place, reaction.stored_only, fate)
         after = self._after(state, place, reaction, sent, left)
@@ -294,6 +306,20 @@ class Search:
             news = [self._flight(Flight(member, to, None, due)) for to in self.ids if to != member]
             left += self._to_living(dead[1], tuple(news))
         return (*dead[:2], tuple(sorted(left)), *dead[3:])
+
+    def _suspected_anew(
+        self, state: State, heard: Flight, flights: tuple[int, ...]
+    ) -> tuple[int, ...]:
+        """Who hears from the dead trusts it again, so its detector will have to speak again."""
+        sender = self.group.states[state[1][self.place[heard.sender]]]
+        if not self.laws.agreed or heard.message is None or sender.up:
+            return flights
+        due = floor(self._instants[state[0]]) + self.limits.delay
+        for each in flights:
+            flight = self._flights[each]
+            if flight.message is None and (flight.sender, flight.to) == (heard.sender, heard.to):
+                return flights
+        return tuple(sorted((*flights, self._flight(Flight(heard.sender, heard.to, None, due)))))
 
     def _back(self, state: State, place: int, *, wiped: bool) -> State:
         """A member restarts; who suspects it and has not said so yet does not any more."""

@@ -23,6 +23,7 @@ class Ending(Enum):
     EXHAUSTED = "exhausted"  # every schedule was tried, and none breaks anything
     BROKEN = "broken"  # a schedule breaks something
     MAX_STATES = "max-states"  # the limit came first
+    UNJUDGED = "unjudged"  # every schedule was cut off by the time limit before it could be judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Found:
     depth: int  # steps to the farthest state
     grants: int  # different leaders, with their tokens, that were met
     rests: int  # states in which nothing is left to happen
+    cut: int = 0  # states that the time limit ends, though something is left to happen
     why: str = ""  # what is broken
     steps: tuple[Step, ...] = ()  # a shortest way there
 

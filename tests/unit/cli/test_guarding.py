@@ -29,7 +29,7 @@ def test_a_mistake_gets_a_sentence(hustings: Hustings, typed: str, complaint: st
 def test_the_lease_follows_the_delay_and_is_told(hustings: Hustings) -> None:
     result = hustings("sim", "bully", "--delay", "0.5", "--guard", "memory", "--json")
     told = json.loads(result.out)
-    asked = {"ttl": None, "drift": 0.001, "retry": None, "margin": 0.0}
+    asked = {"ttl": None, "drift": 0.001, "retry": None, "margin": 0.0, "first_wait": 0.0}
     assert told["guard"] == {"delta": 0.5, **asked}
     assert told["metrics"]["guard_requests"]["mean"] > 0
     for name in ("holders", "tokens", "grants", "windows"):

@@ -90,7 +90,7 @@ def test_what_cannot_be_reached_is_told_beside_the_numbers(hustings: Hustings) -
     "words, complaint",
     [
         (("--stderr", "0"), "stderr must be a number > 0, not 0"),
-        (("--stderr", "nan"), "stderr must be a number > 0, not nan"),
+        (("--stderr", "nan"), "'nan' is not a valid float"),
         (("--stderr", "x"), "'x' is not a valid float"),
         (("--stderr", "0.1", "--runs", "1"), "a standard error takes between 2 and"),
         (("--metric", "tmax"), "--metric goes with --stderr"),

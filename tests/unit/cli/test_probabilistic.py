@@ -175,7 +175,7 @@ BAD = [
     ("--set p_fall=0.1", "did you mean 'p_fail'?"),
     ("--loss 1.2", "loss must lie in [0, 1], not 1.2"),
     ("--view 0.3 --set view_prob=0.5", "--view 0.3 and --set view_prob=0.5 contradict each other"),
-    ("--view 0.3 --set view_prob=x", "view_prob must be a number, not 'x'"),
+    ("--view 0.3 --set view_prob=x", "view_prob must be a number > 0 <= 1, not 'x'"),
     ("--set estimate=guess", "estimate must be one of exact, gossip, view"),
     ("--set thinning=some", "thinning must be one of delay, hash, all"),
     ("-n 0", "members must be at least 1"),

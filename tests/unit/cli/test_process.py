@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hustings.cli.app import run
 from hustings.protocols.catalogue import names
 from tests.unit.cli.commands import COMMAND, PATIENCE
 
@@ -111,6 +112,90 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments: str) -> None:
         os.close(writer)
         _, err = command.communicate(timeout=PATIENCE)
     assert (command.returncode, err) == (0, "")
+
+
+WRITERS = [
+    "protocols",
+    "sim bully -n 5",
+    "sim bully -n 5 --json",
+    "compare -n 8",
+    "--help",
+    "keygen",
+]
+
+
+@pytest.mark.parametrize("arguments", WRITERS)
+@pytest.mark.parametrize(
+    "where, why", [(">/dev/full", "No space left on device"), (">&-", "it is closed")]
+)
+def test_output_that_is_lost_is_said_to_be_lost(arguments: str, where: str, why: str) -> None:
+    """A script that goes on with an empty file must not be told that all went well."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {where}', "sh", *COMMAND, *arguments.split()],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    lost = f"hustings: cannot write to standard output: {why}\n"
+    assert (done.returncode, done.stderr) == (2, lost)
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&-", "<&- 2>&-", "2>/dev/full"])
+def test_a_command_needs_its_standard_output_only(closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, "sim", "bully", "-n", "5"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "election_messages" in done.stdout
+
+
+def test_what_is_opened_later_does_not_become_standard_output() -> None:
+    """With descriptor 1 free, the first file or socket would get it, and our text with it."""
+    look = (
+        "import sys; from hustings.cli import streams; streams.prepare(); "
+        "sys.exit(0 if open('/dev/null').fileno() > 2 else 1)"
+    )
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&- <&-', "sh", sys.executable, "-c", look], check=False
+    )
+    assert done.returncode == 0
+
+
+def test_an_exit_code_of_somebody_else_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`SystemExit` may come from a plug-in; 0 would say that a check has passed."""
+
+    def leave(**options: object) -> None:
+        raise SystemExit(3)
+
+    monkeypatch.setattr("hustings.cli.adversaries.adversaries.callback", leave)
+    with pytest.raises(SystemExit) as left:
+        run(["adversaries"])
+    assert left.value.code == 3
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("after", [0.1, 0.2, 0.3, 0.5])
+def test_an_interrupt_while_modules_load_is_no_traceback(after: float, tmp_path: Path) -> None:
+    """From the first line of `main` on: `site` and the interpreter itself come before that."""
+    begin = f"import sys, os; sys.argv = ['hustings', *{LONG!r}]; from hustings.cli import main; "
+    with subprocess.Popen(
+        [sys.executable, "-c", begin + "os.write(1, b'x'); main()"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stdout.read(1) == "x"
+        time.sleep(after)
+        command.send_signal(signal.SIGINT)
+        _, err = command.communicate(timeout=PATIENCE)
+    assert (command.returncode, err) == (130, "hustings: interrupted\n")
 
 
 def on_terminal(columns: int, *arguments: str) -> str:

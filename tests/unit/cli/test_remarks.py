@@ -199,7 +199,7 @@ def test_a_course_cut_short_is_told(hustings: Hustings) -> None:
     "typed, words",
     [
         ("le-s --course 0", "course must be a time step"),
-        ("le-s --course nan", "course must be a time step"),
+        ("le-s --course nan", "'nan' is not a valid float"),
         ("bully --course 1", "leaders that come and go by themselves"),
         ("le-s --scenario false-departure --course 0.1", "more than 2,000 of them"),
     ],

@@ -166,7 +166,7 @@ BAD = [
     ("sim bully --scenario churn --arrivals 5", "needs a --detection"),
     ("sim le-s --scenario churn", "needs --arrivals MEAN, --departures MEAN or both"),
     ("sim le-s --scenario churn --arrivals 0", "arrivals must be a mean time"),
-    ("sim le-s --scenario churn --departures nan", "departures must be a mean time"),
+    ("sim le-s --scenario churn --departures nan", "'nan' is not a valid float"),
     ("sim le-s --scenario churn --arrivals 1e-9", "are more than 100,000"),
     ("sim le-s --scenario churn --arrivals x", "--arrivals"),
     ("sim le-s --scenario churn --arrivals 5 --initiator 1", "drop --initiator"),

@@ -202,3 +202,17 @@ def test_a_careless_voter_is_caught_step_by_step() -> None:
 def test_the_same_search_finds_the_same() -> None:
     limits = Limits(ticks=1)
     assert explore_quorum(3, 2, limits) == explore_quorum(3, 2, limits)
+
+
+@pytest.mark.parametrize("protocol", ["broadcast", "bully", "bully-map", "bully-grant"])
+def test_who_hears_from_the_dead_after_all_is_told_of_its_death_again(protocol: str) -> None:
+    """A detector does not fall silent because it spoke before the last message arrived."""
+    found = explore_election(find(protocol), 2, Limits(ticks=20, crashes=1))
+    assert (found.ending, found.why) == (Ending.EXHAUSTED, "")
+
+
+def test_a_leader_that_nobody_buries_is_still_found() -> None:
+    """Whoever does not heed its detector rests with a dead leader."""
+    found = Search(group(Later, 2), Limits(ticks=4, crashes=1), Laws(agreed=True)).run()
+    assert found.ending is Ending.BROKEN
+    assert "is down" in found.why

@@ -1,0 +1,109 @@
+"""The standard streams of a command, also of one that was started without them.
+
+A closed stream is replaced before anything is opened: else the next socket or file would become
+standard output, and text would be written into it. What cannot be written to standard output is
+not lost in silence: it raises `Unwritable`, and `hustings.cli.app` says so in one sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class Unwritable(Exception):
+    """Standard output did not take what was written to it.
+
+    Not an `OSError`, so that nobody takes it for the trouble of a file.
+    """
+
+
+class PipeClosed(Exception):
+    """Whoever read standard output has seen enough."""
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output; a failed write is told apart from that of any other file."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise PipeClosed from None
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise Unwritable(_why(error)) from None
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EBADF:
+        return "it is closed"
+    return error.strerror or str(error)
+
+
+def prepare() -> None:
+    """Give every standard stream its place."""
+    closed = [number for number in range(3) if not _is_open(number)]
+    for number in closed:
+        # A closed standard output refuses what is written, and so does a file opened to be read.
+        mode = os.O_WRONLY if number == 2 else os.O_RDONLY
+        opened = os.open(os.devnull, mode)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+    sys.stdout = _standard_output(sys.stdout)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _standard_output(before: TextIO | None) -> TextIO:
+    raw = _StandardOutput(1, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=getattr(before, "encoding", None),
+        errors=getattr(before, "errors", None),
+        line_buffering=raw.isatty(),
+    )
+
+
+def finish() -> str | None:
+    """Write what is left; why standard output did not take it, or None.
+
+    Nothing is left afterwards that Python could complain about when it exits.
+    """
+    trouble = None
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Unwritable as error:
+            trouble = str(error)
+            discard(stream)
+        except (PipeClosed, OSError, ValueError):
+            discard(stream)
+    return trouble
+
+
+def discard(stream: TextIO) -> None:
+    """Let whatever is still to be written to a stream go nowhere."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
