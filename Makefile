@@ -16,7 +16,7 @@ UV := .venv-lock/bin/uv pip compile --quiet --universal --generate-hashes --pyth
 UPGRADE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak bench docs venv lock clean
+.PHONY: help demo test check soak mutants bench docs venv lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ check: .venv/ready ## the static part of `make test`
 
 soak: .venv/ready ## the tests again, with many more random cases and the long ones
 	@$(DEV)/python -m pytest -n 2 --hypothesis-profile=soak --timeout=3600 -m "soak or not soak"
+
+mutants: .venv/ready ## plant bugs and see which the tests notice: PARTS="wire quorum" SHARE=0.2
+	@$(DEV)/python -m scripts.mutation $(PARTS) $(if $(SHARE),--share $(SHARE)) \
+		$(if $(SEED),--seed $(SEED))
 
 bench: .venv-bench/ready ## measure against peers and write bench/RESULTS.md
 	@$(BENCH)/python -m bench
