@@ -331,7 +331,11 @@ def files_under(folder: Path, suffix: str) -> list[Path]:
             for name in folders
             if name not in BUILT_FOLDERS and (not name.startswith(".") or name in SHOWN_DOT_FOLDERS)
         )
-        found += [Path(here, name) for name in sorted(names) if name.endswith(suffix)]
+        found += [
+            Path(here, name)
+            for name in sorted(names)
+            if name.endswith(suffix) and name != ".git"  # a file in a linked worktree
+        ]
     return found
 
 
