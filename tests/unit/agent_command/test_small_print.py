@@ -24,6 +24,10 @@ from tests.unit.agent_command.playing import (
     until,
 )
 
+# Signals 32 and 33 belong to the C library: no program can set them, and one that was started with
+# them ignored, as `posix_spawn` may do it, hands that on.
+RESERVED = 1 << 31 | 1 << 32
+
 # --- how late counts -----------------------------------------------------------------------------
 
 
@@ -204,7 +208,8 @@ def test_the_command_begins_with_usual_signals_and_no_descriptor_of_ours(play: P
         await it.member.lead()
         assert await running == 0
         signals = it.wrote("signals")
-        assert {line.split()[1].strip("0") for line in signals.splitlines()} == {""}, signals
+        masks = [int(line.split()[1], 16) for line in signals.splitlines()]
+        assert [mask & ~RESERVED for mask in masks] == [0, 0], signals
         held = [int(line.split(" -> ")[0].split()[-1]) for line in it.wrote("fds").splitlines()[1:]]
         assert set(held) <= {0, 1, 2, 10}, it.wrote("fds")  # 10: the shell's
 
