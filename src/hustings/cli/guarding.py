@@ -15,6 +15,7 @@ from hustings.core.numbers import parse_whole
 from hustings.sim.build import Voting
 from hustings.sim.experiment import Experiment
 from hustings.sim.runs import Report
+from hustings.sim.world import Ended
 from hustings.substrate.confirmed import Confirmed
 
 if TYPE_CHECKING:
@@ -102,11 +103,19 @@ def remarks_on_guard(experiment: Experiment) -> list[str]:
 
 def remarks_on_outcome(experiment: Experiment, result: Report) -> list[str]:
     """That nobody was confirmed, where a guard should have."""
+    if lost := result.endings.get(Ended.UNCONFIRMABLE.value, 0):
+        return [
+            f"{lost} of {result.runs} runs were given up: nobody could be confirmed, and no fault "
+            "was to come that could change it"
+        ]
     if experiment.guard is None or result.metrics.get("leader") is not None:
         return []
     told = "no run ended with a confirmed leader that all live members hold"
     if isinstance(experiment.voting, Voters):
         voters = experiment.voting.config.voters
         needed = len(voters) // 2 + 1
-        told += f": {needed} of its voters, members {voters[0]} to {voters[-1]}, have to be up"
+        told += (
+            f": its voters, members {voters[0]} to {voters[-1]}, have to be up when they first "
+            f"vote, and {needed} of them from then on"
+        )
     return [told]

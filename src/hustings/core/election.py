@@ -54,6 +54,15 @@ class Assumptions:
 
 
 @dataclass(frozen=True, slots=True)
+class VotesNeeded:
+    """Whose votes a member needs before it may lead, where members of the group are the guard."""
+
+    voters: tuple[MemberId, ...]
+    enough: int  # of them
+    votes: bool  # whether this member, if it is one of them, needs nobody else to vote
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """A protocol's line in the catalogue."""
 
@@ -180,6 +189,10 @@ class Election(ABC):
     def tallies(self) -> Mapping[str, int]:
         """Numbers about this member's part which a study adds up over the group."""
         return {}
+
+    def votes_needed(self) -> VotesNeeded | None:
+        """Whose votes this member needs; None where nobody votes."""
+        return None
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Begin in the middle: `leader` was elected before this run began."""

@@ -19,7 +19,7 @@ from hustings.sim.consistency import Metrics
 from hustings.sim.instants import on_grid
 from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Network
-from hustings.sim.world import World
+from hustings.sim.world import Ended, World
 
 MAX_ROUNDS = 10_000  # announcements of one member, after which a run is given up
 
@@ -88,7 +88,7 @@ class Hearing:
             if member.id in self._announced:
                 self._announced[member.id].append(world.now)
                 if len(self._announced[member.id]) > MAX_ROUNDS:
-                    world.stop(given_up=True)
+                    world.stop(Ended.MAX_ROUNDS)
             else:
                 self._announced[member.id] = [world.now]
                 if self._silent == member.id:

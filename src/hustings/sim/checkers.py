@@ -15,6 +15,7 @@ from enum import Enum
 
 from hustings.core.choice import Choice, MemberId
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
+from hustings.sim.confirming import obstacle
 from hustings.sim.member import SimContext
 from hustings.sim.world import Ended, World
 
@@ -185,6 +186,8 @@ class Termination(Checker):
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         if ended in (Ended.UNTIL, Ended.MAX_EVENTS, Ended.MAX_ROUNDS):
             return Verdict.UNDECIDED, f"the run was cut off by its limit ({ended.value})"
+        if ended is Ended.UNCONFIRMABLE:
+            return Verdict.UNDECIDED, f"nobody can be confirmed: {obstacle(world)}"
         live = world.live()
         unheard = [member.id for member in live if member.outcome is None]
         hung = [member.id for member in live if member.outcome == NoLeader(ELECTING)]

@@ -41,7 +41,7 @@ from hustings.sim.scenarios import (
     turnover,
 )
 from hustings.sim.stacking import Settled, settled_at
-from hustings.sim.stopping import Calm, PlayOn, settling_time, unplayed
+from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time, unplayed
 from hustings.sim.studies import Churn, Study
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.views import gossiped_size, partial_views
@@ -349,6 +349,10 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         leaderships = Leaderships()
         world.watch(leaderships)
     study = _begin(experiment, world, parts, plan)
+    lease = experiment.guard or experiment.config
+    if isinstance(lease, GuardConfig):
+        grace = lease.asked * lease.slack + settling_time(experiment.config)
+        Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
     rounds = None
     if has_rounds(experiment.kind):
         rounds = Rounds(arranged.p_fail)

@@ -2,7 +2,8 @@
 
 `Calm` ends a run whose members never rest. `PlayOn` keeps a run going that somebody wants to stop
 before all of its faults have happened: a fault that was asked for happens, whatever the run is
-watched for, and then the group gets the time to agree again.
+watched for, and then the group gets the time to agree again. `Confirmable` gives a run up in which
+the guard is out of reach for good.
 """
 
 from __future__ import annotations
@@ -13,10 +14,24 @@ from math import inf
 from hustings.core.config import Config
 from hustings.core.outcome import Outcome
 from hustings.sim.checkers import agreed_leader
-from hustings.sim.faults import Crash, Happening
+from hustings.sim.confirming import obstacle
+from hustings.sim.consistency import held_by
+from hustings.sim.faults import (
+    Alive,
+    Call,
+    Crash,
+    CrashInside,
+    Happening,
+    Leave,
+    Pause,
+    Suspect,
+)
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext
-from hustings.sim.world import World
+from hustings.sim.world import Ended, World
+
+# What never brings a guard back into reach. Another partition of the same name may: it replaces.
+HARMFUL = (Crash, CrashInside, Leave, Pause, Call, Suspect, Alive)
 
 
 class Calm:
@@ -61,6 +76,55 @@ class PlayOn:
         world.watch(self._calm)
         self._calm.changed(world, next(iter(world.members.values())))
         return False
+
+
+class Confirmable:
+    """Gives a run up once nobody can be confirmed, and nothing is to happen that could mend it.
+
+    Runs in which somebody may be confirmed are not touched: it looks when a member comes or goes,
+    and when a fault has happened. Only then, if all is lost, it waits for `grace`, so that a lease
+    that somebody still holds comes to its end and members say what they make of it.
+    """
+
+    def __init__(
+        self, world: World, faults: tuple[Happening, ...], origin: float, grace: float
+    ) -> None:
+        mends = [one.at + origin for one in faults if not isinstance(one, HARMFUL)]
+        self._mended = max(mends, default=0.0)
+        self._grace = grace
+        self._waiting = False
+        world.watch(self)
+        self._look(world)
+        for one in faults:  # they are in the queue already, so each look comes after its fault
+            world.at(one.at + origin, partial(self._look, world))
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """What members say brings no guard back."""
+
+    def changed(self, world: World, member: SimContext) -> None:
+        self._look(world)
+
+    def _look(self, world: World) -> None:
+        if not self._waiting and self._is_lost(world):
+            self._wait(world)
+
+    def _is_lost(self, world: World) -> bool:
+        return world.now >= self._mended and obstacle(world) is not None
+
+    def _wait(self, world: World) -> None:
+        instant = world.now + self._grace
+        self._waiting = instant <= END_OF_TIME
+        if self._waiting:
+            world.at(instant, partial(self._look_again, world))
+
+    def _look_again(self, world: World) -> None:
+        self._waiting = False
+        if not self._is_lost(world):
+            return
+        if any(held_by(member) == member.id for member in world.live()):
+            self._wait(world)  # its lease goes on
+        else:
+            world.stop(Ended.UNCONFIRMABLE)
 
 
 def settling_time(config: Config) -> float:

@@ -2,8 +2,8 @@
 
 At one instant things happen in this order: faults and calls from outside, eager timers ("sends"),
 arrivals, other timers; arrivals in the order of their sends, timers in that of their members. A run
-ends in one of five ways, each with its name: nothing is left to happen, somebody asked to stop, the
-time limit, the event limit, or whoever watches it gave it up.
+ends in one of six ways, each with its name: nothing is left to happen, somebody asked to stop, the
+time limit, the event limit, or whoever watches it gave it up, for one of two reasons.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Ended(Enum):
     UNTIL = "until"  # the time limit
     MAX_EVENTS = "max-events"  # the event limit
     MAX_ROUNDS = "max-rounds"  # it was given up: a member had announced itself too often
+    UNCONFIRMABLE = "unconfirmable"  # it was given up: the guard is out of reach for good
 
 
 class World:
@@ -57,7 +58,7 @@ class World:
 
     __slots__ = (
         "_elect",
-        "_given_up",
+        "_ending",
         "_paused_at",
         "_quick",
         "_reach",
@@ -147,7 +148,8 @@ class World:
         self.debug = debug
         self.stall_bound = NEVER  # members notice that they stood still for longer
         self._paused_at: dict[MemberId, float] = {}
-        self._stopped = self._given_up = False
+        self._stopped = False
+        self._ending = Ended.STOPPED
         self.may_stop: Callable[[World], bool] | None = None  # asked before a run is stopped
         self.interrupted = False  # stopped, or has left the fast path
         self._reach: Reach | None = None  # until somebody asks
@@ -286,11 +288,11 @@ class World:
         self._quick = False
         self.interrupted = True
 
-    def stop(self, *, given_up: bool = False) -> None:
-        """End the run after what is happening now, unless something has to happen first."""
-        if not given_up and self.may_stop is not None and not self.may_stop(self):
+    def stop(self, ending: Ended = Ended.STOPPED) -> None:
+        """End the run after this, unless something must happen first; or give it up (`ending`)."""
+        if ending is Ended.STOPPED and self.may_stop is not None and not self.may_stop(self):
             return
-        self._given_up = given_up
+        self._ending = ending
         self._stopped = True
         self.interrupted = True
 
@@ -342,7 +344,7 @@ class World:
                 self._arrive(queue.tail, max_events)
             else:
                 return Ended.QUIESCENT
-        return Ended.MAX_ROUNDS if self._given_up else Ended.STOPPED
+        return self._ending
 
     def _limit(self, at: float, until: float) -> Ended:
         if at > until:

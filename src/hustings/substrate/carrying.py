@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hustings.core.choice import MemberId
-from hustings.core.election import Election
+from hustings.core.election import Election, VotesNeeded
 from hustings.core.messages import Message
 
 
@@ -58,3 +58,6 @@ class Carrying(Election):
 
     def tallies(self) -> Mapping[str, int]:
         return self.inner.tallies()
+
+    def votes_needed(self) -> VotesNeeded | None:
+        return self.inner.votes_needed()

@@ -55,3 +55,24 @@ def test_clocks_beyond_the_bound_are_remarked_on(hustings: Hustings) -> None:
     typed = ("sim", "bully", "--drift", "0.1", "--guard", "memory")
     assert "two may lead at one time" in hustings(*typed).err
     assert "two may lead" not in hustings(*typed, "--guard-set", "drift=0.1").err
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "quorum -n 5 --crashed 3-5",
+        "bully -n 5 --guard quorum --crashed 2-3",
+        "bully -n 5 --guard memory --fault partition:0|1-5@0",
+        "le-s -n 5 --guard quorum --crashed 1-2",
+    ],
+)
+def test_a_run_that_can_never_be_confirmed_is_given_up(hustings: Hustings, typed: str) -> None:
+    """Soon, under its own name, and without advice that would not help."""
+    result = hustings("sim", *typed.split(), "--json")
+    told = json.loads(result.out)
+    assert told["endings"] == {"unconfirmable": 1}
+    assert told["metrics"]["messages"]["mean"] < 200
+    assert told["reasons"]["termination"].startswith("undecided in run 0: nobody can be confirmed")
+    assert "1 of 1 runs were given up: nobody could be confirmed" in result.err
+    assert "raise" not in result.err
+    assert "smaller" not in result.err

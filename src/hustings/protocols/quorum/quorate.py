@@ -26,7 +26,7 @@ import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import Handler, upon
+from hustings.core.election import Handler, VotesNeeded, upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
@@ -151,6 +151,10 @@ class Quorate(Carrying):
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self._within(ctx, self.inner.assume_leader, leader, term)
+
+    def votes_needed(self) -> VotesNeeded:
+        votes = self.voter.votes or not self.quorum.durable
+        return VotesNeeded(self.electorate.voters, self.electorate.majority, votes)
 
     def take_moves(self) -> list[Move]:
         """The changes of voters since this was asked last."""
