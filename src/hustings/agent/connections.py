@@ -6,8 +6,10 @@ opens connections and says nothing would silence the agent for good.
 
 Here a request has to arrive within a time, and an answer to be taken. When there are as many
 connections as may be, a new one takes the place of one on which nothing is under way: the longest
-silent one of the client that has most of them. Where none can give way, there are some places more,
-on which only the questions of load balancers and monitors are answered. Every refusal is JSON.
+silent one of the client that has most of them. If all have something to say, one gives way that was
+answered before: who asks without end keeps nobody out who asks for the first time. Where none can
+give way, there are some places more, on which only the questions of load balancers and monitors are
+answered. Every refusal is JSON.
 
 Members share the event loop, and a leader whose loop is held up steps down. So what arrives is read
 in turns, of which each round of the loop has one: a piece of what one connection has sent, and at
@@ -150,14 +152,15 @@ class Connections:
             self._log.warning("http-refused", sentence, reason=reason, count=count)
 
     def _make_room(self, now: float) -> bool:
-        """Close a connection on which nothing is under way; whether there was one."""
-        idle = [one for one in self._open if one.may_give_way(now)]
-        if not idle:
+        """Close a connection that may give way; whether there was one."""
+        idle = [one for one in self._open if one.is_idle(now)]
+        may = idle or [one for one in self._open if one.was_answered]
+        if not may:
             return False
-        sources = Counter(one.source for one in idle)
+        sources = Counter(one.source for one in may)
         most = max(sources.values())
         first = min(
-            (one for one in idle if sources[one.source] == most), key=lambda one: one.waits_since
+            (one for one in may if sources[one.source] == most), key=lambda one: one.waits_since
         )
         self.note("room", f"HTTP connections are closed to make room: {len(self._open)} are open")
         first.give_way()
@@ -208,6 +211,7 @@ class Connection(H11Protocol):
         self.waits_since = self.now  # for a request, or for the rest of one
         self._unread = bytearray()  # what waits for its turn
         self._begun = False  # something of the next request has come
+        self._answered = False  # a request of it, at least one
         self._half_closed = False
         self._paused_at: float | None = None  # the client takes nothing since then
         self._closing_at: float | None = None
@@ -223,7 +227,12 @@ class Connection(H11Protocol):
         cycle: Any = self.cycle  # None before the first request, whatever its type says
         return cycle is not None and not cycle.response_complete
 
-    def may_give_way(self, now: float) -> bool:
+    @property
+    def was_answered(self) -> bool:
+        """Whether it had its answer, and at most waits for the next one to begin."""
+        return self._answered and not self.busy
+
+    def is_idle(self, now: float) -> bool:
         """Whether nothing is under way, or only an answer that nobody takes."""
         stalled = self._paused_at is not None and now - self._paused_at >= self.shared.patience.look
         return stalled or not (self.busy or self in self.shared.turns)
@@ -334,6 +343,7 @@ class Connection(H11Protocol):
         """It waits for the next request from now on."""
         self.waits_since = self.now
         self._begun = False
+        self._answered = True
         super().on_response_complete()
         if self._unread:
             self.shared.turns.ask(self)

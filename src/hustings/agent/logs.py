@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from hustings.agent.config import FORMATS, LEVELS
+from hustings.core.errors import printable
 
 _ROOM = 4096  # lines
 _LAST_WORDS_S = 1.0  # how long an agent that ends waits for its log
@@ -94,8 +95,10 @@ class Log:
             head = {"time": when, "level": LEVELS[level], "event": event, "message": message}
             return json.dumps({**head, **fields}, default=str)
         group = f"{fields['group']}: " if "group" in fields else ""
-        trace = f"\n{fields['trace']}" if "trace" in fields else ""
-        return f"{when} {LEVELS[level]:7} {group}{message}{trace}"
+        line = f"{when} {LEVELS[level]:7} {printable(group + message)}"
+        # Nothing in a traceback can pass for a line of the log: those begin with the time.
+        trace = str(fields.get("trace", "")).splitlines()
+        return "\n".join([line, *(f"    {printable(each)}" for each in trace)])
 
     def _write(self) -> None:
         while (line := self._lines.get()) is not None:

@@ -33,7 +33,7 @@ from hustings.cli.swarm import swarm
 from hustings.cli.sweep import sweep
 from hustings.cli.theory import theory
 from hustings.cli.trace import trace
-from hustings.core.errors import BadInput, UnknownName
+from hustings.core.errors import BadInput, UnknownName, printable
 
 FINE, FAILED = 0, 1
 
@@ -129,5 +129,5 @@ def run(arguments: list[str]) -> int:
 
 def _say(sentence: str) -> int:
     with suppress(OSError):  # where nobody can be told, the exit code tells
-        click.echo("hustings: " + " ".join(sentence.split()), err=True)
+        click.echo(f"hustings: {printable(' '.join(sentence.split()))}", err=True)
     return BAD_INPUT

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from hustings.cli.output import show_json, show_table
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, printable
 
 if TYPE_CHECKING:
     from hustings.guard.seam import Guard, Holding, Promise
@@ -142,10 +142,16 @@ def _why_not(error: BadInput) -> str:
     return "not installed" if isinstance(error, NotInstalled) else "cannot be used"
 
 
+def _held(holding: Holding) -> str:
+    """Who holds, as the engine has it: whoever writes there can write anything."""
+    if holding.holder is None:
+        return "nobody"
+    return f"{printable(holding.holder)}, token {holding.token}"
+
+
 def _show(group: str, promise: Promise, holding: Holding) -> None:
     """One guard, and who holds there."""
-    held = "nobody" if holding.holder is None else f"{holding.holder}, token {holding.token}"
-    click.echo(f"{group} is held by: {held}")
+    click.echo(f"{group} is held by: {_held(holding)}")
     click.echo(
         f"guarantee: {promise.guarantee.value}; leases hold while clocks' rates keep to 1 +- "
         f"{promise.drift:g} (measured by: {promise.clock})"
@@ -176,8 +182,7 @@ def _recover(url: str, group: str, install: bool, above: int, *, sure: bool, ask
         if not (asks and is_terminal()):
             raise BadInput("--recover changes the tokens of a group: say --yes if that is meant")
         _, holding = asyncio.run(_look(url, group, install))
-        held = "nobody" if holding.holder is None else f"{holding.holder}, token {holding.token}"
-        click.echo(f"{group} is held by: {held}", err=True)
+        click.echo(f"{group} is held by: {_held(holding)}", err=True)
         question = f"All tokens of {group} shall be larger than {above} from now on?"
         click.confirm(question, abort=True, err=True)
     asyncio.run(_lift(url, group, above))

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from hustings.core.errors import printable
 from hustings.sim.runs import Progress as Report
 
 PIPE_WIDTH = 160
@@ -88,7 +89,7 @@ def show(cell: object) -> str:
 
 def warn(sentence: str) -> None:
     """A remark on stderr."""
-    click.echo(f"hustings: note: {sentence}", err=True)
+    click.echo(f"hustings: note: {printable(sentence)}", err=True)
 
 
 class Pace:

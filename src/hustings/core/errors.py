@@ -12,8 +12,27 @@ from collections.abc import Iterable
 _MANY = 60  # names that a sentence can list
 
 
+def printable(text: str) -> str:
+    """The same text on one line, without what could act on a terminal or forge a line of a log.
+
+    Parts of a sentence may come from outside: an engine's answer, a file, another member.
+
+    >>> printable("no\\nsuch \\x1b[2Jkey"), printable("caf\\u00e9 \\u202e")
+    ('no such \\\\x1b[2Jkey', 'café \\\\u202e')
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else ascii(char)[1:-1]
+        for char in text
+    )
+
+
 class HustingsError(Exception):
-    """Base of everything hustings raises on purpose."""
+    """Base of everything hustings raises on purpose: a sentence that can be shown anywhere."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class BadInput(HustingsError):

@@ -143,6 +143,16 @@ def test_of_the_client_that_has_most(serve: Serve) -> None:
     assert parsed(read_all(other))[0] == 200
 
 
+def test_who_asks_without_end_keeps_nobody_out(serve: Serve) -> None:
+    """All places are taken by connections that have hundreds of questions waiting."""
+    web = serve(most=4)
+    for _ in range(4 + KEPT_FOR_HEALTH):
+        one = web.connect(1000 * request("/healthz"))
+        assert one.recv(1, socket.MSG_PEEK)  # its first answer is there
+    for path in HEALTH:
+        assert web.ask(path)[0] == 200, path
+
+
 def test_at_work_nobody_gives_way_and_health_has_room(serve: Serve) -> None:
     web = serve(most=4)
     streams = [web.connect(request("/v1/events")) for _ in range(4)]

@@ -42,6 +42,18 @@ def test_lines_for_people() -> None:
     assert second.split(" ", 1)[1] == "warning oh"
 
 
+def test_nothing_in_a_line_acts_on_a_terminal_or_forges_another() -> None:
+    stream = io.StringIO()
+    forged = "2026-01-01T00:00:00.000Z error   owned"
+    with Log(stream, "text", "debug") as diary:
+        diary.error(
+            "bad", f"no\x1b[2J\u202e\n{forged}", group="g", trace=f"ValueError\n{forged}\x07"
+        )
+    first, *below = stream.getvalue().splitlines()
+    assert first.endswith(rf"g: no\x1b[2J\u202e {forged}")
+    assert below == ["    ValueError", rf"    {forged}\x07"]
+
+
 def test_a_reader_that_is_stuck_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hustings.agent.logs._ROOM", 10)
     inside, go = threading.Event(), threading.Event()
