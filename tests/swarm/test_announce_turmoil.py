@@ -44,7 +44,12 @@ CASES: list[tuple[str, dict[str, object]]] = [
     ("le-m", {"leaders": 2, "aged": 2, "T_L": 4}),
     ("al", {"T_L": 3}),
 ]
-UNPROMISING: list[tuple[str, dict[str, object]]] = [("sup", {}), ("le-s-printed", {})]
+UNPROMISING: list[tuple[str, dict[str, object]]] = [
+    ("sup", {}),
+    ("le-s-printed", {}),
+    ("sup-al", {}),
+    ("sup-al", {"yields": False}),
+]
 every_case = pytest.mark.parametrize("name, settings", CASES, ids=str)
 
 

@@ -10,6 +10,8 @@ from hustings.protocols.announce.le_m import LeM
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.printed import LeSPrinted
 from hustings.protocols.announce.sup import Sup
+from hustings.protocols.announce.sup_al import SupAl
+from hustings.protocols.announce.sup_al_random import SupAlRandom
 from hustings.protocols.broadcast import Broadcast
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_assistant import BullyAssistant
@@ -37,11 +39,11 @@ COMPARED: tuple[type[Election], ...] = (
     BullyAssistant,
 )
 
-# Elections by repetition over lossy multicast, and the two baselines they are measured against.
-ANNOUNCING: tuple[type[Election], ...] = (LeA, LeS, LeM, Sup, Al)
+# Elections by repetition over lossy multicast, and the baselines they are measured against.
+ANNOUNCING: tuple[type[Election], ...] = (LeA, LeS, LeM, Sup, Al, SupAlRandom)
 
-# The two baselines: right for studying what repetition and suppression do, not for use.
-BASELINES: tuple[type[Election], ...] = (Sup, Al)
+# The baselines: right for studying what repetition and suppression do, not for use.
+BASELINES: tuple[type[Election], ...] = (Sup, Al, SupAlRandom)
 
 # Elections for groups so large that nobody knows all of it.
 LARGE: tuple[type[Election], ...] = (Probabilistic,)
@@ -49,8 +51,8 @@ LARGE: tuple[type[Election], ...] = (Probabilistic,)
 # Election by consensus of members that are named beforehand.
 CONSENSUS: tuple[type[Election], ...] = (Quorum,)
 
-# Programs as the papers print them, to be seen failing.
-PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted)
+# Programs as the papers print or sketch them, to be seen failing.
+PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted, SupAl)
 
 CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *CONSENSUS, *PRINTED)
 

@@ -207,7 +207,13 @@ class Experiment:
     @property
     def endless(self) -> bool:
         """Whether the scenario goes on until the time limit."""
-        return self.scenario.endless(announces=self.announces)
+        return self.scenario.endless(announces=self.announces) or self.settling
+
+    @property
+    def settling(self) -> bool:
+        """Whether members start that repeat themselves and need not come to agree on a leader."""
+        starts = self.announces and self.repeating and self.scenario.name == "start"
+        return starts and not self.kind.assumptions.agrees
 
     @property
     def horizon(self) -> float:
@@ -375,6 +381,7 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
             started=experiment.detector is not None or experiment.voting is not None,
             guarded=experiment.guard is not None,
             repeating=experiment.repeating,
+            settling=settling_time(experiment.config) if experiment.settling else None,
         )
     begin(
         world,

@@ -16,7 +16,15 @@ from hustings.sim.churn import Plan, Rates, Turnover
 from hustings.sim.faults import Call, Happening, Join, Leave, Suspect, schedule
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext, Status
-from hustings.sim.studies import Beginning, Churn, Departure, Joining, Study, Vigil
+from hustings.sim.studies import (
+    Beginning,
+    Churn,
+    Departure,
+    Joining,
+    Settling,
+    Study,
+    Vigil,
+)
 from hustings.sim.world import World
 
 # What happens in each; what differs for elections that announce comes last.
@@ -212,18 +220,23 @@ def begin_announcing(
     started: bool,
     guarded: bool,
     repeating: bool,
+    settling: float | None = None,
 ) -> Study:
     """Set a world up whose members find out by themselves; the study lets the rest happen.
 
     An established group begins in the middle and is not `started`, unless there is something round
     the elections that has to be: detectors, or voters, which enrol when they start. `guarded`: a
     guard has to confirm the leader first. `repeating`: members announce again and again, not just
-    once.
+    once. `settling`: they may never agree on one; if they do for so long, a start is over.
     """
     fresh = _enter(world, cast, live_view=live_view)
     leader = cast.leader
     if leader is None:
-        study: Study = Beginning(world, repeating=repeating)
+        study: Study = (
+            Beginning(world, repeating=repeating)
+            if settling is None
+            else Settling(world, settling, max((one.at for one in scenario.extra), default=0.0))
+        )
         calls = [Call(member=member) for member in cast.openers]
     else:
         study = _study_of(world, scenario, cast, leader, plan)

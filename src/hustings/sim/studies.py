@@ -16,11 +16,13 @@ from hustings.core.streams import Stream, derive
 from hustings.sim.announcing import Hearing, Speech, one_delay
 from hustings.sim.churn import Turnover
 from hustings.sim.consistency import Accord, Lapses, Leaders, Metrics
+from hustings.sim.deadlock import Deadlocks
 from hustings.sim.faults import Call, Crash, Join, Leave, Suspect
 from hustings.sim.instants import TICKS
 from hustings.sim.member import SimContext
 from hustings.sim.several import HearingAll
 from hustings.sim.steady import Steady
+from hustings.sim.stopping import Calm
 from hustings.sim.world import World
 
 
@@ -207,6 +209,24 @@ class LongRun(Study):
 
     def metrics(self, world: World) -> Metrics:
         return {**self._accord.metrics(world), **self.leaders.metrics(world)}
+
+
+class Settling(LongRun):
+    """Everybody starts at once, and nothing promises that one comes to lead: what comes of it.
+
+    It ends when nothing is left to happen, or when all have held one leader for `calm` after the
+    last fault; otherwise at the time limit.
+    """
+
+    def __init__(self, world: World, calm: float, last_fault: float) -> None:
+        super().__init__()
+        self._deadlocks = Deadlocks()
+        self.begin(world)
+        self._deadlocks.begin(world)
+        world.watch(Calm(calm, last_fault))
+
+    def metrics(self, world: World) -> Metrics:
+        return {**self._deadlocks.metrics(world), **super().metrics(world)}
 
 
 class Vigil(LongRun):

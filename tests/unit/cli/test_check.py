@@ -64,7 +64,7 @@ def test_what_is_broken_is_told_step_by_step(hustings: Hustings) -> None:
     assert "all start" in result.out
 
 
-NEVER_AT_REST = ("al", "le-a", "le-m", "le-s", "le-s-printed")
+NEVER_AT_REST = ("al", "le-a", "le-m", "le-s", "le-s-printed", "sup-al", "sup-al-random")
 REFUSED = (*NEVER_AT_REST, *(kind.about.name for kind in (*LARGE, *BY_ROUNDS)))
 
 

@@ -22,11 +22,12 @@ from hustings.protocols.announce.extensions import GONE, QUERY
 from hustings.protocols.announce.machine import ANNOUNCE, LISTEN, MAX_TERM, SUPPRESS, Machine
 from hustings.protocols.announce.messages import AnnounceMsg, ByeMsg, QueryMsg
 from hustings.protocols.announce.printed import LeSPrinted
+from hustings.protocols.announce.sup_al import SupAl
 from hustings.protocols.catalogue import ANNOUNCING, find
 from hustings.testing import Declare, RecordedMember, view_of
 
 ME = 3
-KINDS: list[type[Election]] = [*ANNOUNCING, LeSPrinted]
+KINDS: list[type[Election]] = [*ANNOUNCING, LeSPrinted, SupAl]
 SETTINGS: dict[str, list[dict[str, object]]] = {
     "le-a": [{}, {"query": "query"}, {"leaders": 2}, {"bye": 2, "bye_gap": 0.5}],
     "le-s": [
@@ -42,6 +43,8 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
     "sup": [{}],
     "al": [{}, {"T_L": 3}],
     "le-s-printed": [{}],
+    "sup-al": [{}, {"yields": False}, {"T_L": inf, "law": "exponential"}],
+    "sup-al-random": [{}, {"suppress": False}, {"T_L": 3, "T_S": 0}],
 }
 CASES = [(name, given) for name, every in SETTINGS.items() for given in every]
 

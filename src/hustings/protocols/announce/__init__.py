@@ -2,5 +2,6 @@
 
 `machine.py` is the state machine, `extensions.py` what the chapter's last section adds to it;
 `le_a.py`, `le_s.py`, `le_m.py` and `printed.py` are its variants, `sup.py` and `al.py` the two
-algorithms that it grew from and is measured against.
+algorithms that it grew from and is measured against, `sup_al.py` and `sup_al_random.py` two ways of
+putting these together without an order among members.
 """

@@ -72,13 +72,21 @@ class Al(Election):
         if key == LISTEN_TIMER:
             self.hold(ctx, ctx.me, self.term)
             return
+        self.speak(ctx)
+        ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
+
+    def speak(self, ctx: Context) -> None:
+        """I am here."""
         if self.leader == ctx.me.id:
             self.best = ctx.me  # its attributes may have changed
         elif self.choice.better(ctx.me, self.best):
             self.hold(ctx, ctx.me, self.term)
         self.number += 1
         ctx.multicast(AnnounceMsg(self.reign, self.number, ctx.me))
-        ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
+
+    def patience(self, ctx: Context) -> float:
+        """How long a state is held that is not heard again."""
+        return self.config.listen
 
     @upon(AnnounceMsg)
     def on_announce(self, ctx: Context, sender: MemberId, message: AnnounceMsg) -> None:
@@ -87,7 +95,7 @@ class Al(Election):
             return
         held = sender == self.leader
         if held and candidate == self.best:
-            ctx.set_timer(LISTEN_TIMER, self.config.listen)
+            ctx.set_timer(LISTEN_TIMER, self.patience(ctx))
             return  # else it has changed
         try:
             better = self.choice.better(candidate, ctx.me if held else self.best)
@@ -95,7 +103,7 @@ class Al(Election):
             return  # it lacks what we rank by
         if better and rankable(self.choice.key(candidate)):
             self.hold(ctx, candidate, max(self.term, min(message.term, MAX_TERM)))
-            ctx.set_timer(LISTEN_TIMER, self.config.listen)
+            ctx.set_timer(LISTEN_TIMER, self.patience(ctx))
         elif held:
             self.hold(ctx, ctx.me, self.term)
 
@@ -109,7 +117,7 @@ class Al(Election):
         self.reign = term
         self.best = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
         if leader != ctx.me.id:
-            ctx.set_timer(LISTEN_TIMER, self.config.listen)
+            ctx.set_timer(LISTEN_TIMER, self.patience(ctx))
         elif self.number:
             ctx.cancel_timer(LISTEN_TIMER)  # of whom I held before
         ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)

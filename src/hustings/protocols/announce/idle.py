@@ -10,8 +10,17 @@ from collections.abc import Collection
 from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.protocols.announce.le_m import LeM
-from hustings.protocols.announce.settings import AnnounceConfig, SupConfig, SuppressConfig
+from hustings.protocols.announce.settings import (
+    AnnounceConfig,
+    SupAlConfig,
+    SupAlRandomConfig,
+    SupConfig,
+    SuppressConfig,
+)
 from hustings.protocols.announce.sup import Sup
+from hustings.protocols.announce.sup_al import SupAl
+
+Sleeping = SuppressConfig | SupConfig | SupAlConfig | SupAlRandomConfig
 
 SLEEP = ("T_S", "law", "lam", "wake")  # what says how long a member sleeps
 
@@ -25,7 +34,7 @@ def idle_settings(config: Config, given: Collection[str], *, leaving: bool) -> l
     ['lam has no effect with law=uniform: set law=exponential']
     """
     told: list[str] = []
-    if isinstance(config, SuppressConfig | SupConfig):
+    if isinstance(config, Sleeping):
         told += _sleep(config, given)
     if isinstance(config, AnnounceConfig):
         if "T_Q" in given and config.query == "none":
@@ -34,7 +43,7 @@ def idle_settings(config: Config, given: Collection[str], *, leaving: bool) -> l
     return told
 
 
-def _sleep(config: SuppressConfig | SupConfig, given: Collection[str]) -> list[str]:
+def _sleep(config: Sleeping, given: Collection[str]) -> list[str]:
     asks = isinstance(config, SuppressConfig) and config.query == "query"
     names = [name for name in SLEEP if name in given and (asks or name != "T_S")]
     if names and (asks or config.T_S == 0):
@@ -75,4 +84,4 @@ def ranks_otherwise(kind: type[Election]) -> str | None:
     """By what members compare, where that is not the choice function."""
     if issubclass(kind, LeM):
         return "the time of waking"
-    return "who is heard first" if issubclass(kind, Sup) else None
+    return "who is heard first" if issubclass(kind, Sup | SupAl) else None

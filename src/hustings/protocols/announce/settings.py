@@ -264,3 +264,46 @@ class AlConfig(Config, frozen=True, kw_only=True):
 
     def warnings(self) -> list[str]:
         return hasty(self.T_A, self.listen)
+
+
+class SupAlConfig(AlConfig, frozen=True, kw_only=True):
+    """Suppression, and then announcements."""
+
+    T_S: Interval = 1.0
+    law: NamedLaw = "uniform"
+    lam: Lambda = 5.0
+    yields: Annotated[
+        bool, Meta(description="whether one that announces defers, too, to whomever it hears")
+    ] = True
+
+    def broken_rules(self) -> list[str]:
+        return [*super().broken_rules(), *endless(self, "T_S")]
+
+
+class SupAlRandomConfig(AlConfig, frozen=True, kw_only=True):
+    """Suppression anew in every interval of T_A."""
+
+    T_L: (
+        Annotated[
+            float,
+            Meta(gt=0, description="silence after which a state expires; default 3 T_A per member"),
+        ]
+        | None
+    ) = None
+    T_S: Annotated[
+        float, Meta(ge=0, description="within it members wake up in every interval; at most T_A")
+    ] = 0.5
+    law: NamedLaw = "uniform"
+    lam: Lambda = 5.0
+    suppress: Annotated[
+        bool, Meta(description="whether who hears anybody skips its turn; false: all take turns")
+    ] = True
+
+    def broken_rules(self) -> list[str]:
+        broken = [*super().broken_rules(), *endless(self, "T_S")]
+        if self.T_S > self.T_A:
+            broken.append(
+                f"T_S = {self.T_S:g} must not exceed T_A = {self.T_A:g}: members sleep in every "
+                "interval of T_A"
+            )
+        return broken

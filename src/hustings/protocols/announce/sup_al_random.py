@@ -1,0 +1,75 @@
+"""SUP+AL with random announcers: in every interval of T_A suppression draws who may announce.
+
+Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
+Idea       In every interval sleep a random time t in [0, T_S] and announce yourself, unless you
+           have heard anybody in this interval; hold the best member that you have heard of.
+Invariant  In every interval somebody speaks: whoever is silent has heard one who was not. What a
+           member holds only gets better, until it expires.
+Cost       In every interval as many messages as one round of sup: N delta/T_S + 1 without loss,
+           where al takes N.
+Guarantee  Advisory.
+Paper      Announce-listen thesis, chapter 5, section 5.7, "Composition and parameterization".
+
+Nobody keeps quiet for longer than an interval, so members cannot deadlock as those of `sup-al` do:
+what they hold, they hold as those of `al`. The price is time. All have the same chance to speak,
+and the best is heard only when its turn comes, after N / (messages per interval) intervals on
+average; hence T_L grows with the group.
+
+With suppress=false nobody skips its turn: the sleep only spreads N announcements over T_S, which is
+what the thesis found in use.
+"""
+
+from __future__ import annotations
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, upon
+from hustings.core.outcome import Guarantee
+from hustings.protocols.announce.al import Al
+from hustings.protocols.announce.laws import instant
+from hustings.protocols.announce.machine import ANNOUNCE_TIMER, SUPPRESS_TIMER
+from hustings.protocols.announce.messages import AnnounceMsg
+from hustings.protocols.announce.settings import SupAlRandomConfig
+
+
+class SupAlRandom(Al):
+    """AL whose announcers are drawn anew in every interval."""
+
+    __slots__ = ()
+
+    about = About(
+        name="sup-al-random",
+        family="announce",
+        paper="Announce-listen thesis, chapter 5, section 5.7",
+        idea="in every interval sleep, and announce yourself unless anybody was heard in it",
+        model="lossy multicast",
+        guarantee=Guarantee.ADVISORY,
+        cost="N delta/T_S + 1 messages per T_A",
+        promises="in the end all hold the best alive, if messages get through; it has to wait for "
+        "its turn to be heard; a study",
+    )
+    Settings = SupAlRandomConfig
+    config: SupAlRandomConfig
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == ANNOUNCE_TIMER:
+            config = self.config
+            t = instant(config.law, config.lam, config.T_S, ctx.rng.random())
+            ctx.set_timer(SUPPRESS_TIMER, t, eager=True)
+            ctx.set_timer(ANNOUNCE_TIMER, config.T_A, eager=True)
+        elif key == SUPPRESS_TIMER:
+            self.speak(ctx)
+        else:
+            super().on_timer(ctx, key)
+
+    @upon(AnnounceMsg)
+    def on_announce(self, ctx: Context, sender: MemberId, message: AnnounceMsg) -> None:
+        if self.config.suppress and sender != ctx.me.id:
+            ctx.cancel_timer(SUPPRESS_TIMER)
+        super().on_announce(ctx, sender, message)
+
+    def patience(self, ctx: Context) -> float:
+        """Long enough for everybody's turn to come a few times, where no T_L is given."""
+        if self.config.T_L is not None or not self.config.suppress:
+            return self.config.listen
+        return self.config.listen * len(ctx.view)
