@@ -18,7 +18,8 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.catalogue import find
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.churn import Rates
-from hustings.sim.experiment import Clocks, Experiment, RunResult
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment, RunResult
 from hustings.sim.experiment import play as play_world
 from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform

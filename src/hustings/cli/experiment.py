@@ -18,8 +18,9 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.sim import build as sim_build
 from hustings.sim.build import Composed, Description
 from hustings.sim.churn import Rates
+from hustings.sim.clocks import Clocks
 from hustings.sim.course import MAX_STEPS
-from hustings.sim.experiment import Clocks, Experiment
+from hustings.sim.experiment import Experiment
 from hustings.sim.models import Loss, LossModel, Network
 from hustings.sim.scenarios import HORIZON, SCENARIOS, Scenario
 

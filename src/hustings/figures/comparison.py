@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Clocks, Experiment, RunResult, play
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.instants import on_grid
 from hustings.sim.models import Fixed
 from hustings.theory.catalogue import evaluate, names, parameters

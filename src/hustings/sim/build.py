@@ -19,7 +19,8 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number
 from hustings.sim.arranging import derived_delta
-from hustings.sim.experiment import Clocks, Experiment
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Network, PerLink, check_probability
 from hustings.sim.prospects import endless_wait

@@ -22,6 +22,7 @@ from hustings.core.streams import Stream, derive
 from hustings.sim.arranging import Arranged, arrange, told_delta
 from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
 from hustings.sim.churn import Plan, draw
+from hustings.sim.clocks import Clocks
 from hustings.sim.course import Sampled, check_step
 from hustings.sim.guarding import MemoryGuard
 from hustings.sim.instants import END_OF_TIME
@@ -55,20 +56,6 @@ from hustings.substrate.stack import StackConfig, stacked
 MAX_MEMBERS = 1_000_000
 MAX_COUNTED = 10**12
 MAX_STACKED = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """How far members' clocks are off: each draws its own rate and offset within these bounds."""
-
-    drift: float = 0.0
-    offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.drift < 1.0:
-            raise BadInput(f"clock drift must lie in [0, 1), not {self.drift:g}")
-        if not 0.0 <= self.offset <= END_OF_TIME:
-            raise BadInput(f"clock offset must lie in [0, {END_OF_TIME:g}], not {self.offset:g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +317,7 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         tracer=tracer,
         debug=experiment.debug,
     )
-    _set_clocks(world, experiment.clocks, seed)
+    experiment.clocks.set_in(world, seed)
     if experiment.guard is not None and experiment.voting is None:
         drift = experiment.clocks.drift
         MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
@@ -492,12 +479,3 @@ def _repeats(experiment: Experiment, candidate: Candidate) -> bool:
     world = World(lambda: experiment.kind(experiment.config, experiment.choice), [candidate])
     world.start()
     return world.run(max_events=20) is not Ended.QUIESCENT
-
-
-def _set_clocks(world: World, clocks: Clocks, seed: int) -> None:
-    if not clocks.drift and not clocks.offset:
-        return
-    stream = Stream(derive(seed, "clocks"))
-    for member in world.members.values():
-        rate = 1.0 + stream.uniform(-clocks.drift, clocks.drift)
-        member.keep_time(rate, stream.uniform(0.0, clocks.offset))

@@ -16,7 +16,8 @@ from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.protocols.catalogue import CATALOGUE, COMPARED
 from hustings.protocols.ring import Ring
-from hustings.sim.experiment import Clocks, Experiment
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
 from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
 from hustings.sim.scenarios import Scenario

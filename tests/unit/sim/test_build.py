@@ -14,7 +14,8 @@ from hustings.core.errors import BadInput
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.catalogue import CATALOGUE, find
 from hustings.sim.build import Description, build
-from hustings.sim.experiment import Clocks, Experiment, play
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment, play
 from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.runs import report
 from hustings.sim.scenarios import Scenario

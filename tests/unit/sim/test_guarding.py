@@ -14,7 +14,8 @@ from hustings.core.outcome import Elected, NoLeader
 from hustings.protocols.catalogue import find
 from hustings.sim.checkers import Checker, attach
 from hustings.sim.checkers import Verdict as Judgement
-from hustings.sim.experiment import Clocks, Experiment, play
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment, play
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as put
 from hustings.sim.guarding import GUARD, Grant, Holder, MemoryGuard
