@@ -48,8 +48,8 @@ mutants: .venv/ready ## plant bugs and see which the tests notice: PARTS="wire q
 bench: .venv-bench/ready ## measure against peers and write bench/RESULTS.md
 	@$(BENCH)/python -m bench
 
-docs: .venv/ready ## regenerate docs/reference
-	@$(DEV)/python scripts/write_reference.py
+docs: .venv/ready ## regenerate docs/reference and docs/coverage.md
+	@$(DEV)/python -m scripts.write_reference
 
 venv: .venv/ready ## only make the development environment, .venv
 

@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference from the code; `--check` only compares.
+"""Write the generated pages of docs/ from the code; `--check` only compares.
 
 `make docs` runs it, and a test checks that the pages are what it would write.
 """
@@ -14,8 +14,9 @@ from hustings.cli.app import hustings
 from hustings.protocols.catalogue import EVERY
 from hustings.protocols.reference import markdown as protocols_page
 from hustings.theory.catalogue import markdown as theory_page
+from scripts.coverage import markdown as coverage_page
 
-REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def commands_page() -> str:
@@ -30,11 +31,12 @@ def commands_page() -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every generated page by file name."""
+    """Every generated page by its path in docs/."""
     return {
-        "protocols.md": protocols_page(EVERY),
-        "theory.md": theory_page(),
-        "commands.md": commands_page(),
+        "reference/protocols.md": protocols_page(EVERY),
+        "reference/theory.md": theory_page(),
+        "reference/commands.md": commands_page(),
+        "coverage.md": coverage_page(),
     }
 
 
@@ -42,7 +44,7 @@ def main(check: bool) -> int:
     """Write the pages, or say which are out of date."""
     stale = []
     for name, text in pages().items():
-        path = REFERENCE / name
+        path = DOCS / name
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)
