@@ -10,6 +10,7 @@ import pytest
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, NoLeader, Outcome
+from hustings.protocols.probabilistic import messages
 from hustings.protocols.probabilistic.election import NONE_NAMED, Probabilistic
 from hustings.protocols.probabilistic.messages import FinalMsg, InitMsg, PreferMsg
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
@@ -144,7 +145,10 @@ def test_e14_nobody_decides_before_the_last_final_is_there(delay: Delay) -> None
         if ear.finals():
             assert held(world) == {str(Elected(12, 1)): 12}
         last = max(at for at, _, _ in ear.declarations)
-        assert last <= world.members[1].election.lasts(1, 12)
+        opening = InitMsg(messages.Call(1, 1, 1), 1, 1.0)
+        pause, lasts = world.members[1].election.span(opening, 12)
+        assert last <= lasts
+        assert pause == 0.0
 
 
 def test_e14_with_the_printed_time_out_some_do() -> None:

@@ -182,9 +182,12 @@ class Election(ABC):
         """
         return None
 
-    def lasts(self, number: int, members: int) -> float:
-        """How long round `number` takes in a group of so many, from its opening to its end."""
-        return 0.0
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        """The round that this message opens in a group of so many.
+
+        How long after it was sent it comes to that round, and how long that takes, to its end.
+        """
+        return 0.0, 0.0
 
     def tallies(self) -> Mapping[str, int]:
         """Numbers about this member's part which a study adds up over the group."""

@@ -104,7 +104,8 @@ def hear_and_crash(terms: Terms, round_: Beginning, heard: float, place: int, ru
     members[place].forced = 0
     members[place].crash = ALIVE_FOR_GOOD
     if members[place].alive and coin(run.stream, terms.p_fail):
-        members[place].crash = round_.length * uniform(run.stream)
+        pause = round_.start - terms.T_3  # in which nobody crashes
+        members[place].crash = pause + round_.length * uniform(run.stream)
 
 
 @compiled

@@ -1,16 +1,15 @@
 """The probabilistic election, collapsed: a cost that depends on N through the rounds alone.
 
 The same questions as of the event simulator, under the same timings: unit delay for unicasts, T_3
-for multicasts, a simultaneous beginning of each round, crashes at a uniform instant of the round.
-All times are in units of the delay.
+for multicasts, a simultaneous beginning of each round, crashes at a uniform instant of the round,
+which begins T_3 before all begin to relay. All times are in units of the delay.
 
 Exact but for this, and for groups of more than 600 alone: where K is the whole group all are taken
 to choose rank 0, and unicasts are counted by their mean; with N_i the size of the own view, what a
 member knows is independent of how many it knows, which makes a difference of O(1/N). In a group of
-any size, who crashes in a round that others had to ask for is dead at its end, although the window
-for it goes on for as long as the first of them waited; and with N_i the size of the own view all
-take the N of a round without a cap for T_2, and not each its own. Who joins on contact is late for
-the end of the round, but speaks with the others here.
+any size, with N_i the size of the own view all take the N of a round without a cap for T_2, and not
+each its own. Who joins on contact is late for the end of the round, but speaks with the others
+here.
 """
 
 from __future__ import annotations
@@ -107,8 +106,6 @@ def play(terms: Terms, sizes: NDArray[np.float64], run: Run) -> None:
             K = size
         row[ROUNDS] = number
         length = relaying(terms, K) + 3.0 * terms.T_3
-        if number > 1 and terms.thinning == DELAY:
-            length += terms.W + terms.T_3
         round_ = Beginning(number, K, size, copies, start, length)
         if terms.members > WHOLE_GROUP and terms.members <= K:
             everybody(terms, round_, run)

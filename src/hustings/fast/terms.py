@@ -83,7 +83,7 @@ class Beginning(NamedTuple):
     size: float  # N_i, where all have the same
     copies: int  # of the Init
     start: float  # when, after the first of them was sent
-    length: float  # of the time in which members crash
+    length: float  # of the time in which members crash, which begins T_3 before `start`
 
 
 @compiled

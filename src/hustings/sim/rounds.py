@@ -2,8 +2,8 @@
 
 Such an election may fail in part, so it is not enough to ask whether it did: how many hold whom at
 the end, how many rounds it took, and what each kind of message cost. A member that crashes does so
-with probability `p_fail` in each round, at a uniform instant between the round's opening and its
-end; those who are up when the round is opened are at risk.
+with probability `p_fail` in each round, at a uniform instant of the round; those who are up when
+the round is opened are at risk. A pause between two rounds belongs to neither.
 
 - `strong`: one live member leads, and all live members hold it. `weak`: the largest part of the
   live members that hold one and the same leader; `weak_live`: that holds a living one;
@@ -72,18 +72,24 @@ class Rounds:
         if key not in self._opened:
             self._opened[key] = None
             self._last = max(self._last, key[-1])
-            self._open(world, member.election, key)
+            live = world.live()
+            self._open(world, key, live, member.election.span(message, len(live)))
 
-    def _open(self, world: World, election: Election, key: tuple[int, ...]) -> None:
-        live = world.live()
-        lasts = election.lasts(key[-1], len(live))
-        end = world.now + lasts + 1.0 / TICKS  # when the timers of that instant have fired
+    def _open(
+        self,
+        world: World,
+        key: tuple[int, ...],
+        live: list[SimContext],
+        span: tuple[float, float],
+    ) -> None:
+        pause, lasts = span
+        end = world.now + pause + lasts + 1.0 / TICKS  # when the timers of that instant have fired
         if end <= END_OF_TIME:
             world.at(end, partial(self._look, world))
         if self._p_fail:
             stream = Stream(derive(world.seed, "fail", *key))
             for place in struck(len(live), self._p_fail, stream):
-                instant = world.now + lasts * stream.random()
+                instant = world.now + pause + lasts * stream.random()
                 if instant <= END_OF_TIME:
                     world.at(instant, partial(Crash(member=live[place].id).happen, world))
 

@@ -183,8 +183,8 @@ class Confirmed(Election):
     def opens(self, message: Message) -> tuple[int, ...] | None:
         return self.inner.opens(message)
 
-    def lasts(self, number: int, members: int) -> float:
-        return self.inner.lasts(number, members)
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return self.inner.span(message, members)
 
     def tallies(self) -> Mapping[str, int]:
         return self.inner.tallies()

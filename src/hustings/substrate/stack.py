@@ -219,6 +219,9 @@ class Stacked(Carrying):
     def opens(self, message: Message) -> tuple[int, ...] | None:
         return self.inner.opens(self.unwrap(message))
 
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return self.inner.span(self.unwrap(message), members)
+
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self.inner.assume_leader(StackedContext(ctx, self), leader, term)
 

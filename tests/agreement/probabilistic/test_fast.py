@@ -11,24 +11,21 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
 
 import pytest
 
 from hustings.fast.ballot import Ballot
 from hustings.fast.probabilistic import play
 from hustings.fast.terms import METRICS
-from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.experiment import Experiment
-from hustings.sim.experiment import play as play_events
 from hustings.theory.catalogue import evaluate
 from hustings.theory.probabilistic import leaders, messages
 from hustings.theory.probabilistic.round import Round
 from hustings.theory.probabilistic.success import success, torn, unsettled
 from tests.agreement.announce.fastness import Columns, compare
 from tests.agreement.announce.judging import judge, sample, score
+from tests.agreement.probabilistic.places import Place, by_events, by_kernel
 from tests.agreement.probabilistic.reference import (
     BY_VIEW,
     DISAGREE,
@@ -158,15 +155,6 @@ def test_bounds_that_theory_gives(name: str) -> None:
 # Message by message
 
 
-class Place(NamedTuple):
-    members: int
-    p_ucastl: float
-    p_mcastl: float
-    view_prob: float
-    p_fail: float
-    settings: dict[str, object]
-
-
 PLACES = [
     Place(40, 0.0, 0.0, 0.5, 0.0, {}),
     Place(40, 0.2, 0.1, 0.3, 0.05, {}),
@@ -194,44 +182,13 @@ FAMILY = 3 * len(METRICS) * len(PLACES)
 KERNEL = 3000  # runs
 
 
-def config_of(place: Place) -> ProbabilisticConfig:
-    around = {"N": place.members, "p_ucastl": place.p_ucastl, "p_mcastl": place.p_mcastl}
-    return ProbabilisticConfig.parse(
-        {**around, "p_fail": place.p_fail, "view_prob": place.view_prob, **place.settings}
-    )
-
-
 @cache
-def by_events(number: int, runs: int) -> Columns:
-    place = PLACES[number]
-    experiment = Experiment(Probabilistic, place.members, config_of(place), seed=4)
-    results = [play_events(experiment, run).metrics for run in range(runs)]
-    return {name: [result[name] for result in results] for name in results[0]}
-
-
-def by_kernel(number: int, runs: int) -> Columns:
-    place, config = PLACES[number], config_of(PLACES[number])
-    ballot = Ballot(
-        members=place.members,
-        sizes=config.plan.sizes,
-        view_prob=place.view_prob,
-        p_ucastl=place.p_ucastl,
-        p_mcastl=place.p_mcastl,
-        p_fail=place.p_fail,
-        estimate=config.counts,
-        thinning=config.thinning,
-        join_on_contact=config.join_on_contact,
-        T_2=config.T_2,
-        W=config.window,
-    )
-    return {
-        name: [None if math.isnan(value) else value for value in column.tolist()]
-        for name, column in play(ballot, 9, 0, runs).metrics.items()
-    }
+def events_of(number: int, runs: int) -> Columns:
+    return by_events(PLACES[number], runs)
 
 
 def scores_of(number: int, events: int, kernel: int = KERNEL) -> dict[object, float]:
-    found = compare(by_kernel(number, kernel), by_events(number, events))
+    found = compare(by_kernel(PLACES[number], kernel), events_of(number, events))
     return {(number, *_parts(name)): z for name, z in found.items()}
 
 

@@ -107,8 +107,8 @@ class Directed(Election):
     def opens(self, message: Message) -> tuple[int, ...] | None:
         return (7, message.round) if isinstance(message, OpenMsg) else None
 
-    def lasts(self, number: int, members: int) -> float:
-        return LASTS
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return 0.0, LASTS
 
     def tallies(self) -> Mapping[str, int]:
         return {"told": len(self.config.script)}

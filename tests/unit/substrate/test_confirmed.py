@@ -12,6 +12,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
 from hustings.protocols.catalogue import CATALOGUE, CONSENSUS, find
+from hustings.protocols.probabilistic.messages import Call, InitMsg
 from hustings.substrate.confirmed import (
     ASK,
     AWAITING,
@@ -462,7 +463,8 @@ def test_what_a_study_asks_reaches_the_inner_election() -> None:
     inner = kind(kind.Settings.parse({"N": 3}), HighestId())
     election = Confirmed(inner, LEASE)
     assert election.opens(ConfirmedMsg(1, 1)) is None
-    assert election.lasts(1, 3) == inner.lasts(1, 3) > 0
+    opening = InitMsg(Call(1, 1, 1), 2, 9.0)
+    assert election.span(opening, 3) == inner.span(opening, 3) == (8.0, 1.5 * 14 + 3)
     assert election.tallies() == inner.tallies() != {}
     assert inner.state() in election.state()
     assert "token=0" in election.state()

@@ -54,8 +54,8 @@ class Full(Gossip):
     def opens(self, message: Message) -> tuple[int, ...] | None:
         return (message.number, 1) if isinstance(message, RumourMsg) else None
 
-    def lasts(self, number: int, members: int) -> float:
-        return 10.0 * number + members
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return (1.0, 10.0 * message.number + members) if isinstance(message, RumourMsg) else (0, 0)
 
     def tallies(self) -> Mapping[str, int]:
         return {"told": self.told}
@@ -96,7 +96,7 @@ def test_what_a_world_asks_the_inner_election_answers() -> None:
     stack = stack_of(member)
     assert stack.seats == 3
     assert stack.leaders == (7, 8)
-    assert stack.lasts(2, 5) == 25.0
+    assert stack.span(RumourMsg(2), 5) == (1.0, 25.0)
     assert stack.tallies() == {"told": 0}
     assert "leader=None" in stack.state()
     member.assume_leader(4, 9)
@@ -113,6 +113,7 @@ def test_a_carried_message_opens_the_round_that_it_opens_by_itself() -> None:
     assert isinstance(cast, ElectionCast)
     assert stack.unwrap(cast) == RumourMsg(1)
     assert stack.opens(cast) == stack.opens(RumourMsg(1)) == (1, 1)
+    assert stack.span(cast, 5) == (1.0, 15.0)
     assert stack.opens(DigestMsg(())) is None
     assert stack.unwrap(ElectionCast(1, 1, b"\xff")) == ElectionCast(1, 1, b"\xff")
 

@@ -41,6 +41,7 @@ def election(
     view_prob: float = 0.5,
     *,
     runs: int = RUNS,
+    p_fail: float = P_FAIL,
     more: tuple[tuple[str, str], ...] = (),
 ) -> Cell:
     """One point."""
@@ -52,7 +53,7 @@ def election(
             ("N", str(members)),
             ("p_ucastl", repr(loss)),
             ("p_mcastl", repr(loss)),
-            ("p_fail", repr(P_FAIL)),
+            ("p_fail", repr(p_fail)),
             ("view_prob", repr(view_prob)),
             ("estimate", reading.estimate),
             ("thinning", reading.thinning),

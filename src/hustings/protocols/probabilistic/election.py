@@ -481,14 +481,13 @@ class Probabilistic(Election):
             return (*message.call.order, message.round)
         return None
 
-    def lasts(self, number: int, members: int) -> float:
-        """From the first Init to the end, for which a window may have to pass first."""
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        """From T_3 before it begins; what is left of a window before that is a pause."""
+        if not isinstance(message, InitMsg):
+            return 0.0, 0.0
         config = self.config
-        K = self.plan.K(number, float(config.N or members))
-        window = 0.0
-        if number > 1 and config.thinning == "delay":
-            window = config.window + config.delivery
-        return window + config.relaying(K) + 3 * config.delivery
+        K = self.plan.K(message.round, float(config.N or members))
+        return message.wait - config.delivery, config.relaying(K) + 3 * config.delivery
 
     def tallies(self) -> dict[str, int]:
         return {"relay_members": self.first, "relayed": self.entered}

@@ -12,6 +12,7 @@ from hustings.theory.probabilistic import (
     leaders,
     messages,
     sizing,
+    times,
 )
 from hustings.theory.probabilistic import success as succeeding
 from hustings.theory.probabilistic.round import Round
@@ -119,6 +120,13 @@ def _times(plan: Plan, sheet: Sheet) -> None:
     sheet.add(
         "T_1", lambda: messages.printed_time_out_1(K, delta, T_3), messages.printed_time_out_1
     )
+    sheet.source = times.SOURCE
+    one, work = plan.first, plan.work
+    sheet.add("round_time", lambda: times.round_time(one, delta, T_3, work), times.round_time)
+    sheet.add(
+        "round_time", lambda: times.printed_round_time(one, delta, work), times.printed_round_time
+    )
+    sheet.both("in_time", one, times.in_time, times.printed_in_time)
 
 
 def _sizing(plan: Plan, sheet: Sheet) -> None:

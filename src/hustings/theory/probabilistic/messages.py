@@ -1,4 +1,4 @@
-"""Theorems 3 and 4: how many messages a round takes; and how long it takes (section 3.3)."""
+"""Theorems 3 and 4: how many messages a round takes; and its time-outs (section 3.3)."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ PARAMETERS = (
     reading.Parameter("tau2", "1", "part of the round before the finals; crashes count there"),
     reading.Parameter("delta", "1", "longest delay of a unicast"),
     reading.Parameter("T_3", "delta", "longest delay of a multicast"),
+    reading.Parameter("work", "0", "time to hash one member, of N"),
 )
 DEFAULTS = {parameter.key: parameter.default for parameter in PARAMETERS}
 
@@ -45,6 +46,7 @@ class Plan:
     wanted: float
     delta: float
     T_3: float
+    work: float
 
 
 def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
@@ -78,6 +80,7 @@ def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
         number["success"],
         number["delta"],
         number["T_3"],
+        number["work"],
     )
     used: dict[str, object] = {key: number.get(key, given[key]) for key in DEFAULTS}
     return plan, used | {"N": N, "max_rounds": rounds}
@@ -96,7 +99,7 @@ def _number(key: str, text: str) -> float:
     if abs(value) > LARGEST_GROUP:
         shown = text if len(text) <= 40 else f"{text[:37]}..."
         raise BadInput(f"{key} must be a number, not {shown!r}")
-    if key in ("success", "delta", "T_3"):
+    if key in ("success", "delta", "T_3", "work"):
         require(value >= 0, f"{key} must be at least 0, not {text}")
     return int(value) if value.is_integer() else value
 

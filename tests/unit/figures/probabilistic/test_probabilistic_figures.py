@@ -16,8 +16,8 @@ from hustings.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.figures.judging import ALPHA
 from hustings.figures.measuring import Results, measure
 from hustings.figures.precision import Fixed
-from hustings.figures.probabilistic import safety, scale
-from hustings.figures.probabilistic.cells import RUNS, setting
+from hustings.figures.probabilistic import crashes, safety, scale
+from hustings.figures.probabilistic.cells import CHOSEN, HASH, P_FAIL, RUNS, setting
 from hustings.figures.store import Store
 from hustings.figures.writing import as_csv, as_page
 from hustings.protocols.probabilistic import risk
@@ -27,6 +27,7 @@ EXHIBITS = {each.name: each for each in of_family("probabilistic")}
 MEASURED = {name: each for name, each in EXHIBITS.items() if each.cells()}
 FIGURE_5 = [f"probabilistic-5{letter}" for letter in "abcdefghi"]
 SCALE, SAFETY = "probabilistic-scale", "probabilistic-safety"
+CRASHES = "probabilistic-p-fail"
 SHARES = ("strong", "weak", "two_leaders", "two_leaders_ever")
 Means = dict[str, float]
 Change = Callable[[Cell, Means], Means]
@@ -38,8 +39,9 @@ def supposed(cell: Cell) -> Means:
     loss, hashed = setting(cell, "p_mcastl"), given["thinning"] == "hash"
     both = 0.5 * safety.proven(cell.members, loss) if loss else 0.0
     rounds = 1 + 0.5 * (scale.rounds_at_most(cell.members, loss) - 1)
+    crash = setting(cell, "p_fail")
     return {
-        "strong": 0.99 - (1.8 * loss if hashed else 0.0),
+        "strong": (0.99 - (1.8 * loss if hashed else 0.0)) * (1 - crash),
         "weak": 0.995,
         "rounds": rounds,
         "messages": 60.0 + (800.0 * (rounds - 1) * loss),
@@ -85,7 +87,7 @@ def of_series(shown: Made, words: str) -> dict[str, Verdict]:
 
 
 def test_what_there_is() -> None:
-    assert list(EXHIBITS) == ["probabilistic-4", *FIGURE_5, SCALE, SAFETY]
+    assert list(EXHIBITS) == ["probabilistic-4", *FIGURE_5, CRASHES, SCALE, SAFETY]
 
 
 @pytest.mark.parametrize("exhibit", MEASURED.values(), ids=list(MEASURED))
@@ -95,11 +97,12 @@ def test_every_point_is_the_kernels(exhibit: Exhibit) -> None:
     for cell in cells:
         assert (cell.engine, cell.scenario) == (FAST, "start")
         assert cell.runs is not None
-        assert cell.runs >= RUNS == 100_000
+        assert cell.runs >= (crashes.RUNS if exhibit.name == CRASHES else RUNS)
         played = cell.setting()
         assert isinstance(played, Ballot)
         assert (played.members, played.p_mcastl) == (cell.members, setting(cell, "p_mcastl"))
-        assert (played.p_ucastl, played.p_fail) == (played.p_mcastl, 0.001)
+        assert (played.p_ucastl, played.p_fail) == (played.p_mcastl, setting(cell, "p_fail"))
+        assert played.p_fail == 0.001 or (exhibit.name == CRASHES and played.p_mcastl == 0.001)
 
 
 @pytest.mark.parametrize("name", FIGURE_5)
@@ -155,6 +158,37 @@ def test_every_number_that_is_drawn_is_written(name: str) -> None:
 def test_few_runs_decide_nothing(name: str) -> None:
     open_ones = [each for each in made(name, runs=50).findings if "told" not in each.claim]
     assert {each.verdict for each in open_ones} == {UNDECIDED}
+
+
+# Crashes
+
+
+def test_crashes_that_do_what_loss_does_not() -> None:
+    """In this world neither rounds nor messages depend on crashes, and strong success does."""
+    shown = made(CRASHES)
+    assert shown.sound
+    assert shown.verdict == "reproduced in part"
+    assert finding(
+        shown, "strong: the same to 0.05, whichever varies (N_i = N, delay)"
+    ).verdict is (FAILS)
+    assert finding(shown, "weak").verdict is HOLDS
+    assert finding(shown, "1 - p_fail").verdict is HOLDS
+
+
+def test_crashes_that_do_what_loss_does() -> None:
+    shown = made(CRASHES, lambda _, means: means | {"strong": 0.9, "rounds": 1.1, "messages": 70.0})
+    assert {each.verdict for each in shown.findings if each.theirs} == {HOLDS}
+    assert finding(shown, "1 - p_fail").verdict is FAILS
+    assert not shown.sound
+
+
+def test_both_curves_begin_in_one_point() -> None:
+    rows = [dict(zip(made(CRASHES).columns, row, strict=True)) for row in made(CRASHES).rows]
+    first = [row for row in rows if row["place"] == P_FAIL and row["metric"] == "rounds"]
+    assert {(row["series"], row["varied"]) for row in first} == {
+        (reading.label, varied) for reading in (CHOSEN, HASH) for varied in ("loss", "p_fail")
+    }
+    assert len({row["command"] for row in first}) == 2
 
 
 # Scale

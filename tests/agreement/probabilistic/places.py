@@ -1,0 +1,64 @@
+"""One election of a group, played by events and by the kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from hustings.fast.ballot import Ballot
+from hustings.fast.probabilistic import play
+from hustings.protocols.probabilistic.election import Probabilistic
+from hustings.protocols.probabilistic.settings import ProbabilisticConfig
+from hustings.sim.experiment import Experiment
+from hustings.sim.experiment import play as play_events
+from tests.agreement.announce.fastness import Columns
+
+
+class Place(NamedTuple):
+    """A group, what happens to it, and settings on top."""
+
+    members: int
+    p_ucastl: float
+    p_mcastl: float
+    view_prob: float
+    p_fail: float
+    settings: dict[str, object]
+
+
+def config_of(place: Place) -> ProbabilisticConfig:
+    around = {"N": place.members, "p_ucastl": place.p_ucastl, "p_mcastl": place.p_mcastl}
+    return ProbabilisticConfig.parse(
+        {**around, "p_fail": place.p_fail, "view_prob": place.view_prob, **place.settings}
+    )
+
+
+def ballot_of(place: Place) -> Ballot:
+    config = config_of(place)
+    return Ballot(
+        members=place.members,
+        sizes=config.plan.sizes,
+        view_prob=place.view_prob,
+        p_ucastl=place.p_ucastl,
+        p_mcastl=place.p_mcastl,
+        p_fail=place.p_fail,
+        estimate=config.counts,
+        thinning=config.thinning,
+        join_on_contact=config.join_on_contact,
+        T_2=config.T_2,
+        W=config.window,
+    )
+
+
+def by_events(place: Place, runs: int) -> Columns:
+    """Every metric of so many runs."""
+    experiment = Experiment(Probabilistic, place.members, config_of(place), seed=4)
+    results = [play_events(experiment, run).metrics for run in range(runs)]
+    return {name: [result[name] for result in results] for name in results[0]}
+
+
+def by_kernel(place: Place, runs: int) -> Columns:
+    """The same of the kernel."""
+    return {
+        name: [None if math.isnan(value) else value for value in column.tolist()]
+        for name, column in play(ballot_of(place), 9, 0, runs).metrics.items()
+    }

@@ -1,0 +1,221 @@
+"""Corners of the parameters, where witnesses part first: events, kernel, closed forms, in pairs.
+
+Groups of one, two, three and twelve; nothing lost, half, almost all, all; nobody crashes, half,
+almost all, all; tiny views; K above N. Every metric is compared: its mean, its law and how often it
+has a value. All comparisons of a test are one family: with all of them right it fails by chance
+with probability `LEVEL`, 1 in 1000 (judging.py); closed forms get the standard error of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import comb
+
+import pytest
+
+from hustings.core.errors import BadInput
+from hustings.core.messages import Message
+from hustings.fast.ballot import Ballot
+from hustings.figures.kernels import setting_of
+from hustings.protocols.probabilistic.election import Probabilistic
+from hustings.protocols.probabilistic.messages import InitMsg
+from hustings.sim.experiment import Experiment
+from hustings.sim.experiment import play as play_events
+from hustings.sim.models import Fixed, Network
+from hustings.theory.catalogue import evaluate
+from hustings.theory.probabilistic import messages
+from hustings.theory.probabilistic.round import Round
+from hustings.theory.probabilistic.success import success
+from tests.agreement.announce.fastness import Columns, compare
+from tests.agreement.announce.judging import bound, judge, sample, score
+from tests.agreement.probabilistic.enumeration import Case, law
+from tests.agreement.probabilistic.places import Place, by_events, by_kernel, config_of
+
+SIZES = (1, 2, 3, 12)
+LOSSES = (0.0, 0.5, 0.99, 1.0)
+FAILS = (0.0, 0.5, 0.9, 1.0)
+VIEWS = (1e-6, 0.5, 1.0)
+KS = (1, 7)
+THINNINGS = ("delay", "hash", "all")
+ESTIMATES = ("exact", "view", "gossip")
+EVENTS, KERNEL = 25, 800  # runs of a corner
+FAMILY = 25_000  # more than there are comparisons in a test here
+Scores = dict[object, float]
+
+
+def corners() -> Iterator[Place]:
+    """All of them; thinning and estimate go round.
+
+    Where N_i is the size of the own view, members wait different times in a round of all, and the
+    kernel does not (fast/rounds.py): K doubles to the end then.
+    """
+    for number, (n, loss, fail, view, K) in enumerate(product(SIZES, LOSSES, FAILS, VIEWS, KS)):
+        settings = {"thinning": THINNINGS[number % 3], "estimate": ESTIMATES[number // 3 % 3]}
+        settings["strategy"] = "doubling" if settings["estimate"] == "view" else "paper"
+        yield Place(n, loss, loss, view, fail, {"K": K, **settings})
+
+
+def named(place: Place, scores: Scores) -> Scores:
+    return {(*place[:-1], *place.settings.items(), name): z for name, z in scores.items()}
+
+
+def test_events_and_kernel_in_every_corner() -> None:
+    scores: Scores = {}
+    for place in corners():
+        scores |= named(place, compare(by_kernel(place, KERNEL), by_events(place, EVENTS)))
+    assert 15_000 < len(scores) < FAMILY
+    judge(scores, FAMILY)
+
+
+# Closed forms, of one round
+
+
+def round_of(place: Place, K: float) -> Round:
+    """Finals leave 1.5 K + 1 delays after the call, of 1.5 K + 3 in which members crash."""
+    tau2 = (1.5 * K + 1) / (1.5 * K + 3)
+    return Round(
+        K, place.view_prob, place.p_mcastl, place.p_ucastl, place.p_fail, place.members, tau2
+    )
+
+
+def beside_forms(place: Place, K: float) -> Scores:
+    """What theory says exactly; beyond it, the caller always hears itself."""
+    one, found = round_of(place, K), by_kernel(place, KERNEL)
+    begins = 1 - one.p_fail / (1.5 * K + 3)  # not dead before the round begins
+    speaks = 1 - one.crash_before
+    caller = one.p_mcastl * one.passing
+    finals = messages.finals(one) + caller * speaks
+    told = messages.first_unicasts(one) + caller * (one.N - 1) * one.passing * one.view_prob
+    exact = {
+        "relay_members": (messages.relay_members(one) + caller) * begins,
+        "coordinator_messages": finals,
+        "mcasts": 1 + finals,
+    }
+    if one.p_ucastl == 1.0:  # nobody is answered
+        exact["ucasts"] = told * begins
+    if one.p_fail == 0.0:
+        exact["time"] = messages.time_out_1(1.5 * K, 1.0) + 1
+    scores: Scores = {}
+    for name, value in exact.items():
+        column = [float(each) for each in found[name] if each is not None]
+        # What is rarer than 5 in all runs shows no spread that could be relied upon.
+        slack = 5 / KERNEL if name != "time" else 0.0
+        scores[name] = score(sample(column), value, slack=slack)
+    strong = sample(float(each) for each in found["strong"] if each is not None)
+    assert success(one) <= strong.mean + bound(FAMILY) * max(strong.stderr, 1 / KERNEL), place
+    return scores
+
+
+def test_kernel_and_closed_forms_in_every_corner() -> None:
+    scores: Scores = {}
+    for number, (n, multicast, fail, view, K) in enumerate(
+        product((*SIZES, 30), LOSSES, FAILS, VIEWS, (0.5, *KS))
+    ):
+        unicast = LOSSES[number % len(LOSSES)]
+        place = Place(n, unicast, multicast, view, fail, {"K": K, "max_rounds": 1})
+        scores |= named(place, beside_forms(place, K))
+    judge(scores, FAMILY)
+
+
+# Corners that were found
+
+
+@pytest.mark.parametrize("n, p_fail", [(60, 0.9), (5, 0.6)])
+def test_hardly_anybody_lives(n: int, p_fail: float) -> None:
+    """A pause between two rounds is no part of either; who asks alone does not hear itself."""
+    judge(hardly(n, p_fail))
+
+
+def hardly(n: int, p_fail: float) -> Scores:
+    place = Place(n, 0.0, 0.0, 1.0, p_fail, {"K": 7 if n > 7 else 1})
+    return compare(by_kernel(place, 20_000), by_events(place, 1500 if n > 7 else 3000))
+
+
+def test_crashes_after_the_end_of_a_round_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was: a round that was asked for went on for a whole window after the first Init."""
+    judge(hardly(5, 0.6))
+
+    def whole_window(self: Probabilistic, message: Message, members: int) -> tuple[float, float]:
+        assert isinstance(message, InitMsg)
+        config = self.config
+        K = self.plan.K(message.round, float(members))
+        window = config.window + config.delivery if message.round > 1 else 0.0
+        return 0.0, window + config.relaying(K) + 3 * config.delivery
+
+    monkeypatch.setattr(Probabilistic, "span", whole_window)
+    found = hardly(5, 0.6)
+    assert max(found.values()) > 2 * bound(len(found))
+
+
+def own_preferences(n: int, sizes: tuple[int, ...]) -> float:
+    """How likely one leader is if all know themselves only: some round has one relay member."""
+    fails = 1.0
+    for K in sizes:
+        p = min(1.0, K / n)
+        fails *= 1 - comb(n, 1) * p * (1 - p) ** (n - 1)
+    return 1 - fails
+
+
+@pytest.mark.parametrize("view_prob", [1e-3, 1e-6])
+def test_a_leader_whom_only_itself_knows(view_prob: float) -> None:
+    """N = 30: three runs in a thousand have a leader, and it may be anybody."""
+    n, runs = 30, 40_000
+    place = Place(n, 0.0, 0.0, view_prob, 0.0, {})
+    kernel = by_kernel(place, runs)
+    leaders = [leader for leader in kernel["leader"] if leader is not None]
+    chance = own_preferences(n, (7, 14, 28, 30))
+    have = sample(float(leader is not None) for leader in kernel["leader"])
+    scores: Scores = {}
+    knows = 60 * view_prob * (view_prob > 1e-4)  # of two relay members one knows the other
+    scores["known"] = score(have, chance, slack=knows * chance)
+    scores["mean"] = score(sample(leaders), (n + 1) / 2, slack=n * knows)
+    scores |= compare(kernel, by_events(place, 250))
+    judge(scores)
+
+
+def test_three_members_that_hear_one_message_in_a_hundred() -> None:
+    """The three witnesses: every fate, weighed, beside many runs and a few."""
+    place = Place(3, 0.99, 0.99, 1.0, 0.0, {"max_rounds": 1})
+    kernel, events = by_kernel(place, 100_000), by_events(place, 2000)
+    fates = law(Case(3, (7.0,), 1.0, 0.99, 0.99, T_2=10.5))
+    scores: Scores = compare(kernel, events)
+    for name in ("weak", "strong", "leaderless", "mcasts", "messages"):
+        mean = sum(float(value or 0.0) * chance for value, chance in fates[name].items())
+        scores[name, "fates"] = score(sample(float(v or 0.0) for v in kernel[name]), mean)
+    known = 1 - fates["leader"].get(None, 0.0)
+    share = sample(float(leader is not None) for leader in kernel["leader"])
+    scores["leader", "fates"] = score(share, known)
+    assert 0 < known < 1e-3
+    judge(scores)
+
+
+def test_without_a_delay() -> None:
+    """Nothing of one round depends on it but its unicasts and its length; the kernel asks for one.
+
+    Unicasts that take no time are there before the next member has begun.
+    """
+    timed = ("time", "ucasts", "election_messages", "messages")
+    scores: Scores = {}
+    for n, loss, view in product((1, 3, 12), (0.0, 0.5), (0.5, 1.0)):
+        place = Place(n, 0.0, loss, view, 0.3, {"max_rounds": 1, "K": 7})
+        still = Experiment(
+            Probabilistic, n, config_of(place), seed=4, network=Network(delay=Fixed(0.0))
+        )
+        results = [play_events(still, run).metrics for run in range(100)]
+        events: Columns = {name: [each[name] for each in results] for name in results[0]}
+        kernel = by_kernel(place, KERNEL)
+        for columns in (events, kernel):
+            for name in timed:
+                del columns[name]
+        scores |= named(place, compare(kernel, events))
+        with pytest.raises(BadInput, match="needs a --delay > 0"):
+            setting_of(still)
+    judge(scores)
+
+
+def test_what_no_kernel_and_no_form_takes() -> None:
+    with pytest.raises(BadInput, match=r"view_prob must lie in \(0, 1\]"):
+        Ballot(members=3, view_prob=0.0)
+    with pytest.raises(BadInput, match=r"p_fail must lie in \[0, 1\]"):
+        evaluate("probabilistic", {"p_fail": "1.01"})
