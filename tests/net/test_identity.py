@@ -5,6 +5,7 @@ The groups have no key, so that anybody on the machine can do all that is done h
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
@@ -14,11 +15,11 @@ from hustings.net.courtesy import PresentMsg, ProbeMsg
 from hustings.net.member import Member
 from hustings.net.plausible import bounds
 from hustings.net.replay import LEAP, Replays
-from hustings.net.wire import MAX_NUMBER
+from hustings.net.wire import MAX_NUMBER, Wire
 from hustings.substrate.gossip_messages import LeaveMsg
 from hustings.substrate.heartbeat import HeartbeatMsg
 from hustings.substrate.helm_messages import AskMsg
-from tests.net.kit.crowd import Crowd, dropped, endpoint, one_leader
+from tests.net.kit.crowd import Crowd, cut, dropped, endpoint, heal, one_leader
 from tests.net.kit.loops import run, throughout, until
 from tests.net.kit.stranger import datagrams, forged, frame
 
@@ -34,6 +35,13 @@ def say(
     wire._number = min(number or real._number + 100, MAX_NUMBER) - 1
     with datagrams() as stranger:
         stranger.sendto(frame(wire, message, to.id), endpoint(to))
+
+
+def forged_next(member: Member) -> Wire:
+    """Somebody who goes on from where a member is."""
+    wire = forged(member, member.id, member.host.gate.wire.incarnation)
+    wire._number = member.host.gate.wire._number + 100
+    return wire
 
 
 async def trio(crowd: Crowd) -> tuple[Member, list[Member]]:
@@ -108,6 +116,44 @@ def test_a_farewell_in_the_leaders_name(protocol: str, insecure: bool) -> None:
             leader, others = await trio(crowd)
             for other in others:
                 say(leader, other, LeaveMsg(leader.host.gate.wire.incarnation))
+            await whole(crowd)
+
+    run(story())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("lives", [(0, 0), (-1, 5), (0, -1, 5, 0)], ids=str)
+def test_several_farewells_in_the_leaders_name(lives: tuple[int, ...], protocol: str) -> None:
+    """The first draws the question whether it has left; the next come before another is asked."""
+
+    async def story() -> None:
+        async with Crowd(protocol=protocol) as crowd:
+            leader, others = await trio(crowd)
+            real, number = leader.host.gate.wire.incarnation, leader.host.gate.wire._number
+            for more, days in enumerate(lives):
+                life = 1 if days < 0 else real + days * 86_400_000 * 1024
+                for other in others:
+                    say(leader, other, LeaveMsg(life), number=number + 50 + 2 * more)
+                await asyncio.sleep(0.05)
+            await whole(crowd)
+
+    run(story())
+
+
+def test_a_farewell_of_which_the_question_is_lost() -> None:
+    """It is asked again when it is heard again."""
+
+    async def story() -> None:
+        async with Crowd(protocol="bully", insecure=True) as crowd:
+            leader, others = await trio(crowd)
+            cut([leader], others)
+            for other in others:
+                other.host.datagram(
+                    frame(forged_next(leader), LeaveMsg(leader.host.gate.wire.incarnation)),
+                    endpoint(leader),
+                )
+            await asyncio.sleep(1.0)
+            heal(crowd.open())
             await whole(crowd)
 
     run(story())

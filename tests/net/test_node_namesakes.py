@@ -208,6 +208,29 @@ def test_who_says_that_it_leaves_is_asked_and_gossip_is_held_to_the_date() -> No
     played(story)
 
 
+def test_who_is_said_to_have_left_and_speaks_is_asked_again_and_again() -> None:
+    async def story(host: FakeHost, namesakes: Namesakes) -> None:
+        host.circle.gone.add(2)
+        for count in range(1, 4):
+            namesakes.precede(received(2, join(2, 5, place_of(2))))
+            assert len(host.sent) == count
+            await asyncio.sleep(0.6)
+
+    played(story)
+
+
+def test_who_keeps_a_member_busy_with_farewells_does_not_keep_it_from_asking() -> None:
+    async def story(host: FakeHost, namesakes: Namesakes) -> None:
+        for _ in range(20):
+            namesakes.precede(received(2, LEAVE))
+            if host.sent:
+                namesakes.present(probe(host), received(2, PresentMsg(1), life=5))
+            await asyncio.sleep(0.1)
+        assert len(host.sent) >= 6
+
+    played(story)
+
+
 # One's own name
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from hustings.core.messages import Message
 from hustings.net.limits import Reason
-from hustings.net.strict import MAX_INTEGER, flaw, strict
+from hustings.net.strict import MAX_INTEGER, MAX_TEXT, flaw, strict
 from tests.net.parts import PING, PingMsg
 from tests.net.test_fuzz import DIALECT, FAST, SAMPLES, thing
 
@@ -55,6 +55,8 @@ class Everything(msgspec.Struct, frozen=True):
         ({"d": [1, 2, 3, 4, 5]}, False),
         ({"e": [1, "x"]}, True),
         ({"e": [MAX_INTEGER, "x"]}, False),
+        ({"e": [1, "x" * MAX_TEXT]}, True),
+        ({"e": [1, "x" * MAX_TEXT + "x"]}, False),
         ({"f": {"n": 1}}, False),
         ({"f": {"n": 1, "weight": 1.0}}, True),
         ({"f": {"n": MAX_INTEGER, "weight": 1.0}}, False),

@@ -15,6 +15,7 @@ from hustings.core.names import is_member_name
 from hustings.net.addresses import Address, parse_address
 from hustings.net.port import Endpoint
 from hustings.substrate.gossip import Membership
+from hustings.substrate.gossip_messages import MAX_PLACE
 
 _LOST = 64  # addresses of members that were forgotten, in case they are only cut off
 _MISSED = 86_400.0  # seconds for which they are looked for: a day
@@ -36,7 +37,6 @@ class Place(NamedTuple):
         return f"{Address(*self.endpoint)} {self.name}"
 
 
-@lru_cache(maxsize=8192)
 def read_place(text: str) -> Place | None:
     """A place as gossip brings it; None if it is none.
 
@@ -45,6 +45,12 @@ def read_place(text: str) -> Place | None:
     >>> read_place("everywhere web-1"), read_place("[fe80::1%eth0]:7400 web-1")
     (None, None)
     """
+    # Whoever sends texts decides what is remembered here: so no more than that of each.
+    return _read_place(text) if len(text) <= MAX_PLACE else None
+
+
+@lru_cache(maxsize=8192)
+def _read_place(text: str) -> Place | None:
     where, blank, name = text.partition(" ")
     if not blank or not is_member_name(name):
         return None

@@ -7,7 +7,9 @@ or nobody, it is let in. The question has a number that nobody can guess, and th
 what was recorded earlier, or said by somebody who was not asked, proves nothing.
 
 The same question finds out where a sender is whose numbers make no sense: one that is far ahead of
-itself, or of which frame after frame is refused. It is asked too whether it has really left.
+itself, or of which frame after frame is refused. It is asked too whether it has really left, when
+somebody says so and whenever it speaks afterwards: one farewell that was forged, or one answer that
+was lost, must not keep it out.
 
 That its own name is taken a member believes only if it has asked there itself, and once it is in
 the group, only in a group that has a key: without one, anybody can answer in its name.
@@ -113,8 +115,12 @@ class Namesakes:
         if isinstance(message, LeaveMsg):
             # Anybody could have said so in its name; with a key, any member could.
             self.ask(got.sender)
-        elif isinstance(message, GossipMsg | WelcomeMsg | JoinMsg | PullMsg):
-            host.stack.membership.circle.latest = host.gate.latest
+            return
+        circle = host.stack.membership.circle
+        if isinstance(message, GossipMsg | WelcomeMsg | JoinMsg | PullMsg):
+            circle.latest = host.gate.latest
+        if circle.departed(got.sender):
+            self.ask(got.sender)
 
     def ask(self, member: MemberId) -> None:
         """Let a member say in which life it is, and which number it has come to."""
@@ -125,11 +131,11 @@ class Namesakes:
         endpoint, now = host.book.endpoint(member), loop.time()
         if endpoint is None or len(self._doubts) >= _AT_ONCE:
             return
-        if now - self._asked.pop(member, -_PAUSE) < _PAUSE:
-            self._asked[member] = now
+        if now - self._asked.get(member, -_PAUSE) < _PAUSE:
             return
         if any(other.member == member for other in self._doubts.values()):
             return
+        self._asked.pop(member, None)
         self._asked[member] = now
         if len(self._asked) > _ASKED:
             del self._asked[next(iter(self._asked))]

@@ -1,10 +1,10 @@
 """Types that accept less: what a message may hold, seen from outside.
 
 A protocol's messages say `int` and mean a number that one can count on with; they say `tuple` and
-mean no more than a member can bear. `strict` makes of a type its double, with bounds on numbers and
-lengths and with no field too many or too few, so that one more decoding in C finds what a walk
-through the message would find in many times the time. `flaw` is that walk: it names what is wrong,
-and it is what the doubles are tested against.
+mean no more than a member can bear, and `str` and mean a name or a line. `strict` makes of a type
+its double, with bounds on numbers and lengths and with no field too many or too few, so that one
+more decoding in C finds what a walk through the message would find in many times the time. `flaw`
+is that walk: it names what is wrong, and it is what the doubles are tested against.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from msgspec import Meta
 from hustings.net.limits import Reason
 
 MAX_INTEGER = 1 << 63  # not included: one more can still be written
+MAX_TEXT = 4096  # characters
 
 _LARGEST = sys.float_info.max
 _INTEGER = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER - 1)]
 _FLOAT = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]  # which no NaN is either
+_TEXT = Annotated[str, Meta(max_length=MAX_TEXT)]
 
 
 def strict(kind: Any, most: int) -> Any:
@@ -35,11 +37,13 @@ def strict(kind: Any, most: int) -> Any:
 
 
 def flaw(value: object, most: int) -> Reason | None:
-    """What no member would say: numbers that cannot be reckoned with, lists without end."""
+    """What no member would say: numbers that one cannot reckon with, endless lists and texts."""
     if isinstance(value, int):
         return None if -MAX_INTEGER <= value < MAX_INTEGER else Reason.ABSURD_NUMBER
     if isinstance(value, float):
         return None if math.isfinite(value) else Reason.ABSURD_NUMBER
+    if isinstance(value, str):
+        return None if len(value) <= MAX_TEXT else Reason.BAD_FIELDS
     if isinstance(value, msgspec.Struct):
         parts: Sequence[object] = [getattr(value, name) for name in value.__struct_fields__]
     elif isinstance(value, tuple | list | set | frozenset | Mapping):
@@ -59,6 +63,8 @@ def _double(kind: Any, most: int, made: dict[Any, Any]) -> Any:
         return _INTEGER
     if kind is float:
         return _FLOAT
+    if kind is str:
+        return _TEXT
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return made[kind] if kind in made else _double_struct(kind, most, made)
     origin, parts = get_origin(kind), get_args(kind)

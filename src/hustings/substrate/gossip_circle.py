@@ -418,17 +418,30 @@ class Circle:
         return Report(member, False)
 
     def bid_farewell(self, member: MemberId, incarnation: int) -> Report | None:
-        """A member departs: nothing that is said of this incarnation is news any more."""
+        """A member departs: nothing that is said of this incarnation is news any more.
+
+        Of a later one than is known nothing is believed: it may not have begun, and whoever says
+        that it is over would keep it out.
+        """
         entry = self._entries.get(member)
         if member == self._me or entry is None or incarnation < entry.incarnation:
             return None
         suspected = member in self._suspects
-        self.forget(member, (min(incarnation, MAX_NUMBER), MAX_NUMBER))
+        self.forget(member, (entry.incarnation, MAX_NUMBER))
         return None if suspected else Report(member, True)
 
+    def departed(self, member: MemberId) -> bool:
+        """Whether a member is said to have left."""
+        gone = self._forgotten.get(member)
+        return gone is not None and gone[1] >= MAX_NUMBER
+
     def recall(self, member: MemberId) -> None:
-        """A member has proven that it is there: what it was said to have ended with is void."""
-        self._forgotten.pop(member, None)
+        """A member has proven that it is there: what it was said to have ended with is void.
+
+        Whatever is heard of it next takes back that it is gone.
+        """
+        if member in self._forgotten:
+            self._forgotten[member] = (0, 0)
 
     def forget(self, member: MemberId, gone: tuple[int, int]) -> None:
         """Drop it, and believe only in what is newer than `gone`."""

@@ -77,6 +77,7 @@ class FakeCircle:
         self.entries: dict[int, Any] = {}
         self.dead: set[int] = set()
         self.recalled: list[int] = []
+        self.gone: set[int] = set()
         self.latest: tuple[int, ...] = ()
         self.own = SimpleNamespace(place="127.0.0.1:1000 me")
 
@@ -90,6 +91,9 @@ class FakeCircle:
 
     def lives(self, member: int) -> bool:
         return member in self.entries and member not in self.dead
+
+    def departed(self, member: int) -> bool:
+        return member in self.gone
 
     def recall(self, member: int) -> None:
         self.recalled.append(member)

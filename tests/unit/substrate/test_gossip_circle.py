@@ -109,6 +109,29 @@ def test_who_left_comes_back_only_as_another_incarnation() -> None:
     assert known.hear([entry(2, 0, incarnation=2)], 1.0) == [Report(2, False)]
 
 
+def test_a_farewell_of_a_later_life_than_is_known_ends_the_known_one_alone() -> None:
+    known = circle()
+    known.hear([entry(2, 3)], 0.0)
+    assert known.bid_farewell(2, 1 << 50) == Report(2, True)
+    assert known.departed(2)
+    assert known.hear([entry(2, 1000)], 1.0) == ()
+    assert known.hear([entry(2, 0, incarnation=2)], 1.0) == [Report(2, False)]
+    assert not known.departed(2)
+
+
+def test_who_proves_that_it_is_there_has_not_left() -> None:
+    known = circle()
+    known.hear([entry(2, 3)], 0.0)
+    known.bid_farewell(2, 1)
+    known.recall(2)
+    known.recall(3)
+    assert not known.departed(2)
+    assert known.hear([entry(2, 4)], 1.0) == [Report(2, False)]
+    known.look_round(11.5, FAIL, CLEANUP)
+    known.look_round(22.0, FAIL, CLEANUP)
+    assert not known.departed(2), "it was forgotten"
+
+
 def test_an_old_farewell_is_not_believed() -> None:
     known = circle()
     known.hear([entry(2, 3, incarnation=2)], 0.0)
