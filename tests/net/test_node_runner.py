@@ -86,6 +86,40 @@ def test_a_handler_that_raises_fails_the_member_and_nothing_of_it_leaves() -> No
     on_stage(story)
 
 
+def test_a_message_whose_handler_raises_is_given_up_where_it_raised() -> None:
+    """What it did until then is done: the election takes it for done."""
+
+    async def story(stage: Stage) -> None:
+        def act(ctx: Context) -> None:
+            ctx.persist(term=5)
+            ctx.send(2, Word("until then"))
+            ctx.declare(Elected(1, 5))
+            raise ValueError("what it says cannot be")
+
+        stage.election.react = act
+        assert stage.deliver()
+        assert stage.owner.log == [
+            ("baffled", 2, Word("x"), "what it says cannot be"),
+            ("sent", 2, Word("until then")),
+            ("told", Elected(1, 5)),
+            "ran",
+        ]
+        assert stage.runner.stored["term"] == 5
+        stage.election.react = lambda ctx: None
+        assert stage.deliver(), "it goes on"
+
+    on_stage(story)
+
+
+def test_a_bug_of_the_protocols_own_ends_the_member_whatever_it_was_told() -> None:
+    async def story(stage: Stage) -> None:
+        stage.election.react = lambda ctx: ctx.set_timer("x", -1.0)
+        assert not stage.deliver()
+        assert [kind for kind, _ in stage.owner.log] == ["failed"]
+
+    on_stage(story)
+
+
 # Timers
 
 

@@ -158,6 +158,9 @@ class Owner:
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
 
+    def baffled(self, sender: int, message: Message, error: Exception) -> None:
+        self.error = error
+
     def failed(self, error: Exception) -> None:
         self.error = error
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.net.addresses import Address
 from hustings.net.courtesy import LifelineMsg, PresentMsg
@@ -31,7 +30,6 @@ from hustings.net.sealing import KeyRing
 from hustings.net.streams import HEAD, Unstreamed, on_stream, refusal_of
 from hustings.net.udp import UdpPort, open_port
 from hustings.net.wire import CLEAR, MAGIC, SEALED, VERSION, Direction, Wire, group_tag
-from hustings.substrate.gossip_messages import Entry, GossipMsg
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import run, until
 from tests.net.kit.stranger import forged
@@ -148,39 +146,6 @@ def test_unfinished_frames_do_not_pin_memory(who: str, tmp_path: Path) -> None:
         deadline = time.monotonic() + 10
         while member.mib("VmRSS") - before > SLACK:
             assert time.monotonic() < deadline, "closed streams still hold memory"
-            time.sleep(0.05)
-
-
-def long_text(wire: Wire, number: int) -> bytes:
-    """A whole frame of about a mebibyte, nearly all of it where a member is said to be."""
-    entry = Entry(Candidate(7), 5, 1, f"{number:06d}".ljust(MIB - 700, "x"))
-    made = wire.write(GossipMsg((entry,), 1, (), None), None, Direction.QUESTION)
-    assert not isinstance(made, str)
-    return on_stream(made.data)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("who", ["clear", "member"])
-def test_long_texts_are_not_remembered(who: str, tmp_path: Path) -> None:
-    """Whoever may speak sends whole frames with texts that no member has: none of them is kept."""
-    key, path = new_key(), tmp_path / "key"
-    write_key(path, key)
-    ring = None if who == "clear" else KeyRing([key])
-    with member_process("" if who == "clear" else str(path)) as member:
-        before = member.mib("VmRSS")
-        dialect = Dialect(f"le-s{MARK}{ANY}", (LifelineMsg, GossipMsg))
-        for number in range(60):  # a stream each: one that says such things is hung up on
-            wire = Wire(GROUP, 1000 + number, 1, dialect, ring)
-            first = wire.write(LifelineMsg(), None, Direction.QUESTION)
-            assert not isinstance(first, str)
-            with socket.create_connection(member.endpoint, timeout=5) as stream:
-                stream.sendall(on_stream(first.data) + long_text(wire, number))
-                stream.shutdown(socket.SHUT_WR)
-                with suppress(OSError):
-                    stream.recv(1)  # until it has been read
-        deadline = time.monotonic() + 10
-        while member.mib("VmRSS") - before > SLACK:
-            assert time.monotonic() < deadline, "texts that were refused still hold memory"
             time.sleep(0.05)
 
 

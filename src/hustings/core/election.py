@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from hustings.core.choice import Choice, MemberId
+from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.errors import ProtocolBug
@@ -196,6 +196,10 @@ class Election(ABC):
     def votes_needed(self) -> VotesNeeded | None:
         """Whose votes this member needs; None where nobody votes."""
         return None
+
+    def can_rank(self, candidate: Candidate) -> bool:
+        """Whether it can compare a candidate that a message speaks of: a world refuses the rest."""
+        return self.choice.can_rank(candidate)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Begin in the middle: `leader` was elected before this run began."""

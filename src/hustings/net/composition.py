@@ -26,7 +26,7 @@ from hustings.core.messages import Message
 from hustings.net.addresses import Address, parse_address
 from hustings.net.courtesy import COURTESY
 from hustings.net.dialect import Dialect
-from hustings.net.hearsay import are_presentable
+from hustings.net.hearsay import flaw_of_candidates
 from hustings.net.limits import Limits
 from hustings.net.plausible import bounds
 from hustings.substrate.accrual import AccrualConfig
@@ -285,7 +285,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     multicast = Bimodal(config.stack, membership.targets) if epidemic else None
     stack = Stacked(top, membership, multicast)
     if multicast is not None:
-        stack.codec = _strict_codec(design, tuple(top.handlers))
+        stack.codec = _strict_codec(design, tuple(top.handlers), election)
     kinds = (*stack.handlers, *COURTESY)
     dialect = Dialect(spoken(design), kinds)
     return Composed(stack, helm, detector, confirmed, dialect)
@@ -327,13 +327,15 @@ def spoken(design: Design) -> str:
     return design.label or design.kind.about.name
 
 
-def _strict_codec(design: Design, kinds: tuple[type[Message], ...]) -> Codec:
+def _strict_codec(design: Design, kinds: tuple[type[Message], ...], election: Election) -> Codec:
     """What is inside a multicast is as hostile as what comes straight from a peer."""
     read = Dialect(spoken(design), kinds).reader(design.limits.view)
 
     def decode(body: bytes) -> Message | None:
         message = read(body)
-        return message if isinstance(message, Message) and are_presentable(message) else None
+        if isinstance(message, Message) and flaw_of_candidates(message, election.can_rank) is None:
+            return message
+        return None
 
     codec = Codec(kinds)
     codec.decode = decode

@@ -11,8 +11,10 @@ of a large group. Nobody is taken in by hearsay at an address that belongs to so
 
 from __future__ import annotations
 
+import types
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -36,6 +38,9 @@ from hustings.substrate.gossip_messages import (
 
 if TYPE_CHECKING:
     from hustings.net.host import Host
+
+CanRank = Callable[[Candidate], bool]
+Walk = Callable[[Any], Iterator[Candidate]]
 
 _AT_ONCE = 4  # seconds' worth of newcomers
 _SOURCES = 4096  # of newcomers that introduce themselves
@@ -66,8 +71,8 @@ class Hearsay:
         elif isinstance(message, OtherConfigMsg):
             if not is_address(message.host, message.port):  # a name would have to be resolved
                 reason = Reason.BAD_NAME
-        elif not are_presentable(message):
-            reason = Reason.BAD_NAME
+        else:
+            reason = flaw_of_candidates(message, self._host.election.can_rank)
         if reason is None:
             return message
         self._refuse(reason, source, now)
@@ -135,12 +140,61 @@ def _id_of(name: str) -> MemberId:
     return member_id(name)
 
 
-def are_presentable(message: Message) -> bool:
-    """Whether all candidates that an election's message speaks of can be shown to people."""
-    return all(presentable(getattr(message, name)) for name in _candidates(type(message)))
+def flaw_of_candidates(message: Message, can_rank: CanRank) -> Reason | None:
+    """What is wrong with a candidate that an election's message speaks of, wherever it stands.
+
+    It must be fit to be shown to people. And it must have what candidates are ranked by: an
+    election compares them as it likes, now or when a timer goes.
+    """
+    walk = _walk_of(type(message))
+    for candidate in () if walk is None else walk(message):
+        if not presentable(candidate):
+            return Reason.BAD_NAME
+        if not can_rank(candidate):
+            return Reason.BAD_FIELDS
+    return None
 
 
 @lru_cache(maxsize=256)
-def _candidates(kind: type[Message]) -> tuple[str, ...]:
-    fields = msgspec.structs.fields(kind)
-    return tuple(field.name for field in fields if field.type is Candidate)
+def _walk_of(kind: Any) -> Walk | None:
+    """How the candidates in values of a type are found; None if there are none."""
+    if kind is Candidate:
+        return lambda value: iter((value,))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = get_type_hints(kind)
+        return _parts([(name, _walk_of(fields[name])) for name in kind.__struct_fields__])
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is dict:
+        return _each(_walk_of(parts[1]), lambda value: value.values())
+    if origin in (tuple, list, set, frozenset):  # of a fixed length too: some parts may be others
+        return _each(_any_of(parts), iter)
+    return _any_of(parts) if origin in (Union, types.UnionType) else None
+
+
+def _parts(parts: list[tuple[str, Walk | None]]) -> Walk | None:
+    found = [(name, walk) for name, walk in parts if walk is not None]
+
+    def walk_all(value: Any) -> Iterator[Candidate]:
+        for name, walk in found:
+            yield from walk(getattr(value, name))
+
+    return walk_all if found else None
+
+
+def _any_of(kinds: tuple[Any, ...]) -> Walk | None:
+    """Of a value that is of one of these types."""
+    walks = [(each, walk) for each in kinds if each is not ... and (walk := _walk_of(each))]
+
+    def walk_one(value: Any) -> Iterator[Candidate]:
+        for kind, walk in walks:
+            if isinstance(value, get_origin(kind) or kind):
+                yield from walk(value)
+                return
+
+    return walk_one if walks else None
+
+
+def _each(walk: Walk | None, values: Callable[[Any], Iterable[Any]]) -> Walk | None:
+    if walk is None:
+        return None
+    return lambda value: (found for part in values(value) for found in walk(part))

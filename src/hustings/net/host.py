@@ -19,6 +19,7 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
+from hustings.core.election import Election
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
@@ -50,6 +51,7 @@ from hustings.net.seeds import Seeds
 from hustings.net.streams import refusal_of
 from hustings.net.unreadable import Unreadable
 from hustings.net.wire import Direction, Received, group_tag
+from hustings.substrate.carrying import Carrying
 from hustings.substrate.detector import Detector
 from hustings.substrate.favour import favour_of, with_favour
 from hustings.substrate.gossip import GOSSIP_TICK
@@ -61,6 +63,9 @@ from hustings.substrate.stack import Stacked, StackedContext
 if TYPE_CHECKING:
     from hustings.net.agreed_config import ConfigCheck
     from hustings.substrate.confirmed import Confirmed
+
+
+_SHOWN = 200  # characters of an error, in a log
 
 
 @dataclass(slots=True)
@@ -168,6 +173,12 @@ class Host:
         self.proofs.stop()
         self._namesakes.stop()
         self.settled.set()
+
+    @property
+    def election(self) -> Election:
+        """The part inside that elects, without a detector's roof."""
+        carried = self.helm.inner
+        return carried.inner if isinstance(carried, Carrying) else carried
 
     @property
     def closed(self) -> bool:
@@ -293,6 +304,17 @@ class Host:
 
     def note(self, sentence: str) -> None:
         self.household.note(sentence)
+
+    def baffled(self, sender: MemberId, message: Message, error: Exception) -> None:
+        self.gate.counters.count(Reason.UNHANDLED)
+        why = ascii(f"{type(error).__name__}: {error}")[1:-1][:_SHOWN]
+        self.unreadable.say(
+            Reason.UNHANDLED.value,
+            f"could not handle a {kind_of(message)} of member {sender}, and goes on without it "
+            f"({why}): somebody lies, or this is a defect of the protocol",
+            self._loop.time(),
+            label=Reason.UNHANDLED.value,
+        )
 
     def failed(self, error: Exception) -> None:
         self.stop()

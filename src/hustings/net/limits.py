@@ -54,6 +54,7 @@ class Reason(StrEnum):
     OLD_LIFE = "old-life"  # of a sender that has restarted since
     REPLAYED = "replayed"
     TOO_LATE = "too-late"  # so far behind the newest that nobody remembers whether it came
+    UNHANDLED = "unhandled"  # the election could not deal with it: a defect, or a lie
     # Limits reached.
     RATE = "rate"
     NEWCOMERS = "newcomers"  # more members that nobody knew than one may speak of

@@ -3,6 +3,12 @@
 It knows nothing of addresses or sockets. Where messages go is `transmit`'s affair, where fields are
 kept `persist`'s.
 
+A message whose handler raises is given up there: what it did until then is done, as if it had
+returned, so that the election and its owner know the same; the owner counts it, and the member goes
+on. Whoever can send messages must not be able to end members. A timer that raises ends the member,
+since nothing would arm it again; so does `ProtocolBug`, which says that the state is not what it
+should be.
+
 When fields cannot be stored, what depends on them must not be said: the member falls silent, hears
 nothing, and tries again every second. Its owner is told that it knows no leader meanwhile.
 """
@@ -18,6 +24,7 @@ from typing import NamedTuple, Protocol
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election
+from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.core.streams import Stream
@@ -52,6 +59,9 @@ class Owner(Protocol):
 
     def note(self, sentence: str) -> None:
         """Something worth a line in a log."""
+
+    def baffled(self, sender: MemberId, message: Message, error: Exception) -> None:
+        """The handler of a message raised: the member goes on without it."""
 
     def failed(self, error: Exception) -> None:
         """A handler raised: the member cannot go on."""
@@ -159,7 +169,16 @@ class Runner:
         if self.stalled is None and self._wake():
             return False
         election, said = self.election, self._said
-        handled = self._one(lambda ctx: handler(election, ctx, sender, message))
+
+        def handle(ctx: Context) -> None:
+            try:
+                handler(election, ctx, sender, message)
+            except ProtocolBug:
+                raise
+            except Exception as error:
+                self._owner.baffled(sender, message, error)
+
+        handled = self._one(handle)
         if self._said is said:  # else it is news of a leader: others here wait for theirs
             self._accompany()
         return handled

@@ -62,7 +62,7 @@ from hustings.substrate.stack_config import StackConfig, warm_up
 
 __all__ = ["StackConfig", "Stacked", "stacked", "warm_up"]
 
-_REMEMBERED, _SHORT = 4096, 512  # decoded messages, and how many bytes each may have
+_REMEMBERED = 4096  # decoded messages
 _OWED = 4  # multicasts that those who are learnt of too late still get ...
 _LATE = 8  # ... if it is no later than so many delays
 
@@ -87,18 +87,13 @@ class Codec:
         union: Any = reduce(or_, kinds) if kinds else None
         decoder = msgspec.msgpack.Decoder(union)
 
-        def read(body: bytes) -> Message | None:
+        @lru_cache(maxsize=_REMEMBERED)
+        def decode(body: bytes) -> Message | None:
             try:
                 message = decoder.decode(body)
             except (msgspec.DecodeError, ValueError, OverflowError, RecursionError):
                 return None
             return message if isinstance(message, Message) else None
-
-        recall = lru_cache(maxsize=_REMEMBERED)(read)
-
-        def decode(body: bytes) -> Message | None:
-            # Whoever sends bodies decides what is remembered: of long ones nothing.
-            return recall(body) if len(body) <= _SHORT else read(body)
 
         self.encode: Callable[[Message], bytes] = encoder.encode
         self.decode: Callable[[bytes], Message | None] = decode

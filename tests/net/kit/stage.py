@@ -73,6 +73,9 @@ class Owner:
     def note(self, sentence: str) -> None:
         self.log.append(("note", sentence))
 
+    def baffled(self, sender: int, message: Message, error: Exception) -> None:
+        self.log.append(("baffled", sender, message, str(error)))
+
     def failed(self, error: Exception) -> None:
         self.log.append(("failed", str(error)))
 

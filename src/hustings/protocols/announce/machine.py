@@ -106,6 +106,9 @@ class Machine(Election):
         """As what a member stands that has led all along."""
         return self.standing(ctx, member, 0.0)
 
+    def can_rank(self, candidate: Candidate) -> bool:
+        return self.order.can_rank(candidate)
+
     # Lines 1 to 3, and 12 to 14: I am the leader, as far as I know, and sleep
 
     def start(self, ctx: Context) -> None:
