@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.net.composition import Design, configure
 from hustings.protocols.catalogue import find
 from hustings.sim.build import Description, build
-from hustings.sim.experiment import Experiment, play, prepare
-from hustings.sim.faults import Crash, Happening, Pause, Resume
+from hustings.sim.checkers import Verdict
+from hustings.sim.experiment import Experiment, RunResult, play, prepare
+from hustings.sim.faults import Crash, Happening, Pause, Restart, Resume
 from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Network
 from hustings.sim.scenarios import Scenario
@@ -41,11 +43,10 @@ def described(protocol: str, *faults: Happening, **given: Any) -> Experiment:
     return build(
         Description(
             kind=find(protocol),
-            members=3,
             network=Network(delay=Fixed(DELTA)),
             scenario=Scenario(extra=faults),
             composer=compose_members,
-            **given,
+            **{"members": 3, **given},
         )
     )
 
@@ -164,6 +165,47 @@ def test_composed_members_elect_another_leader_after_a_crash(protocol: str, guar
     assert result.ended is Ended.STOPPED
     assert result.metrics["leader"] in (1.0, 2.0)
     assert not [name for name, (one, _) in result.verdicts.items() if one.value == "violated"]
+
+
+LOSES_OFFICE = (Pause(member=5, at=60.0), Resume(member=5, at=60.8))
+RETURNS = (Crash(member=5, at=20.0), Restart(member=5, at=40.0))
+
+
+def judged(protocol: str, *faults: Happening, **given: Any) -> RunResult:
+    if given.pop("quorum", False):
+        given |= {"guard": {}, "voting": partial(electorate, 3)}
+    result = play(described(protocol, *faults, members=5, max_events=200_000, **given), 0)
+    assert result.ended is Ended.STOPPED
+    return result
+
+
+@pytest.mark.parametrize("quorum", [False, True])
+@pytest.mark.parametrize("faults", [LOSES_OFFICE, RETURNS])
+@pytest.mark.parametrize("protocol", ["ring", "bully", "stable", "le-s"])
+def test_a_member_that_comes_back_does_not_displace_a_living_leader(
+    protocol: str, faults: tuple[Happening, ...], quorum: bool
+) -> None:
+    """Nor is the other leader a violation, though the election by itself would displace it."""
+    result = judged(protocol, *faults, quorum=quorum)
+    assert result.metrics["leader"] is not None
+    assert result.verdicts["validity"][0] is Verdict.HOLDS, result.verdicts
+
+
+@pytest.mark.parametrize("after", [0.0, 3.0, 30.0])
+@pytest.mark.parametrize("protocol", ["ring", "bully", "stable"])
+def test_where_it_is_to_take_over_the_run_goes_on_until_it_has(protocol: str, after: float) -> None:
+    result = judged(protocol, *RETURNS, leadership_settings={"reclaim": after})
+    assert result.metrics["leader"] == 5.0
+    assert result.verdicts["validity"][0] is Verdict.HOLDS
+
+
+def test_where_it_is_to_take_over_another_leader_is_a_violation() -> None:
+    """Cut off before it can: who is not the best alive is told."""
+    settings = {"reclaim": 30.0}
+    experiment = described("ring", *RETURNS, members=5, leadership_settings=settings)
+    result = play(replace(experiment, calm=1.0), 0)
+    assert result.metrics["leader"] == 4.0
+    assert result.verdicts["validity"][0] is Verdict.VIOLATED
 
 
 def test_runs_of_composed_members_are_reproducible() -> None:

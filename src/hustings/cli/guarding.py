@@ -7,12 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from hustings.cli import reading
+from hustings.core.choice import MemberId
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_whole
-from hustings.sim.build import Voting
+from hustings.sim.build import ToVoting
 from hustings.sim.experiment import Experiment
 from hustings.sim.runs import Report
 from hustings.sim.world import Ended
@@ -57,7 +59,7 @@ def lease(guard: str, typed: tuple[str, ...]) -> dict[str, str] | None:
     return given
 
 
-def voting(guard: str, typed: tuple[str, ...], members: int) -> Voting | None:
+def voting(guard: str, typed: tuple[str, ...], members: int) -> ToVoting | None:
     """The first members as voters, if they are the guard."""
     if guard != "quorum":
         return None
@@ -77,10 +79,15 @@ class Voters:
 
     config: QuorumConfig
 
-    def __call__(self, confirmed: Confirmed) -> Election:
+    def __call__(self, confirmed: Confirmed, present: tuple[MemberId, ...] = ()) -> Election:
         from hustings.protocols.quorum import Quorate
 
-        return Quorate(confirmed, self.config)
+        return Quorate(confirmed, msgspec.structs.replace(self.config, voters=self.among(present)))
+
+    def among(self, present: tuple[MemberId, ...]) -> tuple[MemberId, ...]:
+        """The first members of those who are there from the beginning, if they are enough."""
+        voters = self.config.voters
+        return present[: len(voters)] if len(present) >= len(voters) else voters
 
 
 def electorate(voters: int, delta: float) -> Voters:
@@ -115,7 +122,17 @@ def remarks_on_outcome(experiment: Experiment, result: Report) -> list[str]:
         voters = experiment.voting.config.voters
         needed = len(voters) // 2 + 1
         told += (
-            f": its voters, members {voters[0]} to {voters[-1]}, have to be up when they first "
+            f": its voters, {_named(experiment, experiment.voting)}, have to be up when they first "
             f"vote, and {needed} of them from then on"
         )
     return [told]
+
+
+def _named(experiment: Experiment, voting: Voters) -> str:
+    """Who votes, in words; where attributes are drawn, that may differ from run to run."""
+    if any(values is None for _, values in experiment.attributes):
+        return f"the first {len(voting.config.voters)} members that are there from the beginning"
+    plan = experiment.plan(0)
+    parts = experiment.cast(experiment.candidates(0, plan), plan)
+    voters = voting.among(experiment.present(parts))
+    return f"members {', '.join(map(str, voters))}"

@@ -27,9 +27,10 @@ from hustings.sim.prospects import endless_wait
 from hustings.sim.resident import Composition
 from hustings.sim.rounds import has_rounds
 from hustings.sim.scenarios import JOINING, Scenario
+from hustings.sim.voting import Voting
 from hustings.sim.world import MAX_EVENTS
 from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.confirmed import Confirmed, GuardConfig
+from hustings.substrate.confirmed import GuardConfig
 from hustings.substrate.heartbeat import HeartbeatConfig
 from hustings.substrate.stack import StackConfig
 
@@ -39,7 +40,7 @@ FEWEST_EVENTS = 2_000_000  # limit of a run that has an end of its own, at least
 
 Settings = Mapping[str, object]
 # From delta to what makes the group's own members the guard.
-Voting = Callable[[float], Callable[[Confirmed], Election]]
+ToVoting = Callable[[float], Voting]
 
 
 class Composed(NamedTuple):
@@ -74,7 +75,7 @@ class Description:
     detection: str = "scripted"
     detection_settings: Settings = field(default_factory=dict)
     guard: Settings | None = None
-    voting: Voting | None = None
+    voting: ToVoting | None = None
     composer: Callable[[Description, Settings], Composed] | None = None
     leadership_settings: Settings = field(default_factory=dict)  # of composed members
     substrate: str = "ideal"

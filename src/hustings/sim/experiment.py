@@ -46,6 +46,7 @@ from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time, unpl
 from hustings.sim.studies import Churn, Study
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.views import gossiped_size, partial_views
+from hustings.sim.voting import Present, Voting
 from hustings.sim.world import Ended, World
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 from hustings.substrate.detector import Detector
@@ -76,7 +77,7 @@ class Experiment:
     detector: HeartbeatConfig | None = None  # a failure detector under every member
     oracle: float | None = None  # latency of a perfect detector, if there is one
     guard: GuardConfig | None = None  # a guard that confirms leaders
-    voting: Callable[[Confirmed], Election] | None = None  # and it is made of members that vote
+    voting: Voting | None = None  # and it is made of members that vote
     composition: Composition | None = None  # members as they run on a real network
     stack: StackConfig | None = None  # gossip and bimodal multicast under every member
     calm: float | None = None  # stop once all agree for so long: members with detectors never rest
@@ -273,6 +274,18 @@ class Experiment:
             plan=plan,
         )
 
+    def present(self, parts: Cast) -> Present:
+        """Who is there from the beginning, if somebody has to know; the crashed, if it was asked.
+
+        The scenario's own leader is not if it is dead or leaves at once, nor is who is to join.
+        """
+        if self.voting is None:
+            return ()
+        gone = {*parts.later, *parts.down} - {*self.scenario.crashed}
+        if self.scenario.name == "leader-leave" and not self.announces:
+            gone.add(parts.leader or 0)
+        return tuple(each for each in range(1, self.population() + 1) if each not in gone)
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -308,8 +321,9 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     seed = derive(experiment.seed, "run", run)
     plan = experiment.plan(seed)
     candidates = experiment.candidates(seed, plan)
+    parts = experiment.cast(candidates, plan)
     world = World(
-        _maker(experiment),
+        _maker(experiment, experiment.present(parts)),
         candidates,
         seed=seed,
         network=arranged.network,
@@ -321,7 +335,6 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     if experiment.guard is not None and experiment.voting is None:
         drift = experiment.clocks.drift
         MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
-    parts = experiment.cast(candidates, plan)
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
     studied = experiment.announces and experiment.repeating  # and a study says when it is over
@@ -369,6 +382,7 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
             guarded=experiment.guard is not None,
             repeating=experiment.repeating,
             settling=settling_time(experiment.config) if experiment.settling else None,
+            displaces=experiment.kind.assumptions.displaces,
         )
     begin(
         world,
@@ -386,10 +400,10 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
 
 def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunResult:
     """Play one run to its end and judge it."""
-    assumptions = experiment.kind.assumptions
+    assumptions, composition = experiment.kind.assumptions, experiment.composition
     checkers = all_checkers(
         experiment.choice,
-        displaces=assumptions.displaces,
+        displaces=assumptions.displaces if composition is None else composition.displaces,
         announces=assumptions.announces,
         agrees=assumptions.agrees,
         unheard=has_rounds(experiment.kind) and not assumptions.reliable,
@@ -454,24 +468,24 @@ def measure(
     return metrics
 
 
-def _maker(experiment: Experiment) -> Callable[[], Election]:
+def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
     """What makes one member's election; where nothing goes round it, without a detour."""
     if experiment.composition is not None:
         return experiment.composition.make
-    make = partial(_make, experiment)
+    make = partial(_make, experiment, present)
     if experiment.detector is None and experiment.guard is None:
         make = partial(experiment.kind, experiment.config, experiment.choice)
     return make if experiment.stack is None else stacked(make, experiment.stack)
 
 
-def _make(experiment: Experiment) -> Election:
+def _make(experiment: Experiment, present: Present = ()) -> Election:
     election: Election = experiment.kind(experiment.config, experiment.choice)
     if experiment.detector is not None:
         election = Monitored(election, Detector(experiment.detector))
     if experiment.guard is None:
         return election
     confirmed = Confirmed(election, experiment.guard)
-    return confirmed if experiment.voting is None else experiment.voting(confirmed)
+    return confirmed if experiment.voting is None else experiment.voting(confirmed, present)
 
 
 def _repeats(experiment: Experiment, candidate: Candidate) -> bool:

@@ -35,6 +35,7 @@ class Composition:
 
     make: Callable[[], Election]  # one member's, a `Resident`
     stall_bound: float  # it steps down if it did not run for longer
+    displaces: bool = False  # a better member that turns up takes over from a living leader
 
 
 class Resident(Carrying):

@@ -220,6 +220,7 @@ def begin_announcing(
     started: bool,
     guarded: bool,
     repeating: bool,
+    displaces: bool,
     settling: float | None = None,
 ) -> Study:
     """Set a world up whose members find out by themselves; the study lets the rest happen.
@@ -227,7 +228,8 @@ def begin_announcing(
     An established group begins in the middle and is not `started`, unless there is something round
     the elections that has to be: detectors, or voters, which enrol when they start. `guarded`: a
     guard has to confirm the leader first. `repeating`: members announce again and again, not just
-    once. `settling`: they may never agree on one; if they do for so long, a start is over.
+    once. `displaces`: a better member takes over from a living leader. `settling`: they may never
+    agree on one; if they do for so long, a start is over.
     """
     fresh = _enter(world, cast, live_view=live_view)
     leader = cast.leader
@@ -239,7 +241,7 @@ def begin_announcing(
         )
         calls = [Call(member=member) for member in cast.openers]
     else:
-        study = _study_of(world, scenario, cast, leader, plan)
+        study = _study_of(world, scenario, cast, leader, plan, displaces=displaces)
         calls = []
     if leader is None or started:
         _start(world, fresh)
@@ -249,13 +251,20 @@ def begin_announcing(
 
 
 def _study_of(
-    world: World, scenario: Scenario, cast: Cast, leader: MemberId, plan: Plan | None
+    world: World,
+    scenario: Scenario,
+    cast: Cast,
+    leader: MemberId,
+    plan: Plan | None,
+    *,
+    displaces: bool,
 ) -> Study:
     """What an established group is watched for."""
     if plan is not None:
         return Churn(world, turnover(scenario, plan, call=False), leader)
     if scenario.name in JOINING:
-        return Joining(world, leader, cast.later[0], cast.openers)
+        takes_over = displaces and scenario.name == "join-larger"
+        return Joining(world, leader, cast.later[0], cast.openers, takes_over=takes_over)
     if scenario.name == "false-departure":
         return Vigil(world, leader, cast.openers)
     goodbye = scenario.linger if scenario.name == "leader-leave" else None

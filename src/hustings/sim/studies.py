@@ -115,6 +115,10 @@ class Disturbance(Study):
     def happen(self, world: World) -> float:
         """Let it happen; until when nothing counts."""
 
+    def is_final(self) -> bool:
+        """Whether the present accord is what the run waits for."""
+        return True
+
     def _plan(self, world: World) -> None:
         phase = 1.0 - Stream(derive(world.seed, "phase")).random()  # in (0, 1]
         instant = max(world.now, self.steady.after_next(phase))
@@ -138,7 +142,7 @@ class Disturbance(Study):
 
     def _look(self, world: World) -> None:
         self._counts = True
-        if self.accord.leader is not None and self._delay is None:
+        if self.accord.leader is not None and self._delay is None and self.is_final():
             self._delay = self.accord.since - self.origin
             world.stop()
 
@@ -176,14 +180,28 @@ class Departure(Disturbance):
 
 
 class Joining(Disturbance):
-    """One more member joins; `told` call an election at once."""
+    """One more member joins; `told` call an election at once.
+
+    Behind a guard it may hear at once who is confirmed. Where it then `takes_over`, the run goes on
+    until all hold it.
+    """
 
     def __init__(
-        self, world: World, leader: MemberId, joiner: MemberId, told: tuple[MemberId, ...]
+        self,
+        world: World,
+        leader: MemberId,
+        joiner: MemberId,
+        told: tuple[MemberId, ...],
+        *,
+        takes_over: bool,
     ) -> None:
         super().__init__(world, leader)
         self._joiner = joiner
         self._told = told
+        self._takes_over = takes_over
+
+    def is_final(self) -> bool:
+        return not self._takes_over or self.accord.leader == self._joiner
 
     def happen(self, world: World) -> float:
         Join(member=self._joiner).happen(world)

@@ -44,7 +44,9 @@ def compose_members(described: Description, settings: Mapping[str, object]) -> C
     config = configure(design)
     if described.voting is not None:
         design = replace(design, voting=described.voting(config.election.delta))
-    composition = Composition(partial(_member, design, config), config.pause)
+    composition = Composition(
+        partial(_member, design, config), config.pause, displaces=_displaces(described, config)
+    )
     return Composed(config.election, config.lease, composition, _calm(config))
 
 
@@ -53,10 +55,17 @@ def _member(design: Design, config: Configured) -> Election:
     return Resident(made.stack, made.helm)
 
 
+def _displaces(described: Description, config: Configured) -> bool:
+    """Whether a better member takes over from a leader that lives: by itself the helm lets none."""
+    after = config.helm.reclaim
+    return after is not None and (after > 0 or described.kind.assumptions.displaces)
+
+
 def _calm(config: Configured) -> float:
-    """By then whoever is silent has been missed, and whoever was refused has asked again."""
+    """By then who is silent was missed, who was refused asked again, who is better took over."""
     listen: float = getattr(config.election, "listen", 0.0)
     longest = [config.helm.endurance, config.join_wait, listen if listen < inf else 0.0]
+    longest += [config.helm.reclaim or 0.0]
     longest += [] if config.detector is None else [2 * config.detector.timeout]
     longest += [] if config.lease is None else [2 * config.lease.asked]
     return max(longest) + 20 * config.election.delta
