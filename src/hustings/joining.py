@@ -209,6 +209,7 @@ def _wanted(
 ) -> Wanted:
     """What needs a look at several things at once."""
     config = configure(design)
+    design.check_attributes(config.election, name, attributes)
     if guard is not None:
         guard.check(config.lease, name, kept=state is not None)
     return Wanted(

@@ -88,7 +88,9 @@ def test_two_sides_of_a_cut_have_a_leader_each_and_one_after_it_heals(
     run(story())
 
 
-@pytest.mark.parametrize("name", ["al", "sup", "bully-map-printed", "le-s-printed", "sup-al"])
+@pytest.mark.parametrize(
+    "name", ["al", "sup", "ring-printed", "bully-map-printed", "le-s-printed", "sup-al"]
+)
 def test_what_is_only_for_study_cannot_be_joined(name: str) -> None:
     with pytest.raises(hustings.BadInput, match="is for study"):
         hustings.join("billing", protocol=name)

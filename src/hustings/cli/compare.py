@@ -42,7 +42,7 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     for sentence in dict.fromkeys(each for one in experiments for each in idle(one, options)):
         warn(sentence)
     rows = run_comparison(experiments)
-    n = options.members
+    n = options.size
     paper = options.scenario == "leader-crash" and n % 4 == 0 and n >= 4
     if as_json:
         shown: dict[str, object] = {
@@ -66,7 +66,7 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
 def _show(rows: list[Row], options: Options) -> None:
     openers = ", ".join((*options.detectors, *options.initiators)) or "the worst live member"
     show_table(
-        f"{options.members} members, scenario {options.scenario}, opened by {openers}, "
+        f"{options.size} members, scenario {options.scenario}, opened by {openers}, "
         f"delay {options.delay}",
         ["protocol", "elect", "answer", "coord", "other", "messages", "time", "leader", "judged"],
         [

@@ -22,10 +22,12 @@ from hustings.sim.clocks import Clocks
 from hustings.sim.course import MAX_STEPS
 from hustings.sim.experiment import Experiment
 from hustings.sim.models import Loss, LossModel, Network
-from hustings.sim.scenarios import HORIZON, SCENARIOS, Scenario
+from hustings.sim.ordering import Order
+from hustings.sim.scenarios import HORIZON, JOINING, SCENARIOS, Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MEMBERS = 8  # unless others are asked for
 ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
 
 FAULT_HELP = (
@@ -41,8 +43,8 @@ GROUP_OPTIONS = (
         "-n",
         "--members",
         type=WHOLE,
-        default=8,
-        show_default=True,
+        default=None,
+        show_default="8, or as many as --order names",
         help="Members, with ids 1 to n; n counts the crashed leader, but not who joins.",
     ),
     click.option(
@@ -102,6 +104,13 @@ GROUP_OPTIONS = (
 )
 
 WORLD_OPTIONS = (
+    click.option(
+        "--order",
+        default=None,
+        metavar="ORDER",
+        help="Elections round a ring: ids clockwise, random (anew in every run), decreasing, or a "
+        "list as 3,32,5,80,6,12.  [default: increasing]",
+    ),
     click.option("--loss", type=REAL, default=0.0, help="Probability that a message is lost."),
     click.option(
         "--loss-model",
@@ -222,7 +231,7 @@ def world_options(command: F) -> F:
 class Options:
     """What was typed."""
 
-    members: int
+    members: int | None
     scenario: str
     detectors: tuple[str, ...]
     initiators: tuple[str, ...]
@@ -260,6 +269,22 @@ class Options:
     max_events: int | None = None
     course: float | None = None
     debug: bool = False
+    order: str | None = None
+
+    @property
+    def clockwise(self) -> Order | None:
+        """The order of ids round the ring, if one was typed."""
+        return None if self.order is None else reading.order(self.order)
+
+    @property
+    def size(self) -> int:
+        """How many members there are, before any joins."""
+        if self.members is not None:
+            return self.members
+        order = self.clockwise
+        if order is None or isinstance(order, str):
+            return MEMBERS
+        return max(1, len(order) - (self.scenario in JOINING))
 
 
 def build(
@@ -272,19 +297,20 @@ def build(
     return sim_build.build(
         Description(
             kind=kind,
-            members=typed.members,
+            members=typed.size,
             settings=reading.settings(typed.settings),
             scenario=_scenario(typed),
             network=_network(typed),
             choice=typed.choice,
             attributes=reading.attributes(typed.attributes),
+            order=typed.clockwise,
             seed=typed.seed,
             view=typed.view,
             clocks=Clocks(typed.drift, typed.offset),
             detection=typed.detection,
             detection_settings=reading.settings(typed.detection_settings),
             guard=lease(typed.guard, typed.guard_settings),
-            voting=voting(typed.guard, typed.guard_settings, typed.members),
+            voting=voting(typed.guard, typed.guard_settings, typed.size),
             composer=_composer() if typed.composed else None,
             leadership_settings=reading.settings(typed.leadership_settings),
             substrate=typed.substrate,

@@ -24,6 +24,7 @@ from hustings.sim.faults import (
     Suspect,
 )
 from hustings.sim.models import Delay, Fixed, Lognormal, PerLink, Uniform
+from hustings.sim.ordering import Order
 
 SIMPLE: dict[str, Callable[..., Happening]] = {
     "crash": Crash,
@@ -65,6 +66,16 @@ def members(text: str, what: str) -> tuple[MemberId, ...]:
             raise BadInput(f"{what} {part.strip()!r} names more than a million members")
         ids.extend(range(first, last + 1))
     return tuple(dict.fromkeys(ids))
+
+
+def order(text: str) -> Order:
+    """`random`, `decreasing`, or ids in their order clockwise, as `3,32,5,80,6,12`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not text.strip() or not parts[0][:1].isdecimal():
+        return text.strip()
+    if any(re.fullmatch(r"[0-9]{1,9}", part) is None for part in parts):
+        raise BadInput(f"--order {text!r} is not understood: write ids as 3,32,5,80,6,12")
+    return tuple(int(part) for part in parts)
 
 
 def number(text: str, what: str) -> float:

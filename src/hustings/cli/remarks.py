@@ -14,6 +14,7 @@ from hustings.sim.build import scenario_settings
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening, Leave
 from hustings.sim.models import Fixed, PerLink
+from hustings.sim.ordering import renamed
 from hustings.sim.prospects import idle_faults
 from hustings.sim.runs import Report
 
@@ -55,6 +56,7 @@ def idle(experiment: Experiment, typed: Options) -> list[str]:
     return [
         *idle_settings(experiment.config, given, leaving=leaving),
         *_who(experiment, typed),
+        *filter(None, [renamed(typed.clockwise)]),
         *_network(experiment, typed),
         *_stack(experiment),
         *(_silence(experiment) if leaving else []),
@@ -79,6 +81,7 @@ def _who(experiment: Experiment, typed: Options) -> list[str]:
     if criterion is not None and start and choice.name != "highest-id":
         told.append(f"--choice has no effect here: {kind.about.name} goes by {criterion}")
     ranked = [key for key, _ in choice.ranks] if isinstance(choice, ByAttributes) else []
+    ranked += experiment.config.attributes_needed
     for name, _ in experiment.attributes:
         if name not in ranked:
             told.append(f"--attribute {name} has no effect: --choice {choice.name} does not ask it")

@@ -59,7 +59,7 @@ RESTARTS = ("never", "on-failure", "always")
     "attributes",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="What a choice ranks by.",
+    help="What a choice ranks by, or a setting names.",
 )
 @click.option(
     "--multicast",

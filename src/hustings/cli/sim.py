@@ -129,6 +129,7 @@ def sim(
     \b
     hustings sim bully -n 64 --scenario leader-crash --detector 1
     hustings sim ring -n 8 --initiator 3 --trace ring.jsonl
+    hustings sim ring -n 8 --initiator 1-8 --order random --runs 1000
     hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
     hustings sim sup -n 500 --delay 0.1 --loss 0.4 --runs 10000 --engine fast
     hustings sim probabilistic -n 1000000 --loss 0.001 --engine fast --stderr 0.001
@@ -171,6 +172,7 @@ class Prepared:
     goal: Goal
     most: int  # runs
     remarks: list[str]
+    order: str | None = None  # of ids round a ring, as it was typed
 
 
 def prepare(
@@ -194,12 +196,14 @@ def prepare(
     remarks = remarks_on(chosen.experiment, options)
     if chosen.reason is not None:
         remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
-    return Prepared(chosen, goal, most, remarks)
+    return Prepared(chosen, goal, most, remarks, options.order)
 
 
 def _choices(prepared: Prepared, result: Report, short: str | None) -> dict[str, object]:
     """What was left to us, as scripts read it."""
     shown: dict[str, object] = {}
+    if prepared.order is not None:
+        shown["order"] = prepared.order
     if prepared.chosen.reason is not None:
         shown["engine_reason"] = prepared.chosen.reason
     if isinstance(prepared.goal, Precision):

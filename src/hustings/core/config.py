@@ -57,6 +57,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Whether a leader is replaced only if each member's own detector has suspected it."""
         return False
 
+    @property
+    def attributes_needed(self) -> tuple[str, ...]:
+        """Attributes that each member must have, beside those that the choice ranks by."""
+        return ()
+
     def broken_rules(self) -> list[str]:
         """Sentences about fields that contradict each other; empty when all is well."""
         return []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Container, Iterator, Mapping, Sequence
+from math import inf
 
 from hustings.core.choice import Candidate, Choice, MemberId
 
@@ -31,10 +32,39 @@ class Ranking:
         return self.ids[self.position[member] + 1 :]
 
 
+class Seats:
+    """The members of one view round a ring, by the attribute that says each one's place.
+
+    A member without it, or with something that is no number, stands behind all others; members at
+    one place stand by id.
+    """
+
+    __slots__ = ("order", "place", "version")
+
+    def __init__(self, view: View, place: str) -> None:
+        self.place = place
+        self.version = view.version
+        self.order = sorted(self._seat(view.candidate(member)) for member in view.ids)
+
+    def _seat(self, who: Candidate) -> tuple[float, MemberId]:
+        value = dict(who.attributes).get(self.place, inf)
+        return (value if -inf < value < inf else inf), who.id
+
+    def after(self, me: Candidate, skip: Container[MemberId]) -> MemberId | None:
+        """Who is next clockwise and not in `skip`; None when nobody else is left."""
+        order = self.order
+        start = bisect_right(order, self._seat(me))
+        for offset in range(len(order)):
+            _, other = order[(start + offset) % len(order)]
+            if other != me.id and other not in skip:
+                return other
+        return None
+
+
 class View:
     """A sorted list of known members over a directory of candidates."""
 
-    __slots__ = ("_directory", "_ranked_by", "_ranking", "estimate", "ids", "version")
+    __slots__ = ("_directory", "_ranked_by", "_ranking", "_seats", "estimate", "ids", "version")
 
     def __init__(self, directory: Mapping[MemberId, Candidate], ids: list[MemberId]) -> None:
         self._directory = directory
@@ -43,6 +73,7 @@ class View:
         self.estimate: float | None = None  # of the group's size, where somebody keeps one
         self._ranking: Ranking | None = None
         self._ranked_by: Choice | None = None
+        self._seats: Seats | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -94,6 +125,15 @@ class View:
             if other != member and other not in skip:
                 return other
         return None
+
+    def successor_by(
+        self, place: str, me: Candidate, skip: Container[MemberId] = ()
+    ) -> MemberId | None:
+        """The same where an attribute says each member's place, increasing clockwise."""
+        seats = self._seats
+        if seats is None or seats.place != place or seats.version != self.version:
+            self._seats = seats = Seats(self, place)
+        return seats.after(me, skip)
 
     def add(self, member: MemberId) -> None:
         """The world's: a member became known, or its attributes changed in the directory."""

@@ -11,7 +11,7 @@ Stacked         who is there and where (gossip), multicast by the world or by ep
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -80,6 +80,12 @@ class Design:
     voting: Voting | None = None  # the guard is the group's own
     guard: str = ""  # what kind it is
     label: str = ""  # what its frames bear, if that is more than the election's name
+
+    def check_attributes(self, config: Config, member: str, given: Collection[str]) -> None:
+        """Refuse a member without an attribute that the settings name; an observer needs none."""
+        lacking = [] if self.observer else [n for n in config.attributes_needed if n not in given]
+        if lacking:
+            raise BadInput(f"{member!r} lacks the attribute {lacking[0]!r}: the settings name it")
 
 
 @dataclass(frozen=True, slots=True)

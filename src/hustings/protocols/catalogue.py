@@ -25,6 +25,7 @@ from hustings.protocols.committee.single import Agreement, LightestBin
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.quorum.election import Quorum
 from hustings.protocols.ring import Ring
+from hustings.protocols.ring_printed import RingPrinted
 from hustings.protocols.stable import Stable
 
 # The classic elections, which `hustings compare` sets side by side.
@@ -52,7 +53,7 @@ LARGE: tuple[type[Election], ...] = (Probabilistic,)
 CONSENSUS: tuple[type[Election], ...] = (Quorum,)
 
 # Programs as the papers print or sketch them, to be seen failing.
-PRINTED: tuple[type[Election], ...] = (BullyMapPrinted, LeSPrinted, SupAl)
+PRINTED: tuple[type[Election], ...] = (RingPrinted, BullyMapPrinted, LeSPrinted, SupAl)
 
 CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *CONSENSUS, *PRINTED)
 

@@ -41,6 +41,7 @@ REGISTER: Mapping[str, tuple[str, str, Use]] = {
     "sup-al-random": ("announce.sup_al_random", "SupAlRandom", Use.STUDY),
     "probabilistic": ("probabilistic.election", "Probabilistic", Use.JOIN),
     "quorum": ("quorum.election", "Quorum", Use.GUARD),
+    "ring-printed": ("ring_printed", "RingPrinted", Use.STUDY),
     "bully-map-printed": ("bully_map_printed", "BullyMapPrinted", Use.STUDY),
     "le-s-printed": ("announce.printed", "LeSPrinted", Use.STUDY),
     "sup-al": ("announce.sup_al", "SupAl", Use.STUDY),

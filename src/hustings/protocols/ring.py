@@ -16,11 +16,12 @@ epoch, or a later election by a lower id would be suppressed for ever. An initia
 run as seen when it sends. A member whose successor dies sends its last message again to the next.
 And a member that waits too long for a result starts another run (T); with T = inf the ring relies
 on its detector alone, and a candidate that dies unnoticed goes round for ever, as in the lecture.
+Clockwise is by increasing id, unless an attribute says each member's place (`place`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from math import inf
 from typing import Annotated, ClassVar
 
@@ -58,7 +59,26 @@ class ElectedMsg(Message, frozen=True, tag="ELECTED"):
     leader: Candidate
 
 
-class RingConfig(Config, frozen=True, kw_only=True):
+class PlacedConfig(Config, frozen=True, kw_only=True):
+    """Where members stand on the ring."""
+
+    place: Annotated[
+        str | None,
+        Meta(description="attribute that says a member's place, clockwise; default: its id"),
+    ] = None
+
+    @property
+    def attributes_needed(self) -> tuple[str, ...]:
+        return () if self.place is None else (self.place,)
+
+    def successor(self, ctx: Context, dead: Container[MemberId]) -> MemberId | None:
+        """The next live member clockwise; None when nobody else is left."""
+        if self.place is None:
+            return ctx.view.successor(ctx.me.id, dead)
+        return ctx.view.successor_by(self.place, ctx.me, dead)
+
+
+class RingConfig(PlacedConfig, frozen=True, kw_only=True):
     """A ring relies on its detector; its one timer is for a detector that misses a crash."""
 
     T: (
@@ -179,7 +199,7 @@ class Ring(Election):
             ctx.set_timer(RESULT, 4 * len(ctx.view) * self.config.delta if wait is None else wait)
         if self._version != ctx.view.version:
             self._version = ctx.view.version
-            self._successor = ctx.view.successor(ctx.me.id, self.dead)
+            self._successor = self.config.successor(ctx, self.dead)
         self.relayed = message
         if self._successor is not None:
             ctx.send(self._successor, message)
@@ -270,7 +290,7 @@ class Ring(Election):
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         self.dead = {other: epoch for other, epoch in self.dead.items() if other != member}
         self._version = -1
-        if self.relayed is not None and ctx.view.successor(ctx.me.id, self.dead) == member:
+        if self.relayed is not None and self.config.successor(ctx, self.dead) == member:
             self.pass_on(ctx, self.relayed)  # it has missed what went round
 
     def state(self) -> str:

@@ -8,7 +8,7 @@ come here, so one description gives the same runs, bit for bit, whoever typed it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +23,7 @@ from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Network, PerLink, check_probability
+from hustings.sim.ordering import PLACE, RANDOM, Order, places_of
 from hustings.sim.prospects import endless_wait
 from hustings.sim.resident import Composition
 from hustings.sim.rounds import has_rounds
@@ -69,6 +70,7 @@ class Description:
     network: Network = field(default_factory=Network)
     choice: Choice | str = "highest-id"
     attributes: tuple[tuple[str, tuple[float, ...] | None], ...] = ()
+    order: Order | None = None  # of ids clockwise, where the election goes round a ring
     seed: int = 1
     view: float | None = None  # probability that a member knows another one; None: 1
     clocks: Clocks = field(default_factory=Clocks)
@@ -99,6 +101,8 @@ def build(described: Description) -> Experiment:
     """
     if described.members < 1:
         raise BadInput(f"members must be at least 1, not {described.members}")
+    if described.order is not None:
+        described = _placed(described, described.order)
     _check_links(described)
     if described.composer is not None:
         return _composed(described, described.composer)
@@ -145,6 +149,25 @@ def build(described: Description) -> Experiment:
         if wait is not None:
             raise BadInput(wait)
     return experiment
+
+
+def _placed(described: Description, order: Order) -> Description:
+    """The same with an attribute that says each member's place, and a setting that names it."""
+    kind, given = described.kind, [name for name, _ in described.attributes]
+    if PLACE not in kind.Settings.__struct_fields__:
+        raise BadInput(f"--order goes with an election round a ring, and {kind.about.name} is none")
+    if PLACE in described.settings or PLACE in given:
+        raise BadInput(f"--order says each member's {PLACE}: drop that setting or attribute")
+    population = described.members + (described.scenario.name in JOINING)
+    if described.scenario.name == "churn" and order != RANDOM:
+        raise BadInput("churn draws who comes: with it --order must be random")
+    places = (PLACE, places_of(order, population))
+    return replace(
+        described,
+        order=None,
+        settings={**described.settings, PLACE: PLACE},
+        attributes=(*described.attributes, places),
+    )
 
 
 def _composed(

@@ -179,6 +179,7 @@ class DerivedView(View):
         self._ids: list[MemberId] | None = None
         self._ranking = None
         self._ranked_by = None
+        self._seats = None
 
     @property
     def version(self) -> int:

@@ -118,6 +118,9 @@ class Experiment:
                 raise BadInput(
                     f"attribute {name!r} has {len(values)} values for {self.population()} members"
                 )
+        for name in self.config.attributes_needed:
+            if name not in dict(self.attributes):
+                raise BadInput(f"the settings name attribute {name!r}: give it by --attribute")
         if not 0 < self.until <= END_OF_TIME:
             raise BadInput(f"until must lie between 0 and {END_OF_TIME:g}, not {self.until:g}")
         if self.calm is not None and not self.calm >= 0:

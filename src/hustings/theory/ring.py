@@ -319,6 +319,9 @@ def forms(setting: Setting) -> list[Form]:
         ]
     if N >= 3:
         rows.append(("most_with_cache", most_with_cache(N), "N(N+1)/2 + 2N - 2"))
+    if N in DEAD_LOCKS:
+        share = "share of all orders and initiators that elect nobody, one flag and cache"
+        rows.append(("dead_locked_share", Fraction(*dead_locked(N)), share))
     if n >= 4:
         after = "4n - 4; 15 for n = 4"
         rows += [

@@ -110,3 +110,35 @@ def test_only_ids_are_members() -> None:
     assert 3 not in view
     assert "1" not in view
     assert None not in view
+
+
+@given(ids=IDS, places=st.lists(st.integers(0, 5), min_size=30, max_size=30), dead=IDS)
+def test_successor_by_place_goes_round_the_seats(
+    ids: list[int], places: list[int], dead: list[int]
+) -> None:
+    directory = {i: candidate(i, place=places[i - 1]) for i in range(1, 31)}
+    view = View(directory, sorted(ids))
+    seated = sorted(ids, key=lambda i: (places[i - 1], i))
+    for start, member in enumerate(seated):
+        others = [*seated[start + 1 :], *seated[:start]]
+        expected = next((other for other in others if other not in dead), None)
+        assert view.successor_by("place", directory[member], dead) == expected
+
+
+def test_successor_by_place_follows_what_becomes_known() -> None:
+    directory = {1: candidate(1, place=3), 2: candidate(2, place=1), 3: candidate(3, place=2)}
+    view = View(directory, [1, 2, 3])
+    assert view.successor_by("place", directory[1]) == 2
+    directory[2] = candidate(2, place=5)
+    view.add(2)
+    assert view.successor_by("place", directory[1]) == 2
+    assert view.successor_by("place", directory[2]) == 3
+    view.remove(3)
+    assert view.successor_by("place", directory[2]) == 1
+
+
+def test_who_has_no_place_stands_last() -> None:
+    strange = float("nan")
+    directory = {1: Candidate(1), 2: candidate(2, place=1), 3: Candidate(3, (("place", strange),))}
+    view = View(directory, [1, 2, 3])
+    assert [view.successor_by("place", directory[i]) for i in (2, 1, 3)] == [1, 3, 2]
