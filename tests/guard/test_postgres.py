@@ -136,7 +136,7 @@ def test_the_first_version_of_the_schema_is_refused(postgres: Postgres, database
         (await with_schema_1(url)).end()
         guard = make_guard(url, "group")
         try:
-            with pytest.raises(BadInput, match=r"version 1, and this is 2.*--install"):
+            with pytest.raises(BadInput, match=r"version 1, and this is 3.*--install"):
                 await guard.open()
         finally:
             await guard.close()

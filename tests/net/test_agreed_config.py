@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,12 +88,16 @@ def test_the_same_guard_in_other_words_is_the_same() -> None:
         assert not [note for note in group.member("x").notes if "configured" in note]
 
 
-def test_voters_that_were_replaced_are_named_with_the_first() -> None:
-    with formed(guard=ABC, ttl=TTL) as group:
-        group.join("x", guard="quorum://b,c,d?durable=no&first=a,b,c")
+def test_voters_that_were_replaced_are_named_with_the_first(tmp_path: Path) -> None:
+    with Group(seed=1, protocol="bully", guard="quorum://a,b,c", ttl=TTL) as group:
+        for name in "abc":
+            (tmp_path / name).mkdir()
+            group.join(name, state=tmp_path / name)
+        group.settle(within=60.0)
+        group.join("x", guard="quorum://b,c,d?first=a,b,c")
         assert len(group.member("a").members()) == 4
         with pytest.raises(BadInput, match="voters is b,c,d here and a,b,c there"):
-            group.join("y", guard="quorum://b,c,d?durable=no")
+            group.join("y", guard="quorum://b,c,d")
 
 
 def test_who_observes_follows_the_group_that_it_finds() -> None:
@@ -300,6 +305,13 @@ def test_what_others_send_is_shown_harmlessly() -> None:
         ("nats://b:1,a", "a:4222,b:1", ""),
         ("zookeeper://h/x?election=/y", "h:2181", "x election=/y"),
         ("redis://h?identity=prod", "prod", ""),
+        ("redis://h/0", "h:6379", ""),
+        ("redis://h/007", "h:6379", "7"),
+        ("nats://h/hustings", "h:4222", ""),
+        ("nats://h/0", "h:4222", "0"),
+        ("zookeeper://h/hustings?recipe=kazoo", "h:2181", ""),
+        ("zookeeper://h?recipe=curator", "h:2181", "recipe=curator"),
+        ("etcd://h/hustings", "h:2379", "hustings"),
     ],
 )
 def test_what_tells_engines_apart(url: str, address: str, scope: str) -> None:

@@ -258,6 +258,53 @@ def test_a_voter_that_is_gone_for_good_is_replaced(tmp_path: Path) -> None:
         assert group.leaders == []
 
 
+def test_who_says_that_voters_came_later_founds_no_electorate(tmp_path: Path) -> None:
+    """x, y and z remember nothing, and say that they follow a, b and c: those vote still."""
+    with Group(seed=3, protocol="bully", ttl=TTL) as group:
+        for name in "abcxyz":
+            (tmp_path / name).mkdir()
+        for name in "abc":
+            group.join(name, guard="quorum://a,b,c", state=tmp_path / name)
+        group.settle(steady=1.0)
+        witness = Witness(group)
+        for name in "xyz":
+            guard = "quorum://x,y,z?first=a,b,c"
+            group.join(name, guard=guard, state=tmp_path / name, protocol="bully")
+        witness.advance(3 * TTL)
+        for name in "xyz":
+            notes = [note for note in group.member(name).notes if "began with others" in note]
+            assert len(notes) == 1, group.member(name).notes
+        group.partition("abc", "xyz")
+        assert witness.settle(*"abc") in "abc"
+        witness.advance(2 * TTL)
+        assert {*group.leaders} <= {*"abc"}
+
+
+def test_voters_that_were_replaced_are_found_by_their_names(tmp_path: Path) -> None:
+    """Also with the first ones gone; who was a voter before goes by what it remembers."""
+    with Group(seed=3, protocol="bully", guard="quorum://a,b,c", ttl=TTL) as group:
+        for name in NAMES:
+            (tmp_path / name).mkdir()
+            group.join(name, state=tmp_path / name)
+        group.settle(steady=1.0)
+        witness = Witness(group)
+        group.kill("a")
+        witness.settle()
+        group.run(group.member("e").replace_voter("a", "d"))
+        witness.settle()
+        guard = "quorum://b,c,d?first=a,b,c"
+        (tmp_path / "new").mkdir()
+        group.join("new", guard=guard, state=tmp_path / "new")
+        for name in "bcd":
+            group.kill(name)
+            witness.settle()
+            group.restart(name, guard=guard, state=tmp_path / name)
+            witness.settle()
+        witness.advance(2 * TTL)
+        for name in "bcd":
+            assert "votes promised" in group.member(name).host.stack.state()
+
+
 def test_only_voters_of_the_group_itself_can_be_replaced() -> None:
     with Group(seed=3, protocol="bully") as group:
         group.join("a")

@@ -32,13 +32,14 @@ PORTS = {
     "zookeeper": 2181,
 }
 SCOPES = ("election", "dc", "lease", "recipe", "context")  # options that choose a part of an engine
+USUAL_PATHS = {"nats": "hustings", "redis": "0", "zookeeper": "hustings"}
 _LIFE_BITS = 62
 MOST_KIND = 24  # characters
 PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
 _AGAIN = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Chosen:
     """An engine, or voters of the group's own."""
 
@@ -50,6 +51,7 @@ class Chosen:
     address: str = ""  # the engine's, without what does not matter to which one it is
     scope: str = ""  # the part of the engine that is asked
     named: bool = False  # whether the address is a name that somebody gave
+    known_as: str = ""  # what the engine calls itself, once it was asked
 
     @property
     def kind(self) -> str:
@@ -73,11 +75,12 @@ class Chosen:
     async def _identity(self, note: Callable[[str], None]) -> str:
         assert self.engine is not None
         guard = self.engine()
-        if self.named or type(guard).identity is Guard.identity:
+        if self.named or type(guard)._name is Guard._name:
             return self.address
         await _open(guard, self.shown, PATIENCE, note)
         try:
-            return await guard.identity() or self.address
+            self.known_as = await guard.identity()
+            return self.known_as or self.address
         except Unreachable as error:
             raise BadInput(f"guard {self.shown} does not tell which one it is: {error}") from None
         finally:
@@ -96,6 +99,7 @@ class Chosen:
             return None
         guard = self.engine()
         await _open(guard, self.shown, PATIENCE, note)
+        guard.known_as = self.known_as
         # Not the incarnation: two processes with copies of one state would be the same holder.
         holder = Holder(member, secrets.randbits(_LIFE_BITS))
         return Petitioner(guard, holder, id_of, note, heir, known)
@@ -162,8 +166,14 @@ def choose(
 
 
 def _scope(url: GuardUrl) -> str:
-    chosen = [f"{name}={url.options[name]}" for name in SCOPES if name in url.options]
-    return " ".join([*([url.path] if url.path else []), *chosen])
+    """Without what an engine is asked for anyway."""
+    kind, path = SAME.get(url.scheme, url.scheme), url.path
+    if kind == "redis" and path.isascii() and path.isdigit():
+        path = f"{int(path)}"
+    usual = {"recipe": "kazoo"} if kind == "zookeeper" else {}
+    options = {name: url.options[name] for name in SCOPES if name in url.options}
+    chosen = [f"{name}={value}" for name, value in options.items() if value != usual.get(name)]
+    return " ".join([*([path] if path not in ("", USUAL_PATHS.get(kind)) else []), *chosen])
 
 
 def _address(url: GuardUrl) -> str:

@@ -7,6 +7,7 @@ Token      The key's ModifyIndex when it was acquired: an index of the whole clu
            `consul lock` does when it is done.)
 Recovery   A cluster that has lost its store counts indexes anew. An operator then writes a key
            beside the lock (prefix/.base): its number is added to every index to make a token.
+Identity   A word in one more key (prefix/.identity), drawn by the first member.
 Lease      The session's TTL. Consul ends a session no sooner than that after it was renewed; it
            takes up to twice as long, which also covers a leader of the cluster that renews without
            knowing that it was deposed. A TTL is at least 10 s, and stays what it was at first.
@@ -245,6 +246,16 @@ class ConsulGuard(Guard):
                 done = body.strip() == b"true"
             self._base = above
 
+    async def _name(self, word: str, *, instead: bool) -> str:
+        path = f"kv/{quote(self._beside('identity'))}"
+        async with self._unreachable():
+            await self._ask("PUT", path, {} if instead else {"cas": "0"}, word.encode())
+            status, body, _ = await self._ask("GET", path, {"consistent": ""})
+            if status == MISSING:
+                raise Unreachable(f"Consul at {self.shown} keeps no key {self._beside('identity')}")
+            key = msgspec.json.decode(body, type=list[Lock])[0]
+            return base64.b64decode(key.value or "").decode(errors="replace")
+
     async def _read_base(self) -> int:
         """Read what indexes are added to; the index of the key that says so, 0 if there is none."""
         path = f"kv/{quote(self._base_key)}"
@@ -262,7 +273,10 @@ class ConsulGuard(Guard):
 
     @property
     def _base_key(self) -> str:
-        return f"{self.key.removesuffix('.lock')}.base"
+        return self._beside("base")
+
+    def _beside(self, what: str) -> str:
+        return f"{self.key.removesuffix('.lock')}.{what}"
 
     def _hold(self, holder: Holder, me: Standing, lock: Lock) -> int:
         """Remember what is held; the index grows if somebody writes to the key meanwhile."""

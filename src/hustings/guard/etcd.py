@@ -6,6 +6,7 @@ Layout     Under the election's name, one key per candidate: name/lease in hex, 
 Recovery   A cluster that has lost its store counts revisions anew. An operator then writes a key
            beside the election (name.base): its number is added to every revision to make a token.
            Foreign candidates do not know it, and need not.
+Identity   A word in one more key (name.identity), drawn by the first member.
 Fairness   Nobody of ours queues: a key is created only if there is none under the name, in one
            transaction. So whoever queues by foreign means is never overtaken, and comes first.
 Lease      Granted by consensus, hence from after the question was sent. A renewal asks one node
@@ -94,6 +95,7 @@ class EtcdGuard(Guard):
         self.end = f"{name}0".encode()  # "0" follows "/": the end of all that begins with name/
         self.next_key = f"{name}.next".encode()
         self.base_key = f"{name}.base".encode()
+        self.identity_key = f"{name}.identity".encode()
         self._returns = Returns()
         self._highest = 0  # token that any observer has seen
 
@@ -158,12 +160,18 @@ class EtcdGuard(Guard):
         await self.nodes.converse(talk)
         self._returns.confirmed(holder, token)
 
-    async def identity(self) -> str:
-        async def talk(line: Line) -> int:
-            answer = await line.call(line.kv.Range, rpc.RangeRequest(key=self.base_key))
-            return int(answer.header.cluster_id)
+    async def _name(self, word: str, *, instead: bool) -> str:
+        """Not the cluster's id: etcd derives that from its settings, and two clusters may agree."""
+        read = rpc.RequestOp(request_range=rpc.RangeRequest(key=self.identity_key))
+        none = [] if instead else [_compare(self.identity_key, create_revision=0)]
+        put = _put(self.identity_key, word, 0)
 
-        return f"cluster {await self.nodes.converse(talk):x}"
+        async def talk(line: Line) -> str:
+            request = rpc.TxnRequest(compare=none, success=[put, read], failure=[read])
+            answer = await line.call(line.kv.Txn, request)
+            return _text(answer.responses[-1].response_range.kvs[0].value)
+
+        return await self.nodes.converse(talk)
 
     async def _recover(self, above: int) -> None:
         """Whoever holds meanwhile has a larger token when it asks next."""

@@ -36,7 +36,7 @@ from kubernetes_asyncio import client
 
 from hustings.core.errors import BadInput
 from hustings.guard.kubernetes_access import Configure, access
-from hustings.guard.kubernetes_lease import NEXT_MARK, Lease, new_lease
+from hustings.guard.kubernetes_lease import IDENTITY_MARK, NEXT_MARK, Lease, new_lease
 from hustings.guard.options import LONGEST_TTL_S, NET_S, TIMEOUT_S, seconds
 from hustings.guard.seam import (
     Behind,
@@ -180,6 +180,21 @@ class KubernetesGuard(Guard):
                     body = lease.lifted(self._token(lease), above)
                 if await self._write(lease, body) is not None:
                     return
+        raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        async with self._unreachable():
+            for _ in range(ATTEMPTS):
+                lease = await self._read()
+                if lease is None:
+                    body = new_lease(self.name, self.namespace, None, 1.0)
+                    body["metadata"]["annotations"] = {IDENTITY_MARK: word}
+                elif IDENTITY_MARK in lease.marks and not instead:
+                    return lease.marks[IDENTITY_MARK]
+                else:
+                    body = lease.marked(self._token(lease), IDENTITY_MARK, word)
+                if await self._write(lease, body) is not None:
+                    return word
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
     def _refusal(self, lease: Lease, holder: Holder) -> HeldBy | None:

@@ -9,8 +9,10 @@ from typing import Any
 
 from hustings.guard.seam import Holder
 
-# Annotations: the holder's token, who alone is let in, and what versions are added to.
+# Annotations: the holder's token, who alone is let in, what versions are added to, and a word that
+# tells this Lease from those of other clusters.
 TOKEN_MARK, NEXT_MARK, BASE_MARK = "hustings/token", "hustings/next", "hustings/base"
+IDENTITY_MARK = "hustings/identity"
 OF_OURS = re.compile(r"(.+)#\d+")
 
 
@@ -62,8 +64,12 @@ class Lease:
 
     def lifted(self, token: int, base: int) -> dict[str, Any]:
         """How it shall be when its holder stays, and all later tokens are larger."""
+        return self.marked(token, BASE_MARK, str(base))
+
+    def marked(self, token: int, mark: str, value: str) -> dict[str, Any]:
+        """How it shall be when nothing changes but an annotation."""
         kept = {NEXT_MARK: self.marks[NEXT_MARK]} if NEXT_MARK in self.marks else {}
-        return self._written({**kept, TOKEN_MARK: f"{token} {self.identity}", BASE_MARK: str(base)})
+        return self._written({**kept, TOKEN_MARK: f"{token} {self.identity}", mark: value})
 
     def renewed(self, token: int, ttl: float) -> dict[str, Any]:
         """How it shall be when its holder goes on."""

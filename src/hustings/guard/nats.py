@@ -9,6 +9,7 @@ Token      The revision with which a period of holding began. The server gives o
 Lease      Measured by who waits: a revision that stays the same for as long as the record says, on
            the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
            Expiry by the server would follow its wall clock, which may be set.
+Identity   A word in one more entry (key.identity), drawn by the first member.
 Transfer   `release(to=...)` leaves a name in the record: for as long as a lease, only that member
            takes it.
 
@@ -341,6 +342,19 @@ class NatsGuard(Guard):
             if await self._write(record, entry.revision) is not None:
                 return
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        key = f"{self._key}.identity"  # no group's own: dots in names are quoted
+        for _ in range(ATTEMPTS):
+            try:
+                write = self._kept().put if instead else self._kept().create
+                with suppress(KeyWrongLastSequenceError):  # there is one
+                    await self._ask(write(key, word.encode()))
+                found = await self._ask(self._kept().get(key))
+                return (found.value or b"").decode(errors="replace")
+            except (NoStreamResponseError, KeyNotFoundError):  # somebody has just deleted it
+                await self._make_again()
+        raise Unreachable(f"the identity in NATS at {self.shown} changes too fast")
 
     async def _replace(
         self, entry: Entry, holder: Holder, token: int, make: Callable[[Entry], Record]

@@ -21,7 +21,7 @@ from contextlib import suppress
 from hustings.core.choice import MemberId
 from hustings.core.errors import HustingsError
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
-from hustings.guard.seam import Behind, Grant, Guard, HeldBy, Holder, NotGranted
+from hustings.guard.seam import Behind, Grant, Guard, HeldBy, Holder, MemoryLost, NotGranted
 
 _FAREWELL = 2.0  # seconds for giving back what is held when the member leaves
 _AGAIN = 1.0  # seconds before a stream of news that broke is opened again, or the next look
@@ -60,12 +60,14 @@ class Petitioner:
         self._token = 0  # the last one heard of
         self._trouble: type[Exception] | None = None  # why the last question had no answer
         self._refused = asyncio.Event()  # somebody else holds, and this member waits
+        self._entered = asyncio.Event()  # a lease was granted anew
         self._doubtful = asyncio.Event()  # the member wants to know what the engine says
         self._forgotten: Behind | None = None  # it says less now, and is to be reminded
         self._closing = False
         loop = asyncio.get_running_loop()
         self._work_task = loop.create_task(self._work())
-        self._readers = [loop.create_task(self._watch()), loop.create_task(self._look())]
+        readers = (self._watch, self._look, self._confirm)
+        self._readers = [loop.create_task(each()) for each in readers]
 
     # What a host calls
 
@@ -119,18 +121,18 @@ class Petitioner:
             try:
                 if returning:
                     await self._give_back()
-                if wanted is not None:
-                    await self._ask(*wanted)
+                counts = wanted is not None and await self._ask(*wanted)
                 if forgotten is not None:
                     await self.guard.remind(forgotten, max(self._known()))
-                if returning or wanted is not None:
+                if counts or self._trouble is not MemoryLost:
                     self._reached()
             except Exception as error:  # also what a client was not expected to raise
                 self._missed(error)
             if self._closing and not self._stirred.is_set():
                 return
 
-    async def _ask(self, ttl: float, request: int) -> None:
+    async def _ask(self, ttl: float, request: int) -> bool:
+        """Ask, and tell the member; whether there was a token in the answer."""
         answer: Grant | HeldBy | None = None
         if self._grant is not None:
             try:
@@ -139,6 +141,8 @@ class Petitioner:
                 self._grant = None  # as if it had never been held
         if answer is None:
             answer = await self.guard.acquire(self.holder, ttl, *self._known())
+            if isinstance(answer, Grant):
+                self._entered.set()
         self._token = answer.token
         if isinstance(answer, Grant):
             self._grant = answer
@@ -147,6 +151,7 @@ class Petitioner:
         else:
             self._refused.set()
             self.answer(Held(request, self._id(answer.holder), answer.token, answer.remaining))
+        return answer.token > 0
 
     async def _give_back(self) -> None:
         if self._grant is not None:
@@ -183,6 +188,25 @@ class Petitioner:
             except Exception as error:
                 self._missed(error)
             await asyncio.sleep(_AGAIN)
+
+    async def _confirm(self) -> None:
+        """Whenever this member is let in: is it the engine that it began with?
+
+        One that lost its memory unnoticed has no identity: asking gives it back.
+        """
+        known, told = self.guard.known_as, ""
+        while known:
+            await self._entered.wait()
+            self._entered.clear()
+            with suppress(Exception):  # it is asked again next time
+                found = await self.guard.identity()
+                if found not in (known, told):
+                    told = found
+                    self._note(
+                        f"the engine is called {found} now, and was {known} when this member "
+                        "began: it is another one, or has lost its memory; whoever comes now is "
+                        "turned away until all members are restarted"
+                    )
 
     def _id(self, name: str) -> MemberId:
         member = self._id_of(name)

@@ -101,14 +101,6 @@ class PostgresGuard(Guard):
                 f"and this is {VERSION}: run `hustings guards URL --install`"
             )
 
-    async def identity(self) -> str:
-        """Not every account may ask, and what stands between may not know."""
-        known = "system_identifier::text || ' ' || current_database()"
-        try:
-            return f"system {await self._ask(f'SELECT to_jsonb({known}) FROM pg_control_system()')}"
-        except BadInput:
-            return ""
-
     async def close(self) -> None:
         wire, self._wire = self._wire, None
         if wire is not None:
@@ -155,6 +147,9 @@ class PostgresGuard(Guard):
 
     async def _recover(self, above: int) -> None:
         await self._call("recover", str(above))
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        return str(await self._call("name", text(word), str(instead)))
 
     def _promised(self, now: float) -> tuple[str, str]:
         mine, remains = self._expiry.promised(now)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-VERSION = 2
+VERSION = 3
 
 MIGRATION = """\
 -- The lease of the guard of hustings. May be run again at any time, also over an older version.
@@ -43,11 +43,12 @@ ALTER TABLE hustings.guard_lease
     DROP COLUMN IF EXISTS favoured_until,
     ADD COLUMN IF NOT EXISTS mark bigint NOT NULL DEFAULT 0,     -- of the last write
     ADD COLUMN IF NOT EXISTS floor bigint NOT NULL DEFAULT 0,    -- all later tokens are larger
-    ADD COLUMN IF NOT EXISTS written timestamptz;                -- for people: never compared
+    ADD COLUMN IF NOT EXISTS written timestamptz,                -- for people: never compared
+    ADD COLUMN IF NOT EXISTS identity text;                      -- version 3: which lease this is
 UPDATE hustings.guard_lease SET mark = 1 + floor(random() * 1e15)::bigint WHERE mark = 0;
 
 CREATE OR REPLACE FUNCTION hustings.guard_version() RETURNS jsonb
-LANGUAGE sql IMMUTABLE AS $$ SELECT to_jsonb(2) $$;
+LANGUAGE sql IMMUTABLE AS $$ SELECT to_jsonb(3) $$;
 
 -- A token that was told must be on disk, whatever the session has been told about haste.
 CREATE OR REPLACE FUNCTION hustings.guard_durably() RETURNS void LANGUAGE plpgsql AS $$
@@ -169,6 +170,21 @@ BEGIN
         ON CONFLICT (group_name) DO UPDATE
         SET floor = greatest(hustings.guard_lease.floor, excluded.floor);
     RETURN to_jsonb(true);
+END $$;
+
+-- A word that tells this lease from those of other databases; who finds none leaves one.
+CREATE OR REPLACE FUNCTION hustings.guard_name(the_group text, word text, instead boolean)
+RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    the_identity text;
+BEGIN
+    PERFORM hustings.guard_durably();
+    INSERT INTO hustings.guard_lease (group_name, identity) VALUES (the_group, word)
+        ON CONFLICT (group_name) DO UPDATE SET identity = CASE
+            WHEN instead THEN excluded.identity
+            ELSE coalesce(hustings.guard_lease.identity, excluded.identity) END
+        RETURNING identity INTO the_identity;
+    RETURN to_jsonb(the_identity);
 END $$;
 
 CREATE OR REPLACE FUNCTION hustings.guard_look(the_group text) RETURNS jsonb

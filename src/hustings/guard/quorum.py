@@ -69,8 +69,16 @@ class Quorum:
         self.longest = None if longest is None else parse_duration(longest, "option longest")
         first = url.options.get("first")
         self.first = tuple(sorted(self.names if first is None else first.split(",")))
+        if len(set(self.first)) != len(self.first) or len(self.first) != len(self.names):
+            raise BadInput("option first of quorum names as many voters as there are, each once")
+        if not self.durable and set(self.first) != set(self.names):
+            raise BadInput(
+                "option first of quorum is for voters that were replaced, and voters that keep "
+                "nothing (durable=no) never are: leave it out"
+            )
         self.above = 0  # tokens are larger
         self._ids = tuple(id_of(name) for name in self.names)
+        self._first_ids = tuple(id_of(name) for name in self.first)
         self.promise = Promise(
             drift=DRIFT,
             monotone=self.durable,
@@ -100,6 +108,7 @@ class Quorum:
         config = QuorumConfig(
             delta=confirmed.lease.delta,
             voters=self._ids,
+            first=self._first_ids,
             durable=self.durable,
             longest=self.longest,
             above=self.above,

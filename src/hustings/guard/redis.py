@@ -45,6 +45,7 @@ from hustings.guard.redis_scripts import (
     BEHIND,
     GRANTED,
     LOOK,
+    NAME,
     RECOVER,
     RELEASE,
     RENEW,
@@ -192,6 +193,9 @@ class RedisGuard(Guard):
 
     async def _recover(self, above: int) -> None:
         await self._ask(RECOVER, str(above))
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        return str(await self._ask(NAME, word, _flag(instead)))
 
     # What this guard knows
 

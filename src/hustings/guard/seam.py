@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -39,6 +40,7 @@ DECIDED = (  # a proviso, where members cannot lift tokens
     "--recover"
 )
 LOOK_S = 5.0  # for an engine to say who holds
+_WORD = 8  # bytes of an engine's identity
 
 
 class Unreachable(HustingsError):
@@ -136,6 +138,7 @@ class Guard(ABC):
         self._clock = clock
         self.questions = 0  # sent to the engine: what an election in front is to keep small
         self.group = "GROUP"  # for sentences
+        self.known_as = ""  # what the engine was called when the member began
         self.note: Callable[[str], None] = lambda _: None  # told what an operator should know
         self._noted = ""  # what was told last, until the engine is well again
         self._last_grant: Grant | None = None  # what was granted last, and not given back
@@ -165,9 +168,10 @@ class Guard(ABC):
     async def identity(self) -> str:
         """What tells this engine from all others, at whichever of its addresses it is asked.
 
-        "" where the engine has none, or does not tell: then its address stands for it.
+        A word that is kept in it beside the lease. Who finds none there leaves the one that it
+        knows, or else draws one. "" where an engine keeps none: then its address stands for it.
         """
-        return ""
+        return await self._name(self.known_as or secrets.token_hex(_WORD), instead=False)
 
     async def close(self) -> None:
         """Let go of connections. What is held stays held until its time is over."""
@@ -267,6 +271,7 @@ class Guard(ABC):
 
         `MemoryLost` where somebody has to decide. Whoever holds meanwhile holds.
         """
+        await self._name_again()
         if not self.lifts:
             raise self._undecided(answer, known)
         await self.recover(known)
@@ -305,6 +310,8 @@ class Guard(ABC):
         waited = since is not None and now >= since + max(ttl, self._longest)
         floor = Floor(above, lift=True) if lifts and waited else Floor(known)
         answer = await self._acquire(holder, ttl, floor)
+        if isinstance(answer, Behind):
+            await self._name_again()
         if isinstance(answer, Behind) and lifts and self._still_leads(holder, known, now):
             self._tell("behind", f"{_lost(answer, above)}. It goes on above that at once")
             self._behind_since = now
@@ -313,6 +320,15 @@ class Guard(ABC):
             await self._release(holder, answer, None)
             answer = Behind(answer)
         return answer
+
+    async def _name_again(self) -> None:
+        """What has lost its memory has lost its identity, too, or got another from a newcomer.
+
+        It gets back the one that the group goes by: else whoever comes would be turned away.
+        """
+        if self.known_as:
+            with suppress(Unreachable):
+                await self._name(self.known_as, instead=True)
 
     def _still_leads(self, holder: Holder, known: int, now: float) -> bool:
         """Whether the asker is the last leader, in its time: then there is nobody to wait for."""
@@ -394,6 +410,13 @@ class Guard(ABC):
     @abstractmethod
     def _observe(self) -> AsyncIterator[Holding]:
         """The present state, then changes as they come, until it is closed."""
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        """Keep `word` in the engine where there is none yet, or `instead`; the one that is there.
+
+        In one step: of two who find none, both are told the same one.
+        """
+        return ""
 
     async def _recover(self, above: int) -> None:
         """All tokens from now on are larger than `above`."""

@@ -8,6 +8,7 @@ Token      Numbers are given out in the order of zxids, and whoever leads has th
 Recovery   An ensemble that was set up anew counts zxids anew. An operator then writes a node beside
            the path (path.base): its number is added to every zxid to make a token. Foreign
            candidates do not know it, and need not.
+Identity   A word in one more node (path.identity), drawn by the first member.
 Fairness   Nobody of ours queues: a node is created only where there is none, and deleted at once if
            somebody else's turns out to be lower. So nobody in the queue is ever overtaken.
 Lease      A session per holder, which lives as long as the lease and is renewed only by taking it
@@ -102,6 +103,7 @@ class ZooKeeperGuard(Guard):
         self.path = path
         self.next_path = f"{path}.next"
         self.base_path = f"{path}.base"
+        self.identity_path = f"{path}.identity"
         self._recipe = recipe
         self._acl = [protocol.AUTHED_UNRESTRICTED if private else protocol.UNRESTRICTED_ACCESS]
         self._standing: dict[Holder, Standing] = {}
@@ -229,11 +231,25 @@ class ZooKeeperGuard(Guard):
         if to is not None:
             self._standing.pop(holder, None)  # what favours the next lives as long as the session
 
+    async def _name(self, word: str, *, instead: bool) -> str:
+        async def talk(wire: Wire, session: Session) -> str:
+            await self._candidates(wire, session)
+            with suppress(exc.NodeExists):
+                await wire.ask(session, self._new(self.identity_path, word))
+            if instead:
+                write = protocol.SetDataRequest(
+                    path=self.identity_path, data=word.encode(), version=-1
+                )
+                await wire.ask(session, write)
+            read = protocol.GetDataRequest(path=self.identity_path, watch=False)
+            return _text((await wire.ask(session, read)).data)
+
+        return await self._visit(talk)
+
     async def _recover(self, above: int) -> None:
         """Whoever holds meanwhile has a larger token when it asks next."""
-        session = Session()
 
-        async def talk(wire: Wire) -> bool:
+        async def talk(wire: Wire, session: Session) -> bool:
             await self._candidates(wire, session)
             base, version = await self._base(wire, session)
             if wire.zxid + base >= above:
@@ -246,12 +262,22 @@ class ZooKeeperGuard(Guard):
                 await wire.ask(session, write)
             except (exc.BadVersion, exc.NodeExists, exc.NoNode):
                 return False  # somebody else has just written it
-            await wire.ask(session, protocol.CloseRequest())
             return True
 
+        while not await self._visit(talk):
+            pass
+
+    async def _visit(self, talk: Callable[[Wire, Session], Awaitable[T]]) -> T:
+        """Do something in a session that is closed afterwards."""
+        session = Session()
+
+        async def visit(wire: Wire) -> T:
+            done = await talk(wire, session)
+            await wire.ask(session, protocol.CloseRequest())
+            return done
+
         try:
-            while not await self.ensemble.converse(session, int(OBSERVER_S * 1000.0), talk):
-                pass
+            return await self.ensemble.converse(session, int(OBSERVER_S * 1000.0), visit)
         except (Failure, NoTls, Lapsed) as error:
             raise Unreachable(f"ZooKeeper at {self.ensemble.shown} refuses: {error}") from None
 

@@ -150,7 +150,9 @@ class Named(MemoryGuard):
     async def close(self) -> None:
         self.closed += 1
 
-    async def identity(self) -> str:
+    async def _name(self, word: str, *, instead: bool) -> str:
+        assert len(word) == 16
+        assert not instead
         if isinstance(self.tells, Exception):
             raise self.tells
         return self.tells
@@ -171,6 +173,20 @@ def test_an_engine_is_known_by_what_it_says_it_is() -> None:
     assert engine_field(MemoryGuard(Register())) == "there"
     with pytest.raises(BadInput, match="does not tell which one it is: gone"):
         engine_field(Named(Unreachable("gone")))
+
+
+def test_who_asks_the_engine_knows_what_it_was_called() -> None:
+    guard = Named("cluster-7")
+    it = Chosen("own://", guard.promise, {}, engine=lambda: guard, address="there")
+
+    async def story() -> None:
+        await it.agreed(5.0, print)
+        asks = await it.petitioner("a", IDS.__getitem__, print, lambda: None, lambda: (0, 0))
+        assert asks is not None
+        assert asks.guard.known_as == "cluster-7"
+        await asks.close()
+
+    run(story())
 
 
 def test_members_compare_the_kind_the_engine_and_the_part_of_it() -> None:
@@ -246,6 +262,10 @@ def test_an_engine_that_is_away_is_waited_for_and_then_given_up(
         ("quorum://a,b,c?durable=maybe", "must be yes or no, not 'maybe'"),
         ("quorum://a,b,c?odd=1", "odd"),
         ("quorum://a,b,c?longest=soon", "longest"),
+        ("quorum://a,b,c?first=a,b", "first .* as many voters"),
+        ("quorum://a,b,c?first=a,b,c,d,e", "first .* as many voters"),
+        ("quorum://a,b,c?first=a,b,b", "first .* each once"),
+        ("quorum://b,c,d?durable=no&first=a,b,c", "keep nothing .* never are"),
     ],
 )
 def test_who_cannot_vote_together_is_told(url: str, says: str) -> None:
@@ -255,13 +275,16 @@ def test_who_cannot_vote_together_is_told(url: str, says: str) -> None:
 
 def test_voters_promise_what_their_disks_do() -> None:
     kept = Quorum(parse_url("quorum://a,b,c,d,e,f,g"), IDS.__getitem__)
-    unkept = Quorum(parse_url("quorum://b,a,c?durable=no&first=c,a,d"), IDS.__getitem__)
+    unkept = Quorum(parse_url("quorum://b,a,c?durable=no&first=c,a,b"), IDS.__getitem__)
+    later = Quorum(parse_url("quorum://b,a,c?first=c,a,d"), IDS.__getitem__)
     assert (kept.durable, kept.promise.monotone, kept.longest) == (True, True, None)
     assert (unkept.durable, unkept.promise.monotone) == (False, False)
     assert "old copy" in kept.promise.proviso
     assert "keep nothing" in unkept.promise.proviso
     assert (kept.promise.clock, kept.above) == ("voters", 0)
-    assert (kept.first, unkept.first) == (tuple("abcdefg"), tuple("acd"))
+    assert (kept.first, unkept.first) == (tuple("abcdefg"), tuple("abc"))
+    assert later.first == tuple("acd")
+    assert later.around(Confirmed(Puppet(), LEASE)).quorum.origin.voters == (1, 3, 4)
     made = unkept.around(Confirmed(Puppet(), LEASE))
     assert made.electorate.voters == (1, 2, 3)
     assert (made.quorum.durable, made.quorum.delta, made.quorum.longest) == (False, 0.05, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -365,3 +366,103 @@ class Silent(Unaware):
     async def _observe(self) -> AsyncIterator[Holding]:
         if self.token < 0:
             yield Holding(None, 0)
+
+
+# Its identity is lost, too
+
+
+class Keeping(MemoryGuard):
+    """An engine that keeps a word in a list that tests read."""
+
+    def __init__(self, register: Register, kept: list[str]) -> None:
+        super().__init__(register)
+        self.kept = kept
+        self.away = False
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        if self.away:
+            raise Unreachable("gone")
+        if instead or not self.kept:
+            self.kept[:] = [word]
+        return self.kept[0]
+
+
+class UnliftedKeeping(Keeping):
+    lifts = False
+
+
+def test_who_asks_first_draws_the_name_and_all_others_hear_it() -> None:
+    async def play() -> None:
+        register, kept = Register(), list[str]()
+        one, two = Keeping(register, kept), Keeping(register, kept)
+        drawn = await one.identity()
+        assert (len(drawn), kept) == (16, [drawn])
+        assert await two.identity() == drawn
+        kept.clear()
+        assert await two.identity() != drawn, "it has been told none to go by"
+        kept.clear()
+        two.known_as = drawn
+        assert await two.identity() == drawn
+        assert await MemoryGuard(register).identity() == "", "one that keeps none"
+
+    run(play())
+
+
+@pytest.mark.parametrize("kind", [Keeping, UnliftedKeeping])
+def test_an_engine_that_is_behind_gets_its_name_back(kind: type[Keeping]) -> None:
+    async def play() -> None:
+        kept = ["another"]
+        guard = kind(Register(), kept)
+        assert isinstance(await guard.acquire(ADA, TTL), Grant)
+        await guard.release(Grant(ADA, 1, 0.0))
+        with suppress(MemoryLost):
+            await guard.acquire(ADA, TTL, 9)
+        assert kept == ["another"], "who goes by none gives none"
+        guard.known_as = "mine"
+        guard.away = True
+        with suppress(MemoryLost):
+            await guard.acquire(ADA, TTL, 9)
+        assert kept == ["another"], "what cannot be done now is done next time"
+        guard.away = False
+        with suppress(MemoryLost):
+            await guard.acquire(ADA, TTL, 9)
+        assert kept == ["mine"]
+        kept[:] = ["another"]
+        with suppress(MemoryLost):
+            await guard.remind(Behind(1), 9)
+        assert kept == ["mine"]
+
+    run(play())
+
+
+def test_an_engine_that_is_well_keeps_its_name() -> None:
+    async def play() -> None:
+        kept = ["another"]
+        guard = Keeping(Register(), kept)
+        guard.known_as = "mine"
+        grant = await guard.acquire(ADA, TTL)
+        assert isinstance(grant, Grant)
+        await guard.renew(grant, TTL)
+        assert isinstance(await guard.acquire(BEN, TTL), HeldBy)
+        await guard.release(grant)
+        assert isinstance(await guard.acquire(BEN, TTL, 1), Grant)
+        assert kept == ["another"]
+
+    run(play())
+
+
+def test_a_leader_whose_engine_forgets_gives_the_name_back_as_it_goes_on() -> None:
+    async def play() -> None:
+        register, kept = Register(), ["mine"]
+        guard = Keeping(register, kept)
+        guard.known_as = "mine"
+        await guard.recover(9)
+        first = await guard.acquire(ADA, TTL)
+        assert isinstance(first, Grant)
+        register.forget()
+        kept.clear()
+        again = await guard.acquire(ADA, TTL, first.token)
+        assert isinstance(again, Grant)
+        assert kept == ["mine"]
+
+    run(play())

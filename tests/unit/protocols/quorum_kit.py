@@ -89,8 +89,9 @@ class Hall:
         durable: bool = True,
         lease: GuardConfig = LEASE,
         start: bool = True,
+        first: tuple[MemberId, ...] = (),
     ) -> None:
-        config = QuorumConfig(voters=voters, durable=durable)
+        config = QuorumConfig(voters=voters, durable=durable, first=first)
         self.group = ScriptedGroup(
             lambda: kind(Confirmed(eager(), lease), config),
             [Candidate(each) for each in range(1, members + 1)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.choice import Candidate, HighestId
+from hustings.core.errors import BadInput
 from hustings.protocols.quorum import Quorate, QuorumConfig
 from hustings.protocols.quorum.election import LeaseConfig, Quorum
 from hustings.protocols.quorum.enrolment import ENROLL, Enrolment
@@ -365,3 +366,57 @@ def test_without_a_disk_rounds_begin_above_the_incarnation() -> None:
     hall.call(4)
     hall.quiet()
     assert hall.leads(4) > 1_700_000_000_000
+
+
+# Voters that came later
+
+
+def later(stored: dict[str, object] | None = None) -> Hall:
+    """2, 3 and 4 are started as voters that follow 1, 2 and 3."""
+    hall = Hall(4, start=False, voters=(2, 3, 4), first=(1, 2, 3))
+    for member in (2, 3, 4):
+        hall.group.member(member).stored = dict(stored or {})
+    hall.group.start([2, 3, 4])
+    hall.quiet()
+    return hall
+
+
+def test_voters_that_came_later_found_no_electorate() -> None:
+    hall = later()
+    hall.wait(100.0)
+    hall.enroll()
+    assert not any(hall.of(each).voter.votes for each in (2, 3, 4))
+    assert "began with others (first=)" in hall.of(2).enrolment.state()
+    hall.call(4)
+    hall.quiet()
+    assert not hall.leads(4)
+
+
+def test_a_voter_that_remembers_goes_by_the_first_voters_whoever_is_named() -> None:
+    born: dict[str, object] = {"quorum-birth": 1 << 40 | 5}
+    assert later(born).of(2).electorate.voters == (1, 2, 3)
+    assert later().of(2).electorate.voters == (2, 3, 4)
+    voted = later({**born, "quorum-votes": True})
+    assert voted.of(2).voter.votes
+    assert voted.of(4).electorate.voters == (1, 2, 3), "it is none of them"
+
+
+def test_who_moved_on_goes_by_that() -> None:
+    config = {"number": 2, "voters": [1, 2, 4]}
+    moved: dict[str, object] = {"quorum-birth": 1 << 40 | 5, "quorum-config": config}
+    assert later(moved).of(2).electorate.voters == (1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"voters": (1, 2, 3), "first": (1, 2)}, "as many voters"),
+        ({"voters": (1, 2, 3), "first": (1, 2, 2)}, "each once"),
+        ({"voters": (1, 2, 3), "first": (1, 2, 4), "durable": False}, "never replaced"),
+    ],
+)
+def test_first_voters_that_cannot_have_been(settings: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        QuorumConfig.parse(settings)
+    assert not QuorumConfig(voters=(1, 2, 3), first=(3, 2, 1), durable=False).broken_rules()
+    assert not QuorumConfig(voters=(1, 2, 3), first=(4, 5, 6)).broken_rules()

@@ -43,7 +43,7 @@ class Asked:
     """A member that goes by some voters, has asked them, and hears answers."""
 
     def __init__(self, electorate: Electorate = THREE) -> None:
-        self.known = Succession(electorate, 30.0)
+        self.known = Succession(electorate, 30.0, electorate)
         self.known.nonce = 9
 
     def hear(

@@ -98,7 +98,7 @@ def test_a_lease_that_is_over_is_told_as_over_when_voters_are_changed() -> None:
     booth = Booth()
     booth.run(lambda ctx: booth.voter.propose(ctx, 2, ProposeMsg(0, 5, 1, 5, 10.0, 1)))
     change = Change((1, 2, 4), 4, birth(1))
-    known = Succession(THREE, 30.0)
+    known = Succession(THREE, 30.0, THREE)
     booth.voter.sealed = Sealed(6, change)
     for now, ttl in ((9.0, 10.0), (10.0, 0.0)):
         booth.now = now

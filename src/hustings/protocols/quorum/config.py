@@ -71,17 +71,30 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
     durable: Annotated[
         bool, msgspec.Meta(description="whether voters keep what they promise across restarts")
     ] = True
+    first: Annotated[
+        tuple[MemberId, ...],
+        msgspec.Meta(description="whom the group began with, where voters were replaced [voters]"),
+    ] = ()
     above: Annotated[
         int, msgspec.Meta(ge=0, description="tokens are larger; a number that grows with the date")
     ] = 0
 
     @property
     def electorate(self) -> Electorate:
-        """The first configuration."""
+        """The voters that were named; who remembers nothing else goes by them."""
         return Electorate(0, tuple(sorted(self.voters)))
+
+    @property
+    def origin(self) -> Electorate:
+        """The first configuration."""
+        return Electorate(0, tuple(sorted(self.first or self.voters)))
 
     def broken_rules(self) -> list[str]:
         broken = broken_voters(self.voters)
+        if not self.origin.resembles(self.electorate):
+            broken.append("first must name as many voters as there are, and each once")
+        if not self.durable and self.origin != self.electorate:
+            broken.append("voters that keep nothing are never replaced: first must be the voters")
         if self.longest is not None and not math.isfinite(self.longest):
             broken.append("longest must be finite: a voter that lost its disk waits so long")
         return broken

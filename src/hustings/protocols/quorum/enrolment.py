@@ -20,6 +20,8 @@ Invariant  1. Whatever majority the forgotten votes were part of, one of those w
               birth of that one: answers count only if they were given after the last doubt.
            4. There is a genesis only if at one instant nobody voted. Everybody is asked twice: who
               has the same birth both times, and votes neither time, did not vote in between.
+              Voters that are said to have come later (first=) never have one: the first ones may
+              vote elsewhere.
            5. The rounds of a genesis lie above the first incarnation of every voter. Where that
               grows with the date, and one voter's date is right, they lie above all rounds before.
 Cost       4(n - 1) messages for each voter once, and up to 2(n - 1) more for another life; one
@@ -63,6 +65,7 @@ class Enrolment:
         self.tries = 0
         self.began = 0.0  # when it began to find out, by its clock
         self.ready = inf  # from when on it may vote, if it is to
+        self.founds = True  # whether it may begin anew: not with voters that came later
         self.founded = False  # whether it votes because nobody remembered anything
         self.heard: dict[MemberId, int] = {}  # births of those that asked
         self.fresh: dict[MemberId, int] = {}  # births of those that answered, and do not vote
@@ -260,8 +263,10 @@ class Enrolment:
             self._begin_with_all(ctx)
 
     def _nobody_votes(self) -> bool:
-        """Whether all other voters have said that they do not."""
-        return len(self.fresh) == len(self.voter.electorate.voters) - 1
+        """Whether all other voters have said that they do not, and it may begin with them."""
+        electorate = self.voter.electorate
+        may = self.founds or electorate.number > 0
+        return may and len(self.fresh) == len(electorate.voters) - 1
 
     def _begin_with_all(self, ctx: Context) -> None:
         """Nobody seems to remember anything: wait, ask once more, and begin anew."""
@@ -384,6 +389,12 @@ class Enrolment:
             return " yet: it keeps nothing across restarts"
         if self.counted is not None or self._nobody_votes():
             return " yet: it remembers no vote, and no other voter did when it asked"
+        if not self.founds and not voter.electorate.number and not self.known:
+            return (
+                ": it was told that the group began with others (first=), and a majority of the "
+                "voters that it was told of must know them: name the present ones; if all have "
+                "lost their state, leave first= out of all members' addresses"
+            )
         if life(self.birth) == 1:
             return (
                 f" yet: {len(self.fresh)} of the {others} other voters have answered, and as long "

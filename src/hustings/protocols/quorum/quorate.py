@@ -97,8 +97,9 @@ class Quorate(Carrying):
         self.petition = self.Petitioning(self.electorate, lease.delta)
         self.voter = self.Voting(self.electorate, longest, durable=quorum.durable)
         self.enrolment = self.Enrolling(self.voter, lease.patience, self.reachable)
+        self.enrolment.founds = quorum.origin == quorum.electorate
         self.replacing = Replacing(self.electorate, lease.patience)
-        self.succession = Succession(self.electorate, longest)
+        self.succession = Succession(self.electorate, longest, quorum.origin)
         self.announcer: MemberId | None = None  # who wants to hear when this member has moved
         self.moves: list[Move] = []  # for whoever writes them down
 

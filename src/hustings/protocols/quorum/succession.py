@@ -45,8 +45,9 @@ MAX_STEPS = 32  # that a member remembers, for those that were away
 class Succession:
     """What one member knows of configurations, and what it is told of the next one."""
 
-    def __init__(self, electorate: Electorate, longest: float) -> None:
+    def __init__(self, electorate: Electorate, longest: float, origin: Electorate) -> None:
         self.electorate = electorate
+        self.origin = origin  # the first one
         self.longest = longest
         self.steps: dict[int, InstallMsg] = {}  # how the last configurations began, by number
         self.nonce = 0
@@ -55,7 +56,9 @@ class Succession:
         self.lives = Lives()
 
     def recall(self, ctx: Context) -> Electorate:
-        """The last configuration that this member went by."""
+        """The last configuration that this member went by, whichever it was told of now."""
+        if kept(ctx.stored, "birth", int) is not None:  # it was to vote before, or did
+            self.electorate = self.origin
         stored = kept(ctx.stored, "config", Electorate)
         if stored is not None and stored.number > self.electorate.number:
             self.electorate = stored
