@@ -5,11 +5,16 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.messages import Message
-from hustings.net.courtesy import COURTESY, ConfigMsg
+from hustings.net.courtesy import COURTESY, ConfigMsg, ProbeMsg
 from hustings.net.dialect import Dialect
+from hustings.net.labels import Labels
 from hustings.net.limits import Reason
 from hustings.net.rivals import ENOUGH, Rivals, Witness
-from hustings.net.wire import Direction, Received
+from hustings.net.wire import Direction, Received, Wire
+from hustings.substrate.gossip_messages import WelcomeMsg
+from tests.net.kit.crowd import Crowd, endpoint
+from tests.net.kit.loops import run, until
+from tests.net.kit.stranger import datagrams, frame
 from tests.net.parts import PING, PingMsg, wire
 
 UDP = Direction.DATAGRAM
@@ -30,12 +35,67 @@ UDP = Direction.DATAGRAM
         ("a#*", "b#*", False, "a#*"),
     ],
 )
-def test_who_may_be_of_any_group_takes_up_the_first_that_it_hears(
+def test_who_may_be_of_any_group_understands_all_and_is_of_the_one_it_takes_up(
     own: str, theirs: str, understood: bool, then: str
 ) -> None:
     dialect = Dialect(own, (PingMsg,))
     assert dialect.understands(theirs) is understood
+    assert dialect.protocol == own, "to hear somebody does not bind it"
+    dialect.take_up(theirs)
     assert dialect.protocol == then
+    if own.endswith("#*") and then != own:
+        assert not dialect.understands("bully#3")
+        dialect.give_up()
+        assert dialect.protocol == own
+
+
+def test_an_observer_takes_up_the_label_of_who_lets_it_in_as_long_as_it_is_heard() -> None:
+    here = wire(1, dialect=Dialect("a#*", (PingMsg,)))
+    labels, welcome = Labels(here, 0.0), WelcomeMsg((), 1, (), None)
+    for message, invited in ((PingMsg(1), True), (welcome, False)):
+        here.label = "a#1"
+        labels.heard(message, invited, 1.0)
+        assert here.dialect.undecided
+    labels.heard(welcome, True, 1.0)
+    assert here.dialect.protocol == "a#1"
+    labels.heard(PingMsg(1), False, 4.0)
+    assert not labels.refused(8.0)
+    assert labels.refused(9.5)
+    assert here.dialect.undecided
+
+
+def test_a_members_label_never_changes() -> None:
+    here = wire(1, dialect=Dialect("a#1", (PingMsg,)))
+    labels = Labels(here, 0.0)
+    here.label = "a#*"
+    labels.heard(WelcomeMsg((), 1, (), None), True, 1.0)
+    assert not labels.refused(1000.0)
+    assert here.dialect.protocol == "a#1"
+
+
+@pytest.mark.parametrize("kind", ["probe", "welcome"])
+@pytest.mark.parametrize("known", [False, True], ids=["before it knows anybody", "afterwards"])
+def test_no_frame_with_another_label_makes_an_observer_deaf(known: bool, kind: str) -> None:
+    async def story() -> None:
+        async with Crowd(protocol="le-s", insecure=True) as crowd:
+            await crowd.add_all(["a", "b"])
+            await crowd.agreed()
+            seeds = [each.address for each in crowd.open()] if known else []
+            observer = await crowd.add("o", observer=True, seeds=seeds)
+            if known:
+                await until(lambda: observer.leader is not None, "it knows the leader")
+            real = crowd.named("a").host.gate.wire
+            evil = Dialect("le-s#evil", real.dialect.kinds)
+            forged = Wire(real.group, 12345, real.incarnation, evil, None, real.limits)
+            lie = ProbeMsg(1) if kind == "probe" else WelcomeMsg((), 1, (), None)
+            with datagrams() as stranger:
+                stranger.sendto(frame(forged, lie), endpoint(observer))
+                await until(lambda: observer.host.traffic.packets_in > 0, "it was heard")
+            for each in crowd.open():
+                each.host.search.approach(endpoint(observer))
+            await until(lambda: observer.leader is not None, "the observer knows the leader", 20.0)
+
+    run(story())
 
 
 def test_of_those_with_another_label_only_the_configuration_is_heard() -> None:

@@ -201,6 +201,13 @@ class Election(ABC):
         """Whether it can compare a candidate that a message speaks of: a world refuses the rest."""
         return self.choice.can_rank(candidate)
 
+    def implies(self, message: Message) -> int:
+        """The term that a message leads to, where that is none of its own numbers; else 0.
+
+        A world that bounds terms asks before a message is handled.
+        """
+        return 0
+
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """Begin in the middle: `leader` was elected before this run began."""
         self.leader = leader

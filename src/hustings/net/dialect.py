@@ -58,15 +58,25 @@ class Dialect:
         self._decoder = _decoder(self.kinds)
 
     def understands(self, label: str) -> bool:
-        """Whether frames with this label are of this group; one that may be any follows it."""
+        """Whether frames with this label are of this group, or may be."""
         if label == self.protocol:
             return True
         own, theirs = self.protocol.partition(MARK), label.partition(MARK)
-        if own[0] != theirs[0] or ANY not in (own[2], theirs[2]):
-            return False
-        if own[2] == ANY:
+        return own[0] == theirs[0] and ANY in (own[2], theirs[2])
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it may be of any group of this protocol, still."""
+        return self.protocol.endswith(MARK + ANY)
+
+    def take_up(self, label: str) -> None:
+        """One that may be of any group is of this one from now on."""
+        if self.undecided and self.understands(label):
             self.protocol = label
-        return True
+
+    def give_up(self) -> None:
+        """It may be of any group again."""
+        self.protocol = f"{self.protocol.partition(MARK)[0]}{MARK}{ANY}"
 
     @classmethod
     def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> Dialect:

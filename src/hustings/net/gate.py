@@ -34,6 +34,7 @@ class Gate:
         "_replays",
         "_unnumbered",
         "counters",
+        "implies",
         "plausible",
         "refused",
         "unheard",
@@ -58,6 +59,8 @@ class Gate:
         self._replays = Replays(limits.window, known)
         self.plausible = Plausible(wire.dialect.kinds)
         self._date = date
+        # The term that an election would reckon from a message; as its host knows.
+        self.implies: Callable[[Message], int] = lambda message: 0
 
     def outgoing(
         self,
@@ -70,7 +73,7 @@ class Gate:
         if isinstance(frame, Reason):
             self.counters.count(frame)
             return None
-        self.plausible.said(message)
+        self.plausible.said(message, self.implies(message))
         return frame
 
     def incoming(
@@ -110,10 +113,14 @@ class Gate:
             self.counters.count(Reason.SENDERS_FORGOTTEN, self._replays.forgotten - before)
         if not self._is_within(self._rates, got, now):
             return False
-        if reason := self.plausible.refuses(got.sender, got.message, self._date(), now):
+        if reason := self._disbelieve(got.sender, got.message, now):
             self._refuse(reason, got)
             return False
         return True
+
+    def _disbelieve(self, sender: MemberId, message: Message, now: float) -> Reason | None:
+        implied = self.implies(message)
+        return self.plausible.refuses(sender, message, self._date(), now, implied)
 
     def _is_within(self, rates: Rates, got: Received, now: float) -> bool:
         if rates.allow(got.sender, now):
@@ -135,7 +142,7 @@ class Gate:
 
     def credible(self, sender: MemberId, message: Message, now: float) -> bool:
         """Whether what somebody else passed on of a sender is believed; else it is counted."""
-        reason = self.plausible.refuses(sender, message, self._date(), now)
+        reason = self._disbelieve(sender, message, now)
         if reason is not None:
             self._refuse(reason)
         return reason is None

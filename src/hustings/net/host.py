@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
+from hustings.core.election import Election
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
-from hustings.core.election import Election
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
@@ -38,6 +38,7 @@ from hustings.net.courtesy import (
 from hustings.net.endings import Endings
 from hustings.net.gate import Gate
 from hustings.net.hearsay import Hearsay
+from hustings.net.labels import Labels
 from hustings.net.limits import STALE, Reason
 from hustings.net.memory import Memory
 from hustings.net.namesakes import Namesakes
@@ -133,6 +134,7 @@ class Host:
         self.endings = Endings(self)
         self._namesakes = Namesakes(self)
         self._hearsay = Hearsay(self)
+        self._labels = Labels(gate.wire, asyncio.get_running_loop().time())
         self.unreadable = Unreadable(self.note)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
@@ -140,8 +142,8 @@ class Host:
         self._seeking: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        if stack.multicast is not None:
-            stack.credible = lambda who, said: gate.credible(who, said, self._loop.time())
+        gate.implies = self.election.implies
+        stack.credible = lambda who, said: gate.credible(who, said, self._loop.time())
 
     # A life
 
@@ -368,6 +370,7 @@ class Host:
         if got is None:
             self._refused_to_read(source)
             return False
+        self._labels.heard(got.message, self.lets_in(source), now)
         if direction is Direction.DATAGRAM:
             self.book.heard(got.sender, source)
             self.proofs.heard(got.sender, source)
@@ -419,8 +422,9 @@ class Host:
             self._namesakes.met(source, got)
         elif reason is Reason.OLD_LIFE:
             self._namesakes.out_of_date(source)
-        elif reason is Reason.OTHER_PROTOCOL and self.config_check is not None:
-            self.config_check.stranger(source)
+        elif reason is Reason.OTHER_PROTOCOL and not self._labels.refused(self._loop.time()):
+            if self.config_check is not None:
+                self.config_check.stranger(source)
         if got is not None and reason in STALE and self.gate.lost_count(got):
             self._namesakes.ask(got.sender)
         if reason is not None and not (reason is Reason.ECHO and source == self.port.endpoint):

@@ -8,6 +8,9 @@ a lie that is just within the bound is outbid a moment later, because the bound 
     last month, by this clock    terms may jump up to here, if that is confirmed
     next month, by this clock    they may go up to here in small steps; beyond, they are refused
 
+What a protocol reckons from these numbers is bounded likewise, before it does so: a term that a
+message leads to counts as one that stands in it.
+
 The two months are for clocks that differ. A term that is far above all that is known here is
 refused at first. It is believed when a second member says the like, or when its sender still says
 so some seconds later: a group that was cut off may have held many elections meanwhile. A member
@@ -77,23 +80,30 @@ class Plausible:
         """The highest term, or token, that was believed or said here."""
         return self._known.get(follows)
 
-    def refuses(self, sender: MemberId, message: Message, date: float, now: float) -> Reason | None:
-        """Why a message is not believed, or None: then its numbers are known from now on."""
+    def refuses(
+        self, sender: MemberId, message: Message, date: float, now: float, implied: int = 0
+    ) -> Reason | None:
+        """Why a message is not believed, or None: then its numbers are known from now on.
+
+        `implied` is a term that it leads to beside those that stand in it.
+        """
         walk = self._walks.get(type(message))
         if walk is None:
             return None
         found = list(walk(message))
+        if implied:
+            found.append((_TERM, implied))
         for (per_ms, follows), value in found:
             if reason := self._judge(sender, per_ms, follows, value, date, now):
                 return reason
         self._learn(found)
         return None
 
-    def said(self, message: Message) -> None:
+    def said(self, message: Message, implied: int = 0) -> None:
         """This member says so itself."""
         walk = self._walks.get(type(message))
         if walk is not None:
-            self._learn(walk(message))
+            self._learn((*walk(message), (_TERM, implied)))
 
     def _learn(self, found: Iterable[Found]) -> None:
         for (_, follows), value in found:

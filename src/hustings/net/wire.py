@@ -112,6 +112,7 @@ class Wire:
         self._label = group.encode()
         self._tag = group_tag(group)
         self._number = 0
+        self.label = ""  # of the frame that was read last
         self.namesake: Received | None = None  # what another one of this name said last
 
     def write(
@@ -145,6 +146,7 @@ class Wire:
             envelope = _envelopes.decode(plain)
         except UNREADABLE:
             return Reason.MALFORMED
+        self.label = envelope.protocol
         reason = self._refusal(envelope)
         if reason not in (None, Reason.NAMESAKE, Reason.OTHER_PROTOCOL):
             return reason

@@ -49,6 +49,7 @@ from hustings.protocols.probabilistic.messages import (
     FinalMsg,
     InitMsg,
     PreferMsg,
+    implied_term,
 )
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
@@ -374,10 +375,9 @@ class Probabilistic(Election):
             ctx.set_timer(DECIDE, self.config.delivery)
 
     def hear(self, leader: Candidate) -> None:
-        named = self.named
-        if named is None:
+        if self.named is None:
             self.named = leader
-        elif named.id != leader.id:
+        elif self.named.id != leader.id:
             self.several = True
 
     def reconsider(self, ctx: Context) -> None:
@@ -394,15 +394,16 @@ class Probabilistic(Election):
         leader = self.named
         if leader is None or self.several:
             return self.detect(ctx)
-        self.phase = IDLE
-        self.held = leader
+        self.phase, self.held = IDLE, leader
         if leader not in self.led:
             self.led = (*self.led, leader)[-MAX_LED:]
-        rounds = self.plan.rounds
-        term = (self.current.sequence - 1) * rounds + self.round
+        term = self.current.term(self.round, self.plan.rounds)
         self.elect(ctx, leader.id, max(term, self.term), self.risk(ctx))
         if leader.id in self.gone and self.expected is None:  # and the call did not rule it out
             self.replace(ctx)
+
+    def implies(self, message: Message) -> int:
+        return implied_term(message, self.plan.rounds)
 
     def risk(self, ctx: Context) -> float | None:
         """How likely two leaders are, if the network is what it is taken to be."""

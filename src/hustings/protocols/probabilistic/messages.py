@@ -27,6 +27,10 @@ class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """What calls are compared by."""
         return self.sequence, self.initiator, self.nonce
 
+    def term(self, number: int, rounds: int) -> int:
+        """The term of round `number`, where an election has so many: terms number all rounds."""
+        return (self.sequence - 1) * rounds + number
+
     @property
     def sound(self) -> bool:
         """Whether the numbers are such as a member would send."""
@@ -60,3 +64,10 @@ class FinalMsg(Message, frozen=True, tag="FINAL"):
     call: Call
     round: int
     best: Candidate
+
+
+def implied_term(message: Message, rounds: int) -> int:
+    """The term of the round that a message is about: calls are counted in whole elections."""
+    if not isinstance(message, InitMsg | PreferMsg | FinalMsg):
+        return 0
+    return message.call.term(min(max(message.round, 1), rounds), rounds)
