@@ -22,6 +22,8 @@ from hustings.protocols.announce.printed import LeSPrinted
 from hustings.protocols.announce.sup import Sup
 from hustings.sim.faults import Crash, Heal, Join, OneWay, Update, schedule
 from hustings.sim.instants import on_grid
+from hustings.theory.announce.extensions import best_first, linked_tmax
+from hustings.theory.announce.laws import Law
 from tests.paper.announcing import DELTA, Group, asleep, group, uncorrelated
 
 # 5.1, "Basic Algorithm"
@@ -272,6 +274,40 @@ def test_who_is_better_wakes_earlier() -> None:
     # Places are T_S/N apart; only those that wake within a delay of the best speak at all.
     assert run.said == [(on_grid(i / N), N - i) for i in range(int(DELTA * N) + 1)]
     assert run.world.members[1].outcome == Elected(N, 1)
+
+
+@pytest.mark.parametrize("link", [0.25, 0.5, 0.9])
+@pytest.mark.parametrize("law", ["uniform", "exponential"])
+def test_who_is_better_is_likely_to_wake_earlier(link: float, law: str) -> None:
+    """5.7: the effect of linking the definition of leadership with the wake-up time, measured.
+
+    How likely the best speaks first does not depend on the law, which keeps the order.
+    """
+    N, runs, first, slept = 10, 500, 0, []
+    for seed in range(runs):
+        run = group(LeS, N, seed=seed, wake="linked", link=link, law=law, T_L=inf).run(1.2)
+        first += run.said[0][1] == N
+        slept.append(min(at for at, who in run.said if who == N))
+    expected = best_first(N, link)
+    assert 1 / N < expected < 1
+    assert abs(first - runs * expected) <= 4 * (runs * expected * (1 - expected)) ** 0.5
+    if law == "uniform":
+        tmax = linked_tmax(link, 0.5, Law())
+        assert abs(fmean(slept) - tmax) <= 4 * stdev(slept) / runs**0.5
+
+
+def test_a_link_spares_a_group_whose_best_are_dead() -> None:
+    """By place alone those that are left wake in the old order; all chance forgets the order."""
+    counts = {}
+    for link in (0.0, 0.5, 1.0):
+        heard = 0
+        for seed in range(40):
+            run = group(LeS, 30, seed=seed, wake="linked", link=link, T_L=inf)
+            schedule(run.world, [Crash(at=0.0, member=member) for member in range(21, 31)])
+            heard += len(run.run(1.1).said)
+        counts[link] = heard / 40
+    assert counts[0.5] < counts[0.0]
+    assert counts[1.0] < counts[0.0]
 
 
 def test_the_law_of_sleep_is_that_of_the_settings() -> None:

@@ -68,7 +68,9 @@ class Speech:
 class Hearing:
     """Watches a group from its start until all have heard the leader; then stops the run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, ordered: bool = False) -> None:
+        """`ordered`: better ones are meant to speak earlier."""
+        self._ordered = ordered
         self._delay = one_delay(world.network)
         self._live = {member.id: None for member in world.live()}
         self._sends: list[float] = []  # of every message
@@ -129,8 +131,10 @@ class Hearing:
 
     def metrics(self, world: World) -> Metrics:
         """What it took; without values if it did not come about."""
-        names = ("leadership_delay", "num_msgs", "first_round", "first_round_time")
+        names: tuple[str, ...] = ("leadership_delay", "num_msgs", "first_round", "first_round_time")
         timed = ("tmax", "sent_by_tmax", "rounds", "avg_rounds")
+        if self._ordered:
+            names = (*names, "best_first")
         if self._leader is None:
             return dict.fromkeys((*timed, *names) if self._delay is not None else names)
         found: Metrics = {} if self._delay is None else self._timed(self._leader, self._delay)
@@ -143,6 +147,9 @@ class Hearing:
         firsts = [own[0] for own in self._announced.values() if count(own, end) > 0]
         found["first_round"] = float(len(firsts))
         found["first_round_time"] = max(firsts, default=None)
+        if self._ordered:
+            own = self._announced.get(self._leader, [end])
+            found["best_first"] = float(own[0] <= min(firsts, default=end))
         return found
 
     def _timed(self, leader: MemberId, delay: float) -> Metrics:

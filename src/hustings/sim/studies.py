@@ -67,7 +67,8 @@ def _observer(world: World) -> Hearing | HearingAll:
     seats = max((member.election.seats for member in world.live()), default=1)
     delay = one_delay(world.network)
     if seats == 1:
-        return Hearing(world)
+        ordered = any(getattr(one.election.config, "orders", False) for one in world.live())
+        return Hearing(world, ordered=ordered)
     if delay is None:
         raise BadInput("the start of a group with several leaders is measured with a fixed --delay")
     return HearingAll(seats, delay)

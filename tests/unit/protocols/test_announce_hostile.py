@@ -34,6 +34,7 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
         {},
         {"T_S": 0},
         {"wake": "criterion"},
+        {"wake": "linked", "link": 0.7},
         {"law": "exponential", "aged": 3},
         {"query": "suppress-query", "leaders": 3},
         {"bye_loss": 0.5, "T_L": inf},

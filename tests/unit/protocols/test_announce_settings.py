@@ -54,7 +54,7 @@ from hustings.protocols.catalogue import ANNOUNCING
         ),
         ({"query": "query", "T_Q": inf}, "T_Q must be finite"),
         ({"query": "maybe"}, "query must be one of none, query, suppress-query, not 'maybe'"),
-        ({"wake": "late"}, "wake must be one of random, criterion, not 'late'"),
+        ({"wake": "late"}, "wake must be one of random, criterion, linked, not 'late'"),
     ],
 )
 def test_le_s_refuses(settings: dict[str, object], sentence: str) -> None:

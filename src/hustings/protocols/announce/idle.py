@@ -22,7 +22,7 @@ from hustings.protocols.announce.sup_al import SupAl
 
 Sleeping = SuppressConfig | SupConfig | SupAlConfig | SupAlRandomConfig
 
-SLEEP = ("T_S", "law", "lam", "wake")  # what says how long a member sleeps
+SLEEP = ("T_S", "law", "lam", "wake", "link")  # what says how long a member sleeps
 
 
 def idle_settings(config: Config, given: Collection[str], *, leaving: bool) -> list[str]:
@@ -36,6 +36,8 @@ def idle_settings(config: Config, given: Collection[str], *, leaving: bool) -> l
     told: list[str] = []
     if isinstance(config, Sleeping):
         told += _sleep(config, given)
+        if "link" in given and getattr(config, "wake", None) != "linked":
+            told.append("link has no effect without wake=linked")
     if isinstance(config, AnnounceConfig):
         if "T_Q" in given and config.query == "none":
             told.append("T_Q has no effect without a query: set query=query or suppress-query")

@@ -10,7 +10,9 @@ Paper      Announce-listen thesis, chapter 5: Program 5.2, Figure 5.2.
 
 With wake=criterion the sleep is no longer random: the better a member's place in its view, the
 earlier it wakes, so that the best speaks first and nearly nobody else does. This is what the thesis
-recommends in general; `le-m` turns it round and lets the wake-up time be the criterion.
+recommends in general; `le-m` turns it round and lets the wake-up time be the criterion. With
+wake=linked place and chance are mixed, in the proportion `link`: better ones wake earlier in
+probability, and members whose views err or whose best is dead still do not wake all at once.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ class LeS(Extended):
         config = self.config
         if not config.interval:
             return 0.0
-        by_place = config.wake == "criterion"
-        u = place(ctx.view, self.choice, ctx.me.id) if by_place else ctx.rng.random()
+        link = {"random": 0.0, "criterion": 1.0, "linked": config.link}[config.wake]
+        u = link * place(ctx.view, self.choice, ctx.me.id) if link else 0.0
+        if link < 1.0:
+            u += (1.0 - link) * ctx.rng.random()
         return instant(config.law, config.lam, config.interval, u)

@@ -206,9 +206,21 @@ class LeSConfig(SuppressConfig, frozen=True, kw_only=True):
     """Suppression with any choice function."""
 
     wake: Annotated[
-        Literal["random", "criterion"],
-        Meta(description="wake-up time: drawn, or by place in the view, better ones earlier"),
+        Literal["random", "criterion", "linked"],
+        Meta(
+            description="wake-up time: drawn, by place in the view (better ones earlier), or drawn "
+            "so that better ones are likely to be earlier"
+        ),
     ] = "random"
+    link: Annotated[
+        float,
+        Meta(ge=0, le=1, description="with wake=linked: 0 is all chance, 1 all place in the view"),
+    ] = 0.5
+
+    @property
+    def orders(self) -> bool:
+        """Whether who is better is to wake earlier: then it matters whether the best was first."""
+        return self.wake != "random"
 
 
 class LeMConfig(SuppressConfig, frozen=True, kw_only=True):

@@ -57,6 +57,8 @@ def _fill(name: str, s: Setting, sheet: Sheet) -> None:
         starting.baseline_suppression(s, sheet)
     elif name == "al":
         starting.baseline_announcing(s, sheet)
+    elif s.link:
+        starting.linked(s, sheet)
     elif s.k > 1:
         starting.several_leaders(s, sheet)
     else:

@@ -28,6 +28,7 @@ ALL = {
         Parameter("lam", "5", "steepness of the exponential law"),
         Parameter("T_L", "3 T_A", "listen timer, above 0; inf is allowed"),
         Parameter("k", "1", "agreed leaders"),
+        Parameter("link", "0", "of the wake-up time with the place by the criterion: 1 is all"),
         Parameter("eps", "0.01", "chance that the Byes miss somebody"),
         Parameter("T_d", "inf", "mean time between departures of any member"),
         Parameter("T_a", "inf", "mean time between joins"),
@@ -40,7 +41,7 @@ SETTLED = ("T_L", "eps", "T_d", "T_a")
 
 KEYS = {
     "le-a": (*GROUP, "T_A", *SETTLED),
-    "le-s": (*GROUP, "T_A", *WAKING, *SETTLED, "k"),
+    "le-s": (*GROUP, "T_A", *WAKING, *SETTLED, "k", "link"),
     "le-m": (*GROUP, "T_A", *WAKING, *SETTLED),
     "sup": (*GROUP, *WAKING),
     "al": (*GROUP, "T_A"),
@@ -62,6 +63,7 @@ class Setting:
     eps: float
     T_d: float
     T_a: float
+    link: float = 0.0
 
     @property
     def shared(self) -> bool:
@@ -116,6 +118,7 @@ def read(name: str, texts: Mapping[str, str]) -> tuple[Setting, dict[str, object
         eps=float(eps),
         T_d=float(_often("T_d", given["T_d"])),
         T_a=float(_often("T_a", given["T_a"])),
+        link=_share("link", given["link"]),
     )
     return setting, _used(setting, keys), remarks + _warnings(name, setting)
 
@@ -146,6 +149,12 @@ def _patient(key: str, text: str) -> Fraction | float:
     return inf if text.strip() == "inf" else reading.read_number(key, text)
 
 
+def _share(key: str, text: str) -> float:
+    value = float(reading.read_number(key, text))
+    require(value <= 1, f"{key} must lie in [0, 1], not {text.strip()}")
+    return value
+
+
 def _often(key: str, text: str) -> Fraction | float:
     value = _patient(key, text)
     require(value > 0, f"{key} must be above 0, not {text.strip()}")
@@ -164,11 +173,13 @@ def _used(s: Setting, keys: tuple[str, ...]) -> dict[str, object]:
         "lam": s.law.lam,
         "T_L": s.T_L,
         "k": s.k,
+        "link": s.link,
         "eps": s.eps,
         "T_d": s.T_d,
         "T_a": s.T_a,
     }
-    wanted = [key for key in ALL if key in keys and (key != "lam" or s.law.lam)]
+    unused = [key for key, used in (("lam", s.law.lam), ("link", s.link)) if not used]
+    wanted = [key for key in ALL if key in keys and key not in unused]
     return {key: _shown(values[key]) for key in wanted}
 
 

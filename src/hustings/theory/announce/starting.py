@@ -212,6 +212,26 @@ def several_leaders(s: Setting, sheet: Sheet) -> None:
     sheet.lack("anything else", "all other forms are for one leader")
 
 
+def linked(s: Setting, sheet: Sheet) -> None:
+    """Wake-up times that are linked with the criterion."""
+    sheet.source = extensions.SOURCE
+    sheet.add(
+        "best_first",
+        lambda: extensions.best_first(s.N, s.link),
+        "E[prod of 1 - (u - a k)^+, 1 <= k < N], a = link/((1-link) N)",
+        DERIVED,
+    )
+    if s.law.lam == 0 and s.k == 1:
+        plain = delays.tmax(s.N, s.loss, s.model, s.law, s.T_A)
+        sheet.add(
+            "tmax",
+            lambda: extensions.linked_tmax(s.link, plain, s.law),
+            "(1-link) T_S/2 + T_A (E[R] - 1)",
+            DERIVED,
+        )
+    sheet.lack("anything else", "all other forms are for wake-up times that are drawn alone")
+
+
 def baseline_suppression(s: Setting, sheet: Sheet) -> None:
     """SUP: messages, the last send, the instant at which all know."""
     sheet.source = suppression.SOURCE
