@@ -7,12 +7,10 @@
 ...             print("I lead in term", term.number)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from hustings._version import __version__
-
+# Nothing is imported here: a command that meets Ctrl-C while this is read could not say so.
+TYPE_CHECKING = False  # as a type checker knows it
 if TYPE_CHECKING:
+    from hustings._version import __version__ as __version__
     from hustings.core.errors import BadInput as BadInput
     from hustings.core.errors import HustingsError as HustingsError
     from hustings.joining import Joining as Joining
@@ -39,6 +37,7 @@ _WHERE = {
     "NotTakenOver": "hustings.net.states",
     "Peer": "hustings.net.states",
     "Term": "hustings.net.campaigns",
+    "__version__": "hustings._version",
     "join": "hustings.joining",
 }
 
@@ -62,6 +61,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module  # noqa: PLC0415 (nothing is imported above)
+
     if name in _MODULES:
         return import_module(f"hustings.{name}")
     where = _WHERE.get(name)

@@ -29,7 +29,7 @@ from hustings.net.composition import (
     multicast_policy,
 )
 from hustings.net.dialect import check_label
-from hustings.net.files import make_state_folder, shown
+from hustings.net.files import make_state_folder, shown, state_folder
 from hustings.net.gate import Gate
 from hustings.net.host import Host
 from hustings.net.keying import ring_of
@@ -220,7 +220,7 @@ def _wanted(
         guard=guard,
         me=_candidate(name, design, attributes),
         places=places,
-        state=None if state is None else os.fspath(state),
+        state=None if state is None else state_folder(state),
     )
 
 

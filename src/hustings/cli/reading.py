@@ -165,10 +165,8 @@ def _between(what: str, who: str, at: float, text: str) -> Happening:
         if len({*senders, *to}) < 2:
             raise BadInput("a one-way cut needs two members: a member always hears itself")
         return OneWay(senders=senders, to=to, at=at)
-    member, about = _one(left, text), _one(right, text)
-    if member == about:
-        raise BadInput(f"member {member} cannot suspect itself: name two members")
-    return (Suspect if what == "suspect" else Alive)(member=member, about=about, at=at)
+    kind = Suspect if what == "suspect" else Alive
+    return kind(member=_one(left, text), about=_one(right, text), at=at)
 
 
 def _one(text: str, whole: str) -> MemberId:

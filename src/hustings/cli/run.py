@@ -87,7 +87,6 @@ RESTARTS = ("never", "on-failure", "always")
 )
 @click.option(
     "--state",
-    type=click.Path(path_type=Path),
     metavar="DIR",
     help="Keep terms here, so that they survive restarts. Made if it is not there.",
 )
@@ -146,7 +145,7 @@ def run(
     detecting: tuple[str, ...],
     reclaim: str | None,
     stall_bound: str | None,
-    state: Path | None,
+    state: str | None,
     guard: str | None,
     ttl: str | None,
     grace: str,

@@ -2,7 +2,8 @@
 
 A closed stream is replaced before anything is opened: else the next socket or file would become
 standard output, and text would be written into it. What cannot be written to standard output is
-not lost in silence: it raises `Unwritable`, and `hustings.cli.app` says so in one sentence.
+not lost in silence: it raises `Unwritable`, and `hustings.cli.app` says so in one sentence. What
+cannot be written to standard error is lost, and changes no exit code.
 """
 
 from __future__ import annotations
@@ -43,6 +44,16 @@ class _StandardOutput(io.FileIO):
             raise Unwritable(_why(error)) from None
 
 
+class _StandardError(io.FileIO):
+    """Standard error; what it does not take is lost: a note decides nothing, the exit code does."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(memoryview(data).cast("B"))
+
+
 def _why(error: OSError) -> str:
     if error.errno == errno.EBADF:
         return "it is closed"
@@ -61,8 +72,12 @@ def prepare() -> None:
             os.close(opened)
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, closefd=False)
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", closefd=False)
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_StandardError(2, "w", closefd=False)),
+        encoding=getattr(sys.stderr, "encoding", None),
+        errors=getattr(sys.stderr, "errors", "backslashreplace"),
+        line_buffering=True,
+    )
     sys.stdout = _standard_output(sys.stdout)
 
 

@@ -41,6 +41,11 @@ class Number(NamedTuple):
         return self.packed[0] >> 4 == 0xE if self.version == 4 else self.packed[0] == 0xFF
 
     @property
+    def is_broadcast(self) -> bool:
+        """Whether it is everybody's on the network."""
+        return self.packed == b"\xff" * 4
+
+    @property
     def is_loopback(self) -> bool:
         """Whether it is this machine's own, also where it is one of IPv4 written as IPv6."""
         own = self.packed.removeprefix(_MAPPED) if self.version == 6 else self.packed
@@ -134,6 +139,8 @@ def parse_seed(text: str, default_port: int) -> Address:
             f"seed {text!r} is a multicast group: give the address of one member, or "
             "multicast=ip:GROUP:PORT"
         )
+    if address.ip is not None and address.ip.is_broadcast:
+        raise BadInput(f"seed {text!r} is everybody's address: give the address of one member")
     if address.port == 0:
         raise BadInput(f"seed {text!r} has port 0: give the port that the member listens at")
     return address
@@ -162,7 +169,7 @@ def endpoints(bind: Address, advertise: Address | None = None) -> Endpoints:
             f"bind address {bind} stands for all interfaces, and others need one to reach: "
             "give an advertise address too"
         )
-    if told.is_wildcard or (told.ip is not None and told.ip.is_multicast):
+    if told.is_wildcard or (told.ip is not None and (told.ip.is_multicast or told.ip.is_broadcast)):
         raise BadInput(f"advertise address {told} is not one member's: give one that others reach")
     if advertise is not None and advertise.port == 0 and bind.port != 0:
         raise BadInput(f"advertise address {told} has port 0: give the port that others reach")

@@ -47,6 +47,13 @@ def check_state_folder(folder: str | Path) -> None:
         )
 
 
+def state_folder(typed: str | os.PathLike[str]) -> str:
+    """The directory that somebody named; an empty name would be the one we happen to be in."""
+    if not (folder := os.fspath(typed)):
+        raise BadInput("state names no directory: give one, or leave it out")
+    return folder
+
+
 def make_state_folder(folder: str | Path) -> bool:
     """See to it that the folder is there, for its owner only; whether it had to be made."""
     check_state_folder(folder)

@@ -89,7 +89,8 @@ class Hearing:
         if role is Role.COORDINATOR:
             if member.id in self._announced:
                 self._announced[member.id].append(world.now)
-                if len(self._announced[member.id]) > MAX_ROUNDS:
+                # Who has been heard is waited for no more: a fault is, that is to come much later.
+                if self._leader is None and len(self._announced[member.id]) > MAX_ROUNDS:
                     world.stop(Ended.MAX_ROUNDS)
             else:
                 self._announced[member.id] = [world.now]

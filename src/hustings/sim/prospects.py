@@ -91,9 +91,24 @@ def _idle(experiment: Experiment, one: Happening) -> str | None:
         return None if gone else f"member {member} is alive then"
     if down and not any(isinstance(each, faults.Restart) for each in own):
         return f"member {member} is down"
+    if not isinstance(one, faults.Restart) and _has_gone(own, one):
+        return f"member {member} is down by then"
     if isinstance(one, faults.Resume) and not any(isinstance(each, faults.Pause) for each in own):
         return f"member {member} was not paused before"
     return None
+
+
+def _has_gone(own: list[Happening], one: Happening) -> bool:
+    """Whether the last thing that is sure to have happened to its member took it away."""
+    before = own[: own.index(one)] + [each for each in own[own.index(one) :] if each.at < one.at]
+    steps = [
+        each
+        for each in sorted(before, key=lambda each: each.at)
+        if isinstance(each, faults.Crash | faults.Leave | faults.Restart)
+        and not getattr(each, "after_sends", None)
+        and not getattr(each, "linger", 0.0)
+    ]
+    return bool(steps) and not isinstance(steps[-1], faults.Restart)
 
 
 def _down(experiment: Experiment, member: MemberId) -> bool | None:

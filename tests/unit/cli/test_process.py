@@ -154,6 +154,30 @@ def test_a_command_needs_its_standard_output_only(closed: str) -> None:
     assert "election_messages" in done.stdout
 
 
+def test_a_note_that_nobody_can_read_fails_no_check() -> None:
+    """This election gets a note, which a full disk does not take."""
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>/dev/full', "sh", *COMMAND, "sim", "le-s", "--check"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "validity" in done.stdout
+
+
+def test_a_sentence_that_nobody_can_read_leaves_the_exit_code() -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>/dev/full', "sh", *COMMAND, "sim", "nothing-like-it"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 2
+
+
 def test_what_is_opened_later_does_not_become_standard_output() -> None:
     """With descriptor 1 free, the first file or socket would get it, and our text with it."""
     look = (
@@ -196,6 +220,34 @@ def test_an_interrupt_while_modules_load_is_no_traceback(after: float, tmp_path:
         command.send_signal(signal.SIGINT)
         _, err = command.communicate(timeout=PATIENCE)
     assert (command.returncode, err) == (130, "hustings: interrupted\n")
+
+
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+class Ctrl_C:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Ctrl_C())
+sys.argv = ["hustings", "protocols"]
+runpy.run_module("hustings", run_name="__main__")
+"""
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize(
+    "module", ["hustings._version", "hustings.cli", "hustings.cli.streams", "hustings.cli.app"]
+)
+def test_an_interrupt_at_any_import_of_ours_is_no_traceback(module: str) -> None:
+    """From the first import on: the interpreter's own beginning, and `signal`, come before."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT.format(module=module)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "hustings: interrupted\n")
 
 
 def on_terminal(columns: int, *arguments: str) -> str:

@@ -14,7 +14,7 @@ from hustings.protocols.announce.settings import LeSConfig
 from hustings.protocols.catalogue import ANNOUNCING, BASELINES, CATALOGUE, CONSENSUS, PRINTED
 from hustings.sim.build import Description, build
 from hustings.sim.experiment import Experiment, play, prepare
-from hustings.sim.faults import Crash, Happening, Heal, Partition, Pause, Restart, Resume
+from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.member import Status
 from hustings.sim.models import Fixed, Network
 from hustings.sim.runs import run_all
@@ -117,6 +117,15 @@ def test_a_fault_that_did_not_happen_is_named(
             "crash:8 at 5 did not happen in 3 of 3 runs: the run ended before",
         ),
         ("--fault crash:8+900@0", "crash:8+900 at 0 did not happen: the run ended before"),
+        (
+            "--fault crash:8@5 --fault crash:8@6",
+            "crash:8 at 6 has no effect: member 8 is down by then",
+        ),
+        (
+            "--fault crash:8@7 --fault pause:8@6 --fault crash:8@5 --fault restart:8@5.5",
+            None,
+        ),
+        ("--fault crash:8@5 --fault restart:8@6 --fault crash:8@7", None),
     ],
 )
 def test_the_command_line_says_so(
@@ -129,6 +138,14 @@ def test_the_command_line_says_so(
     assert [line for line in result.err.splitlines() if "crash:" in line] == [
         f"hustings: note: {one}" for one in found
     ]
+
+
+def test_a_fault_that_is_to_come_much_later_happens() -> None:
+    """By then the leader has announced itself more often than one whom nobody hears may."""
+    experiment = faulty(LeS, Call(member=2, at=12_000.0), members=2)
+    result = play(experiment, 0)
+    assert result.ended is Ended.STOPPED
+    assert not result.unplayed
 
 
 def test_a_leader_can_be_missed_where_it_is_to_crash() -> None:
