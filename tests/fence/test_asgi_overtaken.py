@@ -434,7 +434,7 @@ def test_the_server_ends_a_request(tmp_path: Path) -> None:
         assert old.sent == []
         assert (await ask_asgi(fence, token(6))).status == 200
 
-    app = play(tmp_path, story, grace=60.0)
+    app = play(tmp_path, story, grace=0.1)
     assert app.log == ["begin 5", "cancelled 5", "begin 6", "end 6"]
 
 

@@ -39,9 +39,10 @@ class AsgiFence(HttpFence[AsgiApp, Scope]):
 
     A request reaches the application, and its answer the client, only if its token is not below
     the highest at that moment. One that is overtaken in the application has half the grace to
-    end and is then cancelled; a larger token enters when it is gone, and at the latest after the
-    grace. Not held back is what an application writes that goes on after that: hand the token,
-    which is in `scope["hustings.token"]`, on to the store.
+    end and is then cancelled; a larger token enters when it has ended by itself, and else after the
+    grace, because one that was cancelled may have left its work to a thread. Not held back is what
+    an application writes that goes on after that: hand the token, which is in
+    `scope["hustings.token"]`, on to the store.
     """
 
     @cached_property
@@ -90,7 +91,7 @@ class _Exchange:
         self._overtaken: asyncio.Future[None] = self._loop.create_future()  # done when it is
         self._refused: Refusal | None = None  # what is answered instead
         self._held: Message | None = None  # the start of an answer, until the rest of it begins
-        self._started = self._complete = False
+        self._started = self._complete = self._cancelled = False
         self._request = fence.in_flight.begin(*entry, self._wake)
 
     async def run(self) -> None:
@@ -101,7 +102,8 @@ class _Exchange:
             if not work.done():
                 self._leave_behind(work)
         finally:
-            self._fence.in_flight.end(self._request)
+            leave = self._fence.in_flight.linger if self._cancelled else self._fence.in_flight.end
+            leave(self._request)
         if self._request.overtaken_by:
             self._refuse(self._request.stale())
         if work.done() and self._refused is None:
@@ -123,10 +125,10 @@ class _Exchange:
             if self._request.entered:
                 await asyncio.wait({work}, timeout=half)
             if not work.done():
-                work.cancel()
+                self._cancelled = work.cancel()
                 await asyncio.wait({work}, timeout=half)
         except asyncio.CancelledError:  # the server ends the request: so does the application
-            work.cancel()
+            self._cancelled = work.cancel() or self._cancelled
             await asyncio.wait({work})
             if not work.cancelled():
                 work.exception()

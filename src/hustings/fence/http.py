@@ -21,8 +21,9 @@ What the fence promises, without any option:
 - When a larger token comes, requests with smaller ones that are in the application are overtaken.
   The application gets no more of such a request's body, and its answer becomes a 412, or is cut
   where it had begun. After half of `grace` its task is cancelled (ASGI; a thread cannot be).
-- The larger one enters when the overtaken ones have left, and at the latest `grace` seconds after
-  its token was first seen. So a request that hangs costs the next leader at most `grace`, once.
+- The larger one enters when the overtaken ones have left by themselves, and at the latest `grace`
+  seconds after its token was first seen. One that was cancelled counts as there until then: what it
+  gave to a thread goes on. So a request that hangs costs the next leader at most `grace`, once.
 - Requests with equal tokens do not wait for one another.
 - Processes of one machine that share a ledger keep this together: workers of one server too.
 

@@ -46,6 +46,7 @@ class Request:
         self.overtaken_at = 0.0
         self.entered = False  # the application has got it
         self.present = False  # and larger ones wait for it
+        self.lingers_until = 0.0  # it was cancelled, and is waited for until then
 
     def stale(self) -> StaleToken:
         """What is said to it once it is overtaken."""
@@ -97,6 +98,19 @@ class InFlight:
                 self._requests.pop(request.name, None)
         self._absent(request)
 
+    def linger(self, request: Request) -> None:
+        """It was cancelled in the application, which may have left its work to a thread.
+
+        Nobody can see that, so larger tokens wait as for one that is still there.
+        """
+        with self._lock:
+            present = request.present
+            if present:
+                since = request.overtaken_at if request.overtaken_by else time.monotonic()
+                request.lingers_until = since + self._grace
+        if not present:
+            self.end(request)
+
     def is_admitted(self, request: Request) -> bool:
         """Whether its token is the highest, and on disk already; or `StaleToken`."""
         known = self._ledger.passes(request.name, request.token)
@@ -136,7 +150,8 @@ class InFlight:
                 return False
             _log.warning(
                 "token %d of %r enters beside requests with smaller ones, which have not left the "
-                "application within %g s: what they still write only their store can refuse",
+                "application within %g s, or were cancelled and may have left work to a thread: "
+                "what they still write only their store can refuse",
                 request.token,
                 request.name,
                 self._grace,
@@ -174,28 +189,35 @@ class InFlight:
             time.sleep(TICK)
 
     def _abandon(self) -> None:
-        """No longer say that those are at work who were overtaken a grace ago."""
-        late = time.monotonic() - self._grace
+        """No longer say that those are at work who were overtaken, or cancelled, a grace ago."""
+        now = time.monotonic()
         with self._lock:
-            over = [
-                each
-                for requests in self._requests.values()
-                for each in requests
-                if each.present and each.overtaken_by and each.overtaken_at < late
-            ]
+            there = [each for requests in self._requests.values() for each in requests]
+            over = [each for each in there if each.present and self._is_late(each, now)]
         for each in over:
+            if each.lingers_until and not each.overtaken_by:
+                self._absent(each)  # nobody has waited for it
             self.abandon(each)
+            if each.lingers_until:
+                self.end(each)
+
+    def _is_late(self, request: Request, now: float) -> bool:
+        if request.lingers_until:
+            return now > request.lingers_until
+        return bool(request.overtaken_by) and now > request.overtaken_at + self._grace
 
     def abandon(self, request: Request) -> None:
         """Wait no longer for one that was overtaken and does not leave the application."""
         if self._absent(request):
             _log.warning(
-                "a request with token %d of %r was overtaken by %d and has not left the "
-                "application %g s later: nobody waits for it any more, and what it still writes "
-                "only its store can refuse",
+                "a request with token %d of %r was overtaken by %d and %s %g s later: nobody "
+                "waits for it any more, and what it still writes only its store can refuse",
                 request.token,
                 request.name,
                 request.overtaken_by,
+                "cancelled; it may be at work in a thread"
+                if request.lingers_until
+                else "has not left the application",
                 self._grace,
             )
 
