@@ -95,16 +95,16 @@ class Trial:
         tell = session.config.get_terminal_writer()
         waiting = list(reversed(mutants))
         running: dict[int, tuple[Mutant, float, int]] = {}  # by pipe: mutant, deadline, process
-        ours = _children()
+        ours, done = _children(), 0
         with selectors.DefaultSelector() as selector:
             while waiting or running:
                 while waiting and len(running) < jobs:
                     self._begin(waiting.pop(), patience, known, session, running, selector)
                 self._collect(running, selector)
                 _end_orphans(ours, {process for _, _, process in running.values()})
-                done = len(mutants) - len(waiting) - len(running)
-                if done % 50 == 0:
-                    tell.write(f"\r{done} of {len(mutants)} tried ")
+                if done != len(mutants) - len(waiting) - len(running):
+                    done = len(mutants) - len(waiting) - len(running)
+                    tell.write(f"\r{done} of {len(mutants)} tried ", flush=True)
 
     def _baseline(self, session: pytest.Session) -> dict[tuple[str, str], list[Called]]:
         paths = {os.path.abspath(each.path) for each in self.mutants}

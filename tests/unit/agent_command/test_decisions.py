@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,9 +18,13 @@ import pytest
 
 from hustings.agent import command
 from hustings.agent.command import (
+    ENDING,
+    FORWARDED,
     MARGIN_S,
     CommandSpec,
     Supervised,
+    _supervise,
+    check_command,
     check_guard,
     environment_for,
     lease_for,
@@ -167,8 +173,67 @@ def test_what_a_run_is_given(play: Play, runs: list[Run]) -> None:
         runs[0].ends(3)
         assert await running == 3
         assert "the command ended with 3" in it.said
+        assert not any("guards the command" in sentence for sentence in it.said)
 
     play(story)
+
+
+def test_what_is_given_up_on_is_said(play: Play, runs: list[Run]) -> None:
+    async def story(it: Played) -> None:
+        running = await begun(it, runs)
+        it.supervised.signal(signal.SIGTERM)
+        runs[0].left.set_result(1)
+        it.supervised.signal(signal.SIGTERM)
+        assert it.said[-1] == "gave up on ending the command"
+        assert runs[0].orders[-1] == "abandon"
+        assert await running == 137
+
+    play(story)
+
+
+def test_who_cancels_it_while_it_clears_is_heeded(play: Play, runs: list[Run]) -> None:
+    """Leading was lost before; it does not stand again."""
+
+    async def story(it: Played) -> None:
+        running = await begun(it, runs)
+        await it.member.lose()
+        await until(lambda: runs[0].orders)
+        running.cancel()
+        await until(lambda: runs[0].orders[-1] == "kill")
+        await until(running.done)
+        assert running.cancelled()
+
+    play(story)
+
+
+def test_elsewhere_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(BadInput, match="running a command needs Linux"):
+        check_command(["sh"])
+
+
+def test_signals_are_ours_only_while_it_runs(runs: list[Run]) -> None:
+    class Joining:
+        async def open(self) -> PlayedMember:
+            member = PlayedMember()
+            member.address = "127.0.0.1:1"  # type: ignore[attr-defined] # of a real one
+            member.leave = member.resign  # type: ignore[attr-defined] # of a real one
+            await member.lead()
+            return member
+
+    async def story() -> None:
+        joining: Any = Joining()
+        spec = CommandSpec(("true",))
+        work = asyncio.create_task(_supervise(joining, spec, lambda *_, **__: None, False))
+        await until(lambda: runs)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        await until(lambda: runs[0].orders == [f"signal {signal.SIGUSR1}"])
+        runs[0].ends(6)
+        assert await work == 6
+        loop = asyncio.get_running_loop()
+        assert not any(loop.remove_signal_handler(each) for each in (*ENDING, *FORWARDED))
+
+    asyncio.run(story())
 
 
 def test_restarts_are_said_and_counted(play: Play, runs: list[Run]) -> None:

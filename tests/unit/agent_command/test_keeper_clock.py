@@ -7,6 +7,7 @@ one time.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import struct
@@ -226,6 +227,106 @@ def test_a_guardian_bears_a_keeper_that_is_late_with_everybody(
     monkeypatch.undo()
     waiting.control.close()
     waiting.member.close()
+
+
+def test_a_guardian_sleeps_until_the_deadline_and_kills_nobody_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+    killed: list[int] = []
+    ends = iter([(0, 0), (0, 0), (7, 0)])
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: 90.0))
+    monkeypatch.setattr(keeper, "wake_on_child", lambda: 0)
+    monkeypatch.setattr(keeper, "drain", lambda descriptor: None)
+    monkeypatch.setattr(os, "waitpid", lambda *_: next(ends))
+    monkeypatch.setattr(os, "kill", lambda process, number: killed.append(process))
+    monkeypatch.setattr(select, "select", lambda *given: slept.append(given[3]))
+    Guardian(0, 7, Deadline(90.25))._wait_for_keeper()
+    assert slept == [0.25 + LATE_S] * 2
+    assert killed == []
+
+
+def test_a_guardian_sweeps_until_it_has_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not end is told once, when it should long be gone, and looked at less often."""
+    now, slept, waited = [90.0], list[float](), list[int]()
+    told: list[tuple[str, int | None]] = []
+
+    def wait(process: int, options: int) -> tuple[int, int]:
+        waited.append(process)
+        if len(waited) > 3:
+            raise ChildProcessError
+        return 0, 0
+
+    def sleep(pause: float) -> None:
+        slept.append(pause)
+        now[0] += SETTLE_S
+
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(keeper, "wake_on_child", lambda: 0)
+    monkeypatch.setattr(keeper, "kill_family", lambda of: 2)
+    monkeypatch.setattr(keeper, "tell", lambda line, word, number: told.append((word, number)))
+    monkeypatch.setattr(os, "waitpid", wait)
+    Guardian(0, 7, Deadline(0.0))._sweep()
+    assert waited == [-1] * 4
+    assert told == [("left", 2)]
+    assert slept == [keeper.LOOK_S, keeper.SLOW_LOOK_S, keeper.SLOW_LOOK_S]
+
+
+# --- the family ----------------------------------------------------------------------------------
+
+
+def test_groups_are_killed_at_one_blow_but_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = {11: 77, 12: os.getpgid(0), 13: 0, 1: 5, 14: 5}
+    struck: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        keeper, "below", lambda of, but=(): [(each, 1) for each in (11, 12, 13, 14)]
+    )
+    monkeypatch.setattr(keeper, "_group", lambda process: groups[process])
+    monkeypatch.setattr(keeper, "_is_dead", lambda process: True)
+    monkeypatch.setattr(os, "kill", lambda each, number: struck.append(("one", each)))
+    monkeypatch.setattr(os, "killpg", lambda each, number: struck.append(("all", each)))
+    assert keeper.kill_family(1) == 0
+    assert struck == [("one", 11), ("all", 77), ("one", 12), ("one", 13), ("one", 14)]
+
+
+def test_a_keeper_is_deaf_before_there_is_a_command(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf: list[tuple[int, object]] = []
+    monkeypatch.setattr(os, "fork", lambda: 4_000_001)
+    monkeypatch.setattr(signal, "signal", lambda *given: deaf.append(given))
+    assert table.keeper.start()
+    assert deaf == [(each, signal.SIG_IGN) for each in keeper.DEAF_TO]
+    assert table.told() == ["started 4000001"]
+
+
+def test_a_command_ends_once_and_is_buried_last(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, stray = 4_000_001, 4_000_002
+    family = [(main, os.getpid()), (stray, main)]
+    waited: list[int] = []
+    done = [None, SimpleNamespace(si_code=os.CLD_EXITED, si_status=3)]
+
+    def wait(process: int, options: int) -> tuple[int, int]:
+        waited.append(process)
+        if process == -1 and len(waited) > 2:
+            raise ChildProcessError
+        return 0, 0
+
+    monkeypatch.setattr(keeper, "below", lambda of, but=(): family)
+    monkeypatch.setattr(keeper, "_is_dead", lambda process: False)
+    monkeypatch.setattr(os, "waitid", lambda *_: done.pop(0))
+    monkeypatch.setattr(os, "waitpid", wait)
+    table.keeper.main = main
+    assert table.keeper.is_gone() is False  # it runs
+    assert table.keeper.is_gone() is False  # what it started does
+    assert table.told() == ["ended 3"]
+    family.pop()
+    assert table.keeper.is_gone() is False  # there is a child
+    assert table.keeper.is_gone() is True
+    assert waited == [main, -1, -1]
+    assert table.told() == []
 
 
 # --- orders --------------------------------------------------------------------------------------
