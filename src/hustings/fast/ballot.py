@@ -34,6 +34,7 @@ class Ballot:
     T_3: float = 1.0
     W: float = 20.0
     delay: float = 1.0
+    hash_skew: float = 1.0  # the hash's distribution function is x^(1/hash_skew)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be played."""
@@ -52,8 +53,11 @@ class Ballot:
                 raise UnknownName(kind, name, known)
         if not self.sizes or not all(size > 0 for size in self.sizes):
             raise BadInput("the K of every round must be > 0")
+        if not (self.hash_skew > 0 and isfinite(self.hash_skew)):
+            raise BadInput(f"hash_skew must be finite and > 0, not {self.hash_skew:g}")
         share = self.view_prob if self.estimate == "view" else 1.0
-        largest = max((size for size in self.sizes if size < inf), default=0.0) / share
+        largest = max((self._passing(size) for size in self.sizes if size < inf), default=0.0)
+        largest /= share
         if min(largest, float(self.members)) > LARGEST_K:
             raise BadInput(
                 f"about {largest:g} relay members in a round are more than engine 'fast' tracks "
@@ -63,8 +67,20 @@ class Ballot:
             value = getattr(self, name)
             if value is not None and not (value > 0 and isfinite(value)):
                 raise BadInput(f"{name} must be a finite time > 0, not {value:g}")
+        if self.hash_skew != 1.0 and self.estimate == "view":
+            raise BadInput(
+                "engine 'fast' knows an unfair hash where N_i is the same at all members, and not "
+                "with estimate=view: take --engine events"
+            )
         if abs(self.T_3 - 1.0) > 1e-9:
             raise BadInput(
                 f"engine 'fast' takes T_3 for the delay of a multicast, and not for {self.T_3:g} "
                 "of them: take --engine events"
             )
+
+    def _passing(self, size: float) -> float:
+        """How many pass a filter of this K."""
+        if self.hash_skew == 1.0:
+            return size
+        part: float = min(1.0, size / self.members) ** (1.0 / self.hash_skew)
+        return self.members * part

@@ -35,6 +35,7 @@ from hustings.fast.terms import (
     WHOLE_GROUP,
     Beginning,
     Terms,
+    chance_below,
 )
 
 
@@ -130,7 +131,7 @@ def ask_again(terms: Terms, round_: Beginning, detectors: int, run: Run) -> tupl
     for place in range(run.sizes[MEMBERS]):
         if members[place].alive and members[place].forced:
             own = members[place].size if terms.estimate == VIEW else round_.size
-            members[place].forced = coin(run.stream, round_.K / own)
+            members[place].forced = coin(run.stream, chance_below(terms, round_.K / own))
             copies += members[place].forced
     chance = thinned(terms, round_)
     for each in range(run.sizes[NOW]):
@@ -149,7 +150,7 @@ def thinned(terms: Terms, round_: Beginning) -> float:
     """The chance that hash thinning lets one of whom nothing is known ask: the mean of K / N_i."""
     K, n, v = round_.K, terms.members, terms.view_prob
     if terms.estimate != VIEW:
-        return min(1.0, K / round_.size)
+        return chance_below(terms, K / round_.size)
     if n > WHOLE_GROUP or K <= 1.0:
         return min(1.0, K * (1.0 - (1.0 - v) ** n) / (n * v))
     if v == 1.0:

@@ -72,4 +72,5 @@ def _terms(ballot: Ballot) -> Terms:
         pace=ballot.pace,
         T_3=ballot.T_3,
         W=ballot.W,
+        skew=ballot.hash_skew,
     )

@@ -40,6 +40,7 @@ from hustings.fast.terms import (
     VIEW,
     Beginning,
     Terms,
+    chance_below,
     relaying,
     view_size,
 )
@@ -56,7 +57,7 @@ def filter_members(terms: Terms, round_: Beginning, run: Run) -> None:
         mean = terms.members * terms.view_prob
         least = mean - 8.0 * math.sqrt(mean * (1.0 - terms.view_prob)) - 8.0
         top = round_.K / max(1.0, least)
-    top = min(1.0, top)
+    top = chance_below(terms, top)
     near = 0
     for place in range(run.sizes[MEMBERS]):
         members[place].passes = members[place].relays = members[place].late = 0

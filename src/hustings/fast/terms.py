@@ -73,6 +73,7 @@ class Terms(NamedTuple):
     pace: float
     T_3: float
     W: float
+    skew: float  # of the hash: 1 if it is fair
 
 
 class Beginning(NamedTuple):
@@ -95,3 +96,11 @@ def view_size(terms: Terms) -> float:
 @compiled
 def relaying(terms: Terms, K: float) -> float:
     return terms.T_2 if terms.T_2 > 0.0 else terms.pace * K
+
+
+@compiled
+def chance_below(terms: Terms, bar: float) -> float:
+    """The chance of a hash below a bar."""
+    if terms.skew == 1.0:
+        return min(1.0, bar)
+    return float(min(1.0, bar) ** (1.0 / terms.skew))

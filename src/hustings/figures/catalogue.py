@@ -16,7 +16,7 @@ from hustings.figures.announce import (
 from hustings.figures.announce import scale as announce_scale
 from hustings.figures.committee import bits, informed, success, thresholds
 from hustings.figures.exhibit import Exhibit
-from hustings.figures.probabilistic import analysis, crashes, safety, simulated
+from hustings.figures.probabilistic import analysis, crashes, hashes, safety, simulated
 from hustings.figures.probabilistic import scale as probabilistic_scale
 
 ALL = "all"
@@ -31,6 +31,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     *analysis.EXHIBITS,
     *simulated.EXHIBITS,
     *crashes.EXHIBITS,
+    *hashes.EXHIBITS,
     *probabilistic_scale.EXHIBITS,
     *safety.EXHIBITS,
     *success.EXHIBITS,

@@ -35,6 +35,7 @@ _ARRANGED = ("view_probability", "p_fail")  # by Surroundings, for elections tha
 _BALLOTED = (
     *("delta", "K", "strategy", "max_rounds", "K_max", "N", "estimate", "thinning", "W"),
     *("join_on_contact", "p_ucastl", "p_mcastl", "p_fail", "view_prob", "T_2", "T_3", "group"),
+    "hash_skew",
 )
 
 BALLOTS = 5_000
@@ -88,6 +89,7 @@ def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> Ballot:
         T_3=config.delivery / delay,
         W=config.window / delay,
         delay=delay,
+        hash_skew=config.hash_skew,
     )
 
 

@@ -46,6 +46,7 @@ def ballot_of(place: Place) -> Ballot:
         join_on_contact=config.join_on_contact,
         T_2=config.T_2,
         W=config.window,
+        hash_skew=config.hash_skew,
     )
 
 

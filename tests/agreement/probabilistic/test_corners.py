@@ -9,6 +9,7 @@ with probability `LEVEL`, 1 in 1000 (judging.py); closed forms get the standard 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -17,6 +18,7 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.fast.ballot import Ballot
+from hustings.fast.probabilistic import play
 from hustings.figures.kernels import setting_of
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import InitMsg
@@ -26,6 +28,7 @@ from hustings.sim.models import Fixed, Network
 from hustings.theory.catalogue import evaluate
 from hustings.theory.probabilistic import messages
 from hustings.theory.probabilistic.round import Round
+from hustings.theory.probabilistic.sizing import fair_k
 from hustings.theory.probabilistic.success import success
 from tests.agreement.announce.fastness import Columns, compare
 from tests.agreement.announce.judging import bound, judge, sample, score
@@ -214,8 +217,64 @@ def test_without_a_delay() -> None:
     judge(scores)
 
 
+# Hashes that are not fair
+
+UNFAIR = [
+    Place(40, 0.2, 0.2, 0.5, 0.05, {"hash_skew": 0.6}),
+    Place(40, 0.2, 0.3, 0.5, 0.0, {"hash_skew": 0.8, "thinning": "hash"}),
+    Place(25, 0.2, 0.2, 0.5, 0.0, {"hash_skew": 2.0, "estimate": "gossip", "K": 2}),
+    Place(3, 0.3, 0.3, 1.0, 0.1, {"hash_skew": 5.0, "K": 1}),
+]
+
+
+def test_unfair_hashes_by_events_and_by_the_kernel() -> None:
+    scores: Scores = {}
+    for place in UNFAIR:
+        scores |= named(place, compare(by_kernel(place, 3000), by_events(place, 200)))
+    judge(scores)
+
+
+@pytest.mark.parametrize("skew", [0.8, 1.25])
+def test_an_unfair_hash_is_a_fair_one_with_another_k(skew: float) -> None:
+    """Section 3.3's "similar analysis": F(K/N) for K/N, run by run."""
+    n = 500
+    unfair = Ballot(
+        members=n,
+        sizes=(7.0, 14.0, 28.0),
+        view_prob=0.5,
+        p_ucastl=0.2,
+        p_mcastl=0.2,
+        T_2=60.0,
+        hash_skew=skew,
+    )
+    sizes = tuple(fair_k(Round(K=K, N=n), skew) for K in unfair.sizes)
+    ours = play(unfair, 1, 0, 300).metrics
+    theirs = play(replace(unfair, sizes=sizes, hash_skew=1.0), 1, 0, 300).metrics
+    same = [
+        all(ours[name][run] == theirs[name][run] for name in ("rounds", "messages", "strong"))
+        for run in range(300)
+    ]
+    assert sum(same) >= 299  # a draw may fall between two roundings of one number
+
+
+def test_unfair_hashes_beside_their_form() -> None:
+    scores: Scores = {}
+    for n, skew, K in product((3, 50, 10**6), (0.7, 1.0, 1.3), (1.0, 7.0)):
+        found = play(Ballot(members=n, sizes=(K,), hash_skew=skew), 2, 0, 3000).metrics
+        form = evaluate(
+            "probabilistic", {"N": str(n), "K": str(K), "hash_skew": str(skew)}
+        ).corrected["fair_K"]
+        relays = sample(found["relay_members"].tolist())
+        scores[n, skew, K] = score(relays, form, slack=3 / 3000)
+    judge(scores)
+
+
 def test_what_no_kernel_and_no_form_takes() -> None:
     with pytest.raises(BadInput, match=r"view_prob must lie in \(0, 1\]"):
         Ballot(members=3, view_prob=0.0)
+    with pytest.raises(BadInput, match="hash_skew must be finite and > 0, not 0"):
+        Ballot(members=3, hash_skew=0.0)
+    with pytest.raises(BadInput, match=r"unfair hash where N_i is the same .* estimate=view"):
+        Ballot(members=3, hash_skew=2.0, estimate="view")
     with pytest.raises(BadInput, match=r"p_fail must lie in \[0, 1\]"):
         evaluate("probabilistic", {"p_fail": "1.01"})

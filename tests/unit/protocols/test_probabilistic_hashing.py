@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.hashing import (
     ROUNDS_KEPT,
     Blake2,
     Filter,
     HashFunction,
+    Skewed,
     Table,
     shared_filter,
 )
 from hustings.protocols.probabilistic.messages import Call
+from hustings.protocols.probabilistic.settings import ProbabilisticConfig
+from hustings.sim.experiment import Experiment, prepare
 
 # Chi-square at 63 degrees of freedom exceeds this with probability 1e-4. Seven such tests here:
 # family-wise level below 1e-3.
@@ -176,3 +180,39 @@ def test_a_table_that_was_forgotten_comes_back_the_same() -> None:
 def test_members_of_one_group_share_their_filter() -> None:
     assert shared_filter(Blake2, "a") is shared_filter(Blake2, "a")
     assert shared_filter(Blake2, "a") is not shared_filter(Blake2, "b")
+
+
+# Hashes that are not fair
+
+
+@pytest.mark.parametrize("skew", [0.5, 1.0, 2.0])
+def test_a_skewed_hash_has_its_distribution_function(skew: float) -> None:
+    """Section 3.3: the share below x is x^(1/skew), to four standard errors."""
+    function = Skewed(Blake2("g"), skew)
+    values = [function.of(member, b"1") for member in range(4000)]
+    for x in (0.01, 0.1, 0.5, 0.9):
+        share = x ** (1 / skew)
+        found = sum(value < x for value in values) / 4000
+        assert abs(found - share) < 4 * (share * (1 - share) / 4000) ** 0.5
+
+
+def test_filters_of_one_group_with_other_hashes_are_others() -> None:
+    assert shared_filter(Blake2, "a", 1.0) is not shared_filter(Blake2, "a", 2.0)
+    call = Call(1, 1, 1)
+    fair, skewed = (shared_filter(Blake2, "a", skew).table(call, 1) for skew in (1.0, 2.0))
+    assert skewed.value(3) == fair.value(3) ** 2
+
+
+def test_an_unfair_hash_states_no_risk_and_says_so() -> None:
+    fair, unfair = (
+        ProbabilisticConfig.parse({"N": 9, "p_mcastl": 0.1, "hash_skew": skew})
+        for skew in (1.0, 1.5)
+    )
+    assert fair.warnings() == []
+    assert "the hash is not fair" in unfair.warnings()[0]
+    for config, states in ((fair, True), (unfair, False)):
+        experiment = Experiment(Probabilistic, 9, config)
+        world = prepare(experiment, 0)
+        world.run()
+        risks = [getattr(member.outcome, "risk", None) for member in world.live()]
+        assert any(risk is not None for risk in risks) is states

@@ -114,6 +114,7 @@ def test_every_result_is_plain_json(texts: dict[str, str]) -> None:
         ({"strategy": "7,14", "K": "7"}, "K goes with a named strategy"),
         ({"strategy": "7,14", "max_rounds": "3"}, "max_rounds is 3, but the strategy has 2"),
         ({"delta": "-1"}, "delta must be at least 0, not -1"),
+        ({"hash_skew": "0"}, "hash_skew must be above 0, not 0"),
         ({"work": "-1"}, "work must be at least 0, not -1"),
         ({"T_4": "1"}, "unknown setting 'T_4'"),
     ],

@@ -121,7 +121,7 @@ class Probabilistic(Election):
         super().__init__(config, choice)
         self.plan = config.plan
         self.unicasts = config.relay_by == "unicast"
-        self.filter: Filter = shared_filter(self.hash_function, config.group)
+        self.filter: Filter = shared_filter(self.hash_function, config.group, config.hash_skew)
         self.current = NOBODY
         self.round = 0
         self.phase = IDLE
@@ -406,9 +406,9 @@ class Probabilistic(Election):
         return implied_term(message, self.plan.rounds)
 
     def risk(self, ctx: Context) -> float | None:
-        """How likely two leaders are, if the network is what it is taken to be."""
+        """How likely two leaders are, if network and hash are what they are taken to be."""
         config = self.config
-        if config.p_mcastl is None:
+        if config.p_mcastl is None or config.hash_skew != 1.0:
             return None
         size = self.size(ctx) if config.N is None else float(config.N)
         return two_leaders(self.plan, size, config.p_mcastl, config.p_fail)

@@ -47,6 +47,25 @@ class Blake2(HashFunction):
         return (int.from_bytes(state.digest(), "big") >> 11) * _TO_UNIT
 
 
+class Skewed(HashFunction):
+    """A hash that is not fair: small values come more often, or less, than they should.
+
+    Its distribution function is x**(1 / skew). So N (K/N)**(1 / skew) members pass a filter that K
+    should pass: more of them for a skew above 1, fewer below.
+
+    >>> Skewed(Blake2("billing"), 2.0).of(7, b"1") == Blake2("billing").of(7, b"1") ** 2
+    True
+    """
+
+    def __init__(self, fair: HashFunction, skew: float) -> None:
+        self._fair = fair
+        self._skew = skew
+
+    def of(self, member: MemberId, text: bytes) -> float:
+        skewed: float = self._fair.of(member, text) ** self._skew
+        return skewed
+
+
 class Table:
     """The hashes of one round, each worked out once."""
 
@@ -112,6 +131,7 @@ def _text(call: Call, number: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def shared_filter(function: type[Blake2], group: str) -> Filter:
+def shared_filter(function: type[Blake2], group: str, skew: float = 1.0) -> Filter:
     """The filter of a group: one for all its members in this process."""
-    return Filter(function(group))
+    fair = function(group)
+    return Filter(fair if skew == 1.0 else Skewed(fair, skew))

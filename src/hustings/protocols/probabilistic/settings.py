@@ -113,6 +113,15 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
     group: Annotated[
         str, Meta(max_length=400, description="name of the group, which keys the hash")
     ] = ""
+    hash_skew: Annotated[
+        float,
+        Meta(
+            ge=0.05,
+            le=20,
+            description="how unfair the hash is: its distribution function is x^(1/hash_skew); 1 "
+            "is fair, and above it more members pass the filter than K says",
+        ),
+    ] = 1.0
 
     @property
     def plan(self) -> Strategy:
@@ -216,6 +225,11 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
             )
         elif self.W is not None and 2 * self.delivery > self.W:
             remarks.append("W is not much longer than T_3: many will ask again at once")
+        if self.hash_skew != 1.0:
+            remarks.append(
+                "hash_skew: the hash is not fair, so K relay members are not what K yields, and no "
+                "risk of two leaders is stated"
+            )
         small = self.view_prob is not None and self.relay_by == "unicast"
         if small and self.view_prob is not None and self.counts != "view":
             degree = first * self.view_prob * (2 - self.view_prob)

@@ -139,6 +139,8 @@ def _sizing(plan: Plan, sheet: Sheet) -> None:
         ("largest_N_log10", sizing.printed_largest_group),
     ):
         _solved(sheet, name, form, one, wanted)
+    sheet.source = sizing.HASHES
+    sheet.add("fair_K", lambda: sizing.fair_k(one, plan.hash_skew), sizing.fair_k)
 
 
 def _solved(

@@ -33,6 +33,7 @@ PARAMETERS = (
     reading.Parameter("delta", "1", "longest delay of a unicast"),
     reading.Parameter("T_3", "delta", "longest delay of a multicast"),
     reading.Parameter("work", "0", "time to hash one member, of N"),
+    reading.Parameter("hash_skew", "1", "the hash's distribution function is x^(1/hash_skew)"),
 )
 DEFAULTS = {parameter.key: parameter.default for parameter in PARAMETERS}
 
@@ -47,6 +48,7 @@ class Plan:
     delta: float
     T_3: float
     work: float
+    hash_skew: float
 
 
 def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
@@ -63,6 +65,7 @@ def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
     number = {key: _number(key, text) for key, text in given.items() if key not in WORDS}
     N = _group(given["N"])
     rounds = reading.read_int("max_rounds", given["max_rounds"], 1, MOST_ROUNDS)
+    require(number["hash_skew"] > 0, f"hash_skew must be above 0, not {given['hash_skew']}")
     require(number["success"] < 1, f"success must lie in [0, 1), not {given['success']}")
     listed = _listed(given["strategy"], N)
     if listed:
@@ -81,6 +84,7 @@ def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
         number["delta"],
         number["T_3"],
         number["work"],
+        number["hash_skew"],
     )
     used: dict[str, object] = {key: number.get(key, given[key]) for key in DEFAULTS}
     return plan, used | {"N": N, "max_rounds": rounds}

@@ -16,6 +16,7 @@ from hustings.theory.probabilistic.success import printed_success, success
 from hustings.theory.terms import require
 
 SOURCE = f"{PAPER}: section 3.2"
+HASHES = f"{PAPER}: section 3.3, on hash functions"
 MOST = 200  # the largest K tried
 LARGEST = 300.0  # decimal digits of the largest group tried
 HALVINGS = 44
@@ -129,3 +130,21 @@ def largest_group(one: Round, wanted: float) -> float:
 
 def _check(wanted: float) -> None:
     require(0 <= wanted < 1, f"success must lie in [0, 1), not {wanted:g}")
+
+
+def fair_k(one: Round, skew: float) -> float:
+    """N F(K/N), F(x) = x^(1/hash_skew): the K of a fair hash that lets as many members pass.
+
+    Who passes depends on a hash through the chance of a value below K/N alone, and members pass
+    independently of each other. So this is the "similar analysis" that section 3.3 speaks of.
+
+    Parameters: one, the round; skew, 1 for a fair hash.
+
+    Source: section 3.3. Verdict: exact; all forms of a round hold for the unfair hash with this
+    value for K, but for the time-outs, which go by the K that was meant.
+
+    >>> one = Round(K=7, N=2000)
+    >>> [round(fair_k(one, skew), 2) for skew in (0.8, 1, 1.2)]
+    [1.7, 7.0, 17.96]
+    """
+    return float(one.N * one.passing ** (1 / skew))

@@ -16,7 +16,7 @@ from hustings.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.figures.judging import ALPHA
 from hustings.figures.measuring import Results, measure
 from hustings.figures.precision import Fixed
-from hustings.figures.probabilistic import crashes, safety, scale
+from hustings.figures.probabilistic import crashes, hashes, safety, scale
 from hustings.figures.probabilistic.cells import CHOSEN, HASH, P_FAIL, RUNS, setting
 from hustings.figures.store import Store
 from hustings.figures.writing import as_csv, as_page
@@ -27,7 +27,7 @@ EXHIBITS = {each.name: each for each in of_family("probabilistic")}
 MEASURED = {name: each for name, each in EXHIBITS.items() if each.cells()}
 FIGURE_5 = [f"probabilistic-5{letter}" for letter in "abcdefghi"]
 SCALE, SAFETY = "probabilistic-scale", "probabilistic-safety"
-CRASHES = "probabilistic-p-fail"
+CRASHES, HASHES = "probabilistic-p-fail", "probabilistic-unfair-hash"
 SHARES = ("strong", "weak", "two_leaders", "two_leaders_ever")
 Means = dict[str, float]
 Change = Callable[[Cell, Means], Means]
@@ -45,6 +45,7 @@ def supposed(cell: Cell) -> Means:
         "weak": 0.995,
         "rounds": rounds,
         "messages": 60.0 + (800.0 * (rounds - 1) * loss),
+        "relay_members": hashes.relay_members(cell) if "hash_skew" in given else 5.6,
         "two_leaders": 0.1 * both if hashed else 0.0,
         "two_leaders_ever": both,
     }
@@ -87,7 +88,7 @@ def of_series(shown: Made, words: str) -> dict[str, Verdict]:
 
 
 def test_what_there_is() -> None:
-    assert list(EXHIBITS) == ["probabilistic-4", *FIGURE_5, CRASHES, SCALE, SAFETY]
+    assert list(EXHIBITS) == ["probabilistic-4", *FIGURE_5, CRASHES, HASHES, SCALE, SAFETY]
 
 
 @pytest.mark.parametrize("exhibit", MEASURED.values(), ids=list(MEASURED))
@@ -97,7 +98,8 @@ def test_every_point_is_the_kernels(exhibit: Exhibit) -> None:
     for cell in cells:
         assert (cell.engine, cell.scenario) == (FAST, "start")
         assert cell.runs is not None
-        assert cell.runs >= (crashes.RUNS if exhibit.name == CRASHES else RUNS)
+        few = exhibit.name in (CRASHES, HASHES)
+        assert cell.runs >= (crashes.RUNS if few else RUNS)
         played = cell.setting()
         assert isinstance(played, Ballot)
         assert (played.members, played.p_mcastl) == (cell.members, setting(cell, "p_mcastl"))
@@ -189,6 +191,29 @@ def test_both_curves_begin_in_one_point() -> None:
         (reading.label, varied) for reading in (CHOSEN, HASH) for varied in ("loss", "p_fail")
     }
     assert len({row["command"] for row in first}) == 2
+
+
+# Hashes
+
+
+def by_skew(cell: Cell, means: Means) -> Means:
+    """The more relay members, the fewer rounds and the more success."""
+    skew = setting(cell, "hash_skew")
+    return means | {"rounds": 4 - 2 * skew, "strong": 0.7 + 0.22 * skew, "messages": 100 * skew}
+
+
+def test_hashes_that_do_what_their_law_says() -> None:
+    shown = made(HASHES, by_skew)
+    assert shown.verdict == "nothing claimed"
+    told = {each.claim.split(" (")[0]: each.verdict for each in shown.findings}
+    low = told.pop("strong success stays above 0.95")
+    assert (low, set(told.values())) == (FAILS, {HOLDS})
+
+
+def test_a_filter_that_takes_no_notice_of_the_law_is_found() -> None:
+    shown = made(HASHES, lambda _, means: means | {"relay_members": 5.6})
+    assert finding(shown, "relay members as the distribution").verdict is FAILS
+    assert not shown.sound
 
 
 # Scale
