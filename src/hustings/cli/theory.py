@@ -9,6 +9,7 @@ from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput
 from hustings.theory.catalogue import evaluate, markdown, names, parameters
 from hustings.theory.committee.setting import KEYS as COMMITTEE
+from hustings.theory.quorum import KEYS as QUORUM
 
 
 @click.command()
@@ -20,7 +21,8 @@ from hustings.theory.committee.setting import KEYS as COMMITTEE
     metavar="KEY=VALUE",
     help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and kin; "
     "N, K, view_prob, p_ucastl, p_mcastl, p_fail, success for probabilistic; "
-    f"{', '.join(COMMITTEE)} for committee. hustings theory lists those of each.",
+    f"{', '.join(COMMITTEE)} for committee; "
+    f"{', '.join(key.key for key in QUORUM)} for quorum. hustings theory lists those of each.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The reference page of all forms.")
@@ -35,6 +37,7 @@ def theory(
     hustings theory bully --set n=64 --set d=1
     hustings theory bully-map --set n=16 --set d=1,3 --set crashed=14,15
     hustings theory le-s --set N=500 --set l=0.7 --set loss_model=uncorrelated
+    hustings theory quorum --set v=5 --set down=1 --set ttl=30
     hustings theory committee --set n=10000 --set b=0.1 --set profile=robust
     """
     if as_markdown:

@@ -20,6 +20,7 @@ from hustings.theory import (
     bully_group,
     bully_map,
     heartbeat,
+    quorum,
     reading,
     ring,
     stable,
@@ -163,6 +164,8 @@ HEARTBEAT_KEYS = (
     reading.Parameter("D", "0.25", "bound on the one-way delay"),
 )
 
+EXAMPLES: Mapping[str, Mapping[str, str]] = {HEARTBEAT: {"n": "64"}, quorum.NAME: {}}
+
 
 def names() -> list[str]:
     """What has closed forms, as typed.
@@ -170,7 +173,7 @@ def names() -> list[str]:
     >>> names()[:3], names()[-4:]
     (['broadcast', 'ring', 'bully'], ['sup', 'al', 'probabilistic', 'committee'])
     """
-    return [*ENTRIES, HEARTBEAT, *announce.NAMES, probabilistic.NAME, committee.NAME]
+    return [*ENTRIES, HEARTBEAT, quorum.NAME, *announce.NAMES, probabilistic.NAME, committee.NAME]
 
 
 def parameters(protocol: str) -> list[reading.Parameter]:
@@ -182,6 +185,8 @@ def parameters(protocol: str) -> list[reading.Parameter]:
     name = _name(protocol)
     if name == HEARTBEAT:
         return list(HEARTBEAT_KEYS)
+    if name == quorum.NAME:
+        return list(quorum.KEYS)
     if name in announce.NAMES:
         return announce.parameters(name)
     if name == probabilistic.NAME:
@@ -213,6 +218,8 @@ def evaluate(protocol: str, params: Mapping[str, str]) -> Result:
     name = _name(protocol)
     if name == HEARTBEAT:
         return _heartbeat(params)
+    if name == quorum.NAME:
+        return _quorum(params)
     if name in announce.NAMES:
         return _family(name, announce.evaluate(name, params))
     if name == probabilistic.NAME:
@@ -254,8 +261,8 @@ def markdown() -> str:
         "",
         *_parameter_table(list(reading.GROUP)),
     ]
-    for name in (*ENTRIES, HEARTBEAT):
-        result = evaluate(name, {"n": "64"} if name == HEARTBEAT else {"n": "64", "d": "1"})
+    for name in (*ENTRIES, HEARTBEAT, quorum.NAME):
+        result = evaluate(name, EXAMPLES.get(name, {"n": "64", "d": "1"}))
         own = [parameter for parameter in parameters(name) if parameter not in reading.GROUP]
         lines += ["", f"## {name}", ""]
         if own:
@@ -287,6 +294,28 @@ def _heartbeat(params: Mapping[str, str]) -> Result:
     found = heartbeat.forms(n, T, D)
     corrected = {form.name: plain(form.value) for form in found if not form.printed}
     return _result(HEARTBEAT, {"n": n, "T": plain(T), "D": plain(D)}, corrected, found, [])
+
+
+def _quorum(params: Mapping[str, str]) -> Result:
+    reading.refuse_unknown(params, [key.key for key in quorum.KEYS])
+    texts = {key.key: params.get(key.key, key.default) for key in quorum.KEYS}
+    lease = quorum.Lease(
+        v=reading.read_int("v", texts["v"], 1, quorum.MOST_VOTERS),
+        down=reading.read_int("down", texts["down"], 0, quorum.MOST_VOTERS),
+        voter=reading.read_flag("voter", texts["voter"]),
+        retry=reading.read_number("retry", texts["retry"]),
+        ttl=reading.read_number("ttl", texts["ttl"]),
+        drift=reading.read_number("drift", texts["drift"]),
+        backoff=reading.read_number("backoff", texts["backoff"]),
+        k=reading.read_int("k", texts["k"], 1, reading.LARGEST_GROUP),
+    )
+    used: dict[str, object] = {key.key: getattr(lease, key.key) for key in quorum.KEYS}
+    for key, value in used.items():
+        if isinstance(value, Fraction):
+            used[key] = plain(value)
+    found = quorum.forms(lease)
+    corrected = {form.name: plain(form.value) for form in found}
+    return _result(quorum.NAME, used, corrected, found, [])
 
 
 def _family(

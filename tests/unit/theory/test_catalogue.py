@@ -12,7 +12,7 @@ from hustings.theory.announce.catalogue import NAMES as ANNOUNCING
 
 FAMILIES = (*ANNOUNCING, "probabilistic", "committee")  # with parameters of their own
 CLASSICS = [name for name in catalogue.names() if name not in FAMILIES]
-ELECTIONS = [name for name in CLASSICS if name != "heartbeat"]
+ELECTIONS = [name for name in CLASSICS if name not in ("heartbeat", "quorum")]
 
 
 def test_names() -> None:
@@ -27,6 +27,7 @@ def test_names() -> None:
         "stable",
         "bully-assistant",
         "heartbeat",
+        "quorum",
         *ANNOUNCING,
         "probabilistic",
         "committee",
@@ -60,12 +61,19 @@ def test_bully_as_json() -> None:
     assert printed["overhead_1"] == 4032
 
 
-@pytest.mark.parametrize("name", CLASSICS)
+@pytest.mark.parametrize("name", [*ELECTIONS, "heartbeat"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 8, 64])
 def test_every_result_is_plain_json(name: str, n: int) -> None:
     result = catalogue.evaluate(name, {"n": str(n)}).to_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["forms"]
+    assert result["corrected"]
+
+
+@pytest.mark.parametrize("v", ["1", "3", "5", "7"])
+def test_every_result_of_a_quorum_is_plain_json(v: str) -> None:
+    result = catalogue.evaluate("quorum", {"v": v, "ttl": "10.5"}).to_json()
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["corrected"]
 
 
@@ -152,7 +160,7 @@ def test_the_reference_page_shows_every_form() -> None:
     page = catalogue.markdown()
     for name in CLASSICS:
         assert f"\n## {name}\n" in page
-        result = catalogue.evaluate(name, {"n": "64"})
+        result = catalogue.evaluate(name, {} if name == "quorum" else {"n": "64"})
         assert all(f"| `{form.name}` |" in page for form in result.forms)
     assert "| `overhead_4` | printed |" in page
     classic_page, _, _ = page.partition("\n## Announce-listen elections\n")

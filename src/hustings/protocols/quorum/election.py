@@ -9,7 +9,8 @@ Idea       Whoever hears of no leader for one lease asks the voters, after a ran
 Invariant  Those of `voter` and `petition`: no two members hold the lease at one time, and every
            holder's term (its token) is larger than those before.
 Cost       v voters: 4v messages and one multicast for a new leader, 2v and one for each renewal;
-           4 delays and a random wait.
+           4 delays and a random wait. With a `retry` below 4 delta, as the default is, a new
+           leader's question is asked twice: 6v and two.
 Guarantee  Leased: never two leaders at one time while clocks keep to their bound, whatever else
            happens; with a fence, not even then a stale one's writes. No leader at all while no
            majority of the voters can be reached. Nothing is promised about which member it is.
@@ -143,7 +144,7 @@ class Quorum(Quorate):
         idea="a majority of a few voters leases the lead to one member at a time",
         model="asynchronous with bounded clock drift, crash and recovery with a disk",
         guarantee=Guarantee.LEASED,
-        cost="4v messages and a multicast for a new leader, 2v and one per renewal (v voters)",
+        cost="6v + 2 messages for a new leader (4v + 1 with retry=4 delta), 2v + 1 per renewal",
         promises="never two leaders while clocks keep to drift; none without a majority of voters",
     )
     assumptions = Assumptions(reliable=False, displaces=False, announces=True)
