@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import chdir
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 from click.testing import CliRunner, Result
@@ -81,9 +83,8 @@ def run(command: str) -> Result:
     """What a command of the page prints; what it writes is thrown away."""
     name, *arguments = shlex.split(command)
     assert name == "hustings", command
-    runner = CliRunner()
-    with runner.isolated_filesystem():
-        return runner.invoke(hustings, arguments, terminal_width=100)
+    with TemporaryDirectory() as place, chdir(place):
+        return CliRunner().invoke(hustings, arguments, terminal_width=100)
 
 
 @cache
