@@ -21,13 +21,7 @@ from hustings.core.streams import Stream, derive
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
 from hustings.net.book import Place
-from hustings.net.composition import (
-    Configured,
-    Design,
-    compose,
-    configure,
-    multicast_policy,
-)
+from hustings.net.composition import Configured, Design, compose, configure, multicast_policy
 from hustings.net.dialect import check_label
 from hustings.net.files import make_state_folder, shown, state_folder
 from hustings.net.gate import Gate
@@ -112,6 +106,7 @@ def join(
     limits: Mapping[str, object] | None = None,
     reclaim: str | float | None = None,
     stall_bound: str | float | None = None,
+    measure: str | Mapping[str, object] | None = None,
     guard: GuardLike | None = None,
     ttl: str | float | None = None,
     guard_settings: Mapping[str, object] | None = None,
@@ -122,15 +117,15 @@ def join(
 ) -> Joining:
     """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
 
-    `name` must be unique in the group. `seeds` are addresses of members, some of which should be
-    up by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
+    `name` must be unique in the group. `seeds` are addresses of members, some of which should be up
+    by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
     traffic is sealed. Without one only this machine is listened to, and members sign with a key
     that is made on first use and that only this user can read. `insecure` members have no key, and
-    may listen to others. With a
-    `state` directory terms survive restarts. `reclaim` lets a better member take over from a living
-    leader after it has been up so long; 0 is the protocol's own way, None is never. A leader that
-    did not run for longer than `stall_bound` steps down before it does anything else, and asks who
-    leads; None is 5 delta, at least 250 ms.
+    may listen to others. With a `state` directory terms survive restarts. `reclaim` lets a better
+    member take over from a living leader after it has been up so long; 0 is the protocol's own way,
+    None is never. A leader that did not run for longer than `stall_bound` steps down before it does
+    anything else, and asks who leads; None is 5 delta, at least 250 ms. With measure='loss' or
+    'delay' members measure how well they hear each other, and `choice` ranks by it (lowest:loss).
 
     Without a `guard` leadership is an opinion. With one (`etcd://127.0.0.1:2379`, `quorum://a,b,c`,
     ...) only whom the guard has granted a lease of `ttl` leads, with a token for the resource to
@@ -157,12 +152,14 @@ def join(
         reclaim=None if reclaim is None else parse_duration(reclaim, "reclaim"),
         observer=observer,
         limits=Limits.parse(limits or {}),
+        measure=measure,
         lease=None if chosen is None else chosen.lease,
         voting=None if chosen is None else chosen.voting,
         guard="" if chosen is None else chosen.kind,
     )
     places = _places(seeds, bind, advertise, group_address, port)
-    wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
+    given = design.with_measured(attributes or {})
+    wanted = _wanted(group, name, design, chosen, given, places, state)
     seed = _chance(63) if seed is None else seed
     ring = ring_of(key, places.bind, insecure)
     return Joining(replace(wanted, ring=ring, insecure=insecure, seed=seed, life=life, note=note))
@@ -393,6 +390,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         confirmed=made.confirmed,
     )
     host.config_check = ConfigCheck(host, agreed)
+    host.measuring = made.measuring
     member.attend(host)
     await _ask_guard(wanted, opened, member)
     for sentence in [*([warning] if warning else []), *wanted.config.warnings]:

@@ -43,7 +43,7 @@ ONE = {
     "settings": "set",
     "attributes": "attribute",
     **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector", "reclaim")},
-    "stall-bound": "stall-bound",
+    **{key: key for key in ("stall-bound", "measure")},
     **{key: key for key in ("guard", "ttl")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
@@ -76,6 +76,7 @@ class GroupConfig:
     limits: Mapping[str, Plain]
     reclaim: float | None
     stall_bound: float | None
+    measure: str | None
     guard: str | None = field(repr=False)  # its address may hold a password
     ttl: float | None
     guard_settings: Mapping[str, Plain]
@@ -229,6 +230,7 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         limits=table.plain("limits"),
         reclaim=table.duration("reclaim", None),
         stall_bound=table.duration("stall-bound", None),
+        measure=table.text("measure"),
         guard=table.text("guard"),
         ttl=table.duration("ttl", None),
         guard_settings=table.plain("guard-settings"),

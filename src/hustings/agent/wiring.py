@@ -70,6 +70,7 @@ class Sockets:
             "detector": group.detector,
             "reclaim": group.reclaim,
             "stall_bound": group.stall_bound,
+            "measure": group.measure,
             "guard": group.guard,
             "ttl": group.ttl,
         }

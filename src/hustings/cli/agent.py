@@ -39,6 +39,9 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
     metavar="DURATION",
     help="A leader that did not run for longer steps down. [default: 5 delta, at least 250ms]",
 )
+@click.option(
+    "--measure", metavar="WHAT", help="What members measure and are ranked by: loss, delay."
+)
 @click.option("--guard", metavar="URL", help="Who confirms leaders: quorum://a,b,c, etcd://...")
 @click.option("--ttl", metavar="DURATION", help="For how long at a time. [default: 5s]")
 @click.option("--bind", metavar="HOST:PORT", help="Where members listen. [default: 127.0.0.1:7400]")

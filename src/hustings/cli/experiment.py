@@ -179,6 +179,14 @@ WORLD_OPTIONS = (
         help="--composed: stall_bound, reclaim, T_check, patience, and more.",
     ),
     click.option(
+        "--measure-set",
+        "measure",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="--composed: members measure what=loss or delay, and --choice lowest:loss or "
+        "lowest:delay ranks by it; T_M, window, step.",
+    ),
+    click.option(
         "--arrivals", type=REAL, metavar="MEAN", help="churn: mean time between two arrivals."
     ),
     click.option(
@@ -259,6 +267,7 @@ class Options:
     guard_settings: tuple[str, ...] = ()
     composed: bool = False
     leadership_settings: tuple[str, ...] = ()
+    measure: tuple[str, ...] = ()
     substrate: str = "ideal"
     substrate_settings: tuple[str, ...] = ()
     arrivals: float | None = None
@@ -313,6 +322,7 @@ def build(
             voting=voting(typed.guard, typed.guard_settings, typed.size),
             composer=_composer() if typed.composed else None,
             leadership_settings=reading.settings(typed.leadership_settings),
+            measure=reading.settings(typed.measure),
             substrate=typed.substrate,
             substrate_settings=reading.settings(typed.substrate_settings),
             until=typed.until,

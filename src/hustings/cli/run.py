@@ -86,6 +86,12 @@ RESTARTS = ("never", "on-failure", "always")
     "[default: 5 delta, at least 250ms]",
 )
 @click.option(
+    "--measure",
+    metavar="WHAT",
+    help="Members measure how well they hear each other, loss or delay, and --choice lowest:loss "
+    "or lowest:delay ranks by it; with --reclaim 0 the best-connected one comes to lead.",
+)
+@click.option(
     "--state",
     metavar="DIR",
     help="Keep terms here, so that they survive restarts. Made if it is not there.",
@@ -145,6 +151,7 @@ def run(
     detecting: tuple[str, ...],
     reclaim: str | None,
     stall_bound: str | None,
+    measure: str | None,
     state: str | None,
     guard: str | None,
     ttl: str | None,
@@ -201,6 +208,7 @@ def run(
         detector_settings=reading.settings(detecting),
         reclaim=reclaim,
         stall_bound=stall_bound,
+        measure=measure,
         state=state,
         guard=guard,
         guard_settings=_lease(spec, guard, ttl),

@@ -111,6 +111,8 @@ def agreed_config(
         Field("multicast", str(multicast or design.multicast), True),
         *(guard or (Field("guard", "", True),)),
     ]
+    if config.measure is not None:
+        fields.append(Field("measure", config.measure.what, True))
     if lease is not None:
         fields.append(Field("ttl", show_duration(lease.asked), False))
         fields.append(Field("drift", f"{lease.drift:g}", False))

@@ -36,6 +36,13 @@ from hustings.substrate.favour import Favoured, accepts
 from hustings.substrate.gossip import Membership
 from hustings.substrate.heartbeat import HeartbeatConfig
 from hustings.substrate.helm import HelmConfig, Helmed
+from hustings.substrate.measured import (
+    WORST,
+    MeasureConfig,
+    Measuring,
+    check_ranked,
+    measure_config,
+)
 from hustings.substrate.monitored import Monitored
 from hustings.substrate.stack import Codec, StackConfig, Stacked
 
@@ -76,10 +83,18 @@ class Design:
     reclaim: float | None = None
     observer: bool = False
     limits: Limits = field(default_factory=Limits)
+    measure: str | Settings | None = None  # what members measure themselves, and are ranked by
     lease: Settings | None = None  # there is a guard, and this is asked of it
     voting: Voting | None = None  # the guard is the group's own
     guard: str = ""  # what kind it is
     label: str = ""  # what its frames bear, if that is more than the election's name
+
+    def with_measured(self, attributes: Mapping[str, float]) -> Mapping[str, float]:
+        """The attributes that a member begins with: it has measured nothing yet."""
+        if self.measure is None or self.observer:
+            return attributes
+        what = self.measure if isinstance(self.measure, str) else self.measure.get("what", "loss")
+        return {str(what): WORST, **attributes}
 
     def check_attributes(self, config: Config, member: str, given: Collection[str]) -> None:
         """Refuse a member without an attribute that the settings name; an observer needs none."""
@@ -98,6 +113,7 @@ class Configured:
     helm: HelmConfig
     steady: float  # how long a member must have led before a campaign begins
     lease: GuardConfig | None
+    measure: MeasureConfig | None = None
 
     @property
     def join_wait(self) -> float:
@@ -125,6 +141,7 @@ class Composed:
     detector: Detector | None
     confirmed: Confirmed | None
     dialect: Dialect
+    measuring: Measuring | None = None
 
 
 def _wait(delta: float) -> float:
@@ -172,7 +189,17 @@ def configure(design: Design) -> Configured:
     if contested:
         helm.setdefault("T_office", getattr(election, "interval", 0.0) + 3 * delta)
     steady = 3 * delta if contested and seats > 1 else 0.0
-    return Configured(election, detector, stack, HelmConfig.parse(helm), steady, lease)
+    measure = _measure(design, delta)
+    return Configured(election, detector, stack, HelmConfig.parse(helm), steady, lease, measure)
+
+
+def _measure(design: Design, delta: float) -> MeasureConfig | None:
+    if design.measure is None:
+        return None
+    given = design.measure
+    config = measure_config(given if isinstance(given, str) else in_seconds(given), delta)
+    check_ranked(design.choice.name, config)
+    return config
 
 
 def _stack(design: Design, delta: float) -> StackConfig:
@@ -279,8 +306,11 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     """One member's election, upon all that it needs."""
     choice = Favoured(design.choice, lambda: bounds(time.time(), 1).end)
     election: Election = design.kind(config.election, choice)
+    measuring = None if config.measure is None else Measuring(election, config.measure)
     detector = None if config.detector is None else Detector(config.detector)
-    inner = election if detector is None else Monitored(election, detector)
+    inner = measuring or election
+    if detector is not None:
+        inner = Monitored(inner, detector)
     helm = Helmed(inner, config.helm, observer=design.observer)
     confirmed, top = _confirmed(helm, config.lease)
     if confirmed is not None and design.voting is not None:
@@ -294,7 +324,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
         stack.codec = _strict_codec(design, tuple(top.handlers), election)
     kinds = (*stack.handlers, *COURTESY)
     dialect = Dialect(spoken(design), kinds)
-    return Composed(stack, helm, detector, confirmed, dialect)
+    return Composed(stack, helm, detector, confirmed, dialect, measuring)
 
 
 def multicast_policy(text: str) -> tuple[Multicast, Address | None]:

@@ -59,6 +59,7 @@ from hustings.substrate.gossip import GOSSIP_TICK
 from hustings.substrate.gossip_messages import JoinMsg
 from hustings.substrate.helm import Helmed
 from hustings.substrate.helm_steering import TICK
+from hustings.substrate.measured import Measuring
 from hustings.substrate.stack import Stacked, StackedContext
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Traffic:
 
 class Host:
     """One member at work. Its election is `stack`, of which `helm` is a part."""
+
+    measuring: Measuring | None = None  # says as what this member stands, if it measures that
 
     def __init__(
         self,
@@ -326,6 +329,8 @@ class Host:
         """Whatever a handler may have changed is looked at once, afterwards."""
         if favour_of(self.runner.me) != self.helm.wanted_favour:
             self._become(with_favour(self.runner.me, self.helm.wanted_favour))
+        if self.measuring is not None:
+            self._become(self.measuring.stand(self.runner.me))
         if not self.settled.is_set() and self.stack.membership.joined:
             self._enter()
         leaders = self.stack.leaders

@@ -33,6 +33,7 @@ from hustings.sim.world import MAX_EVENTS
 from hustings.substrate.accrual import AccrualConfig
 from hustings.substrate.confirmed import GuardConfig
 from hustings.substrate.heartbeat import HeartbeatConfig
+from hustings.substrate.measured import WORST
 from hustings.substrate.stack import StackConfig
 
 DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
@@ -80,6 +81,7 @@ class Description:
     voting: ToVoting | None = None
     composer: Callable[[Description, Settings], Composed] | None = None
     leadership_settings: Settings = field(default_factory=dict)  # of composed members
+    measure: Settings = field(default_factory=dict)  # what composed members are ranked by
     substrate: str = "ideal"
     substrate_settings: Settings = field(default_factory=dict)
     until: float | None = None
@@ -108,6 +110,8 @@ def build(described: Description) -> Experiment:
         return _composed(described, described.composer)
     if described.leadership_settings:
         raise BadInput("--leadership-set goes with --composed")
+    if described.measure:
+        raise BadInput("--measure-set goes with --composed")
     view = check_probability("view probability", 1.0 if described.view is None else described.view)
     config = effective_settings(described)
     stack = _stack(described, config)
@@ -186,7 +190,7 @@ def _composed(
         members=described.members,
         config=made.config,
         choice=parse_choice(choice) if isinstance(choice, str) else choice,
-        attributes=described.attributes,
+        attributes=_attributes(described),
         network=described.network,
         scenario=described.scenario,
         seed=described.seed,
@@ -201,6 +205,14 @@ def _composed(
         digest=described.digest,
         course=described.course,
     )
+
+
+def _attributes(described: Description) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
+    """As given, and what members measure: nothing yet."""
+    if not described.measure:
+        return described.attributes
+    measured = (str(described.measure.get("what", "loss")), (WORST,) * described.members)
+    return (*described.attributes, measured)
 
 
 def effective_settings(described: Description, upon: Settings | None = None) -> Config:

@@ -26,6 +26,7 @@ from hustings.sim.world import World
 from hustings.substrate.carrying import Carrying
 from hustings.substrate.favour import favour_of, with_favour
 from hustings.substrate.helm import Helmed
+from hustings.substrate.measured import Measuring
 from hustings.substrate.stack import Stacked, StackedContext
 
 
@@ -43,10 +44,11 @@ class Resident(Carrying):
 
     inner: Stacked
 
-    def __init__(self, stack: Stacked, helm: Helmed) -> None:
+    def __init__(self, stack: Stacked, helm: Helmed, measuring: Measuring | None = None) -> None:
         super().__init__(stack)
         self.inner = stack
         self.helm = helm
+        self._measuring = measuring
         self.entered = False
         self.handlers = _table(tuple(stack.handlers))
 
@@ -97,8 +99,12 @@ class Resident(Carrying):
             self.entered = True
             within = StackedContext(ctx, self.inner)
             self.inner.inner.consult(within, self.helm.joined)
+        before = ctx.me
         if favour_of(ctx.me) != self.helm.wanted_favour:
             ctx.me = with_favour(ctx.me, self.helm.wanted_favour)
+        if self._measuring is not None and (fresh := self._measuring.stand(ctx.me)) != ctx.me:
+            ctx.me = fresh
+        if ctx.me is not before:
             self.inner.membership.circle.renew_own(ctx.me)
 
 

@@ -37,6 +37,7 @@ def compose_members(described: Description, settings: Mapping[str, object]) -> C
         detector=DETECTORS[described.detection],
         detector_settings=described.detection_settings,
         helm_settings=described.leadership_settings,
+        measure=described.measure or None,
         reaches_all=True,
         lease=described.guard,
         guard="" if described.guard is None else "simulated",
@@ -52,7 +53,7 @@ def compose_members(described: Description, settings: Mapping[str, object]) -> C
 
 def _member(design: Design, config: Configured) -> Election:
     made = compose(design, config, "")
-    return Resident(made.stack, made.helm)
+    return Resident(made.stack, made.helm, made.measuring)
 
 
 def _displaces(described: Description, config: Configured) -> bool:

@@ -36,6 +36,7 @@ multicast = "bimodal"
 detector = "heartbeat"
 reclaim = "30s"
 stall-bound = "2s"
+measure = "loss"
 guard = "etcd://10.0.0.9"
 ttl = "8s"
 [groups.billing.guard-settings]
