@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hustings.byzantine.engines import TASKS
 from hustings.byzantine.experiment import by_rounds
 from hustings.byzantine.large import play_large
 from hustings.byzantine.messages import play
@@ -33,6 +34,7 @@ from hustings.core.streams import Stream
 from hustings.fast.committee import Assembly, corrupted, seating
 from hustings.protocols.committee.corruption import CORRUPTIONS
 from hustings.protocols.committee.election import Committee
+from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.network import throws_of
 from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig
@@ -56,11 +58,13 @@ class Cell:
     members: int
     settings: tuple[tuple[str, object], ...]
     runs: int
+    kind: type[Committee] = Committee
 
     def config(self, run: int) -> CommitteeConfig:
-        return CommitteeConfig.parse(
-            {"N": self.members, "network_seed": run, **dict(self.settings)}
-        )
+        given = {"N": self.members, "network_seed": run, **dict(self.settings)}
+        config = self.kind.Settings.parse(given)
+        assert isinstance(config, CommitteeConfig)
+        return config
 
     def but(self, runs: int | None = None, **settings: object) -> Cell:
         merged = {**dict(self.settings), **settings}
@@ -86,7 +90,7 @@ PAID_FOR = TREE.but(20, b=0.2, adversary="greedy")
 def by_messages(of: Cell) -> Sample:
     rows = []
     for run in range(of.runs):
-        experiment = Experiment(Committee, of.members, of.config(run), seed=7)
+        experiment = Experiment(of.kind, of.members, of.config(run), seed=7)
         rows.append(play(by_rounds(experiment, limited=False), run).metrics)
     return {
         name: np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)
@@ -97,7 +101,7 @@ def by_messages(of: Cell) -> Sample:
 @cache
 def by_outcomes(of: Cell) -> Sample:
     found = [
-        play_large(of.config(run), of.members, 11, run, run + 1).metrics
+        play_large(of.config(run), of.members, 11, run, run + 1, TASKS[of.kind]).metrics
         for run in range(max(LARGE_RUNS, 2 * of.runs))
     ]
     return {name: np.concatenate([each[name] for each in found]) for name in found[0]}
@@ -226,6 +230,88 @@ def test_false_leaders_where_the_root_falls() -> None:
     assert by_messages(of)["good_leader"].mean() < 0.5
     never_too_good(of)
     assert by_outcomes(of)["false_leaders"].mean() > by_messages(of)["false_leaders"].mean()
+
+
+# What else the same committees do.
+
+SPENT = ("bits_mean", "messages_mean", "wire_mean")
+BIT = replace(TREE.but(40, deciders=6, input="random"), kind=GroupAgreement)
+BIT_ONE_BAD = BIT.but(60, b=0.05)
+COIN = replace(PATH, kind=CommonCoin)
+COIN_ONE_BAD = COIN.but(60, b=0.05)
+
+
+def deciding_is_never_too_good(of: Cell) -> None:
+    messages, outcomes = by_messages(of), by_outcomes(of)
+    assert set(messages["rounds"]) == set(outcomes["rounds"])
+    for name in ("agreeing", "valid"):
+        assert z_of(messages[name], outcomes[name]) >= -bound(3, sides=1), name
+    assert z_of(messages["set_bad"], outcomes["set_bad"]) <= bound(3, sides=1)
+
+
+def coin_is_never_too_good(of: Cell) -> None:
+    """And where the adversary throws it, the engine has it throw 1."""
+    never_too_good(of)
+    messages, outcomes = by_messages(of), by_outcomes(of)
+    assert z_of(messages["seen"], outcomes["seen"]) >= -bound(2, sides=1)
+    assert z_of(messages["coin"], outcomes["coin"]) <= bound(2, sides=1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"deciders": 32}, {"deciders": 1}], ids=str)
+def test_a_group_of_good_members_decides(settings: dict[str, object]) -> None:
+    of = BIT.but(**settings)
+    assert same(of, (*SPENT, "set_size")) == {}
+    for sample in (by_messages(of), by_outcomes(of)):
+        for name, value in (("agreeing", 1.0), ("undecided", 0.0), ("valid", 1.0)):
+            assert (sample[name] == value).all(), name
+        assert (sample["set_bad"] == 0.0).all()
+
+
+@pytest.mark.parametrize("adversary", ["random", "random+honest"])
+def test_one_bad_member_in_a_group_that_decides(adversary: str) -> None:
+    """It packs its way into the set, as often in both; whoever behaves is there by its share."""
+    of = BIT_ONE_BAD.but(adversary=adversary)
+    assert same(of, (*SPENT, "set_size", "set_bad", "broken")) == {}
+    deciding_is_never_too_good(of)
+    packing = z_of(by_outcomes(BIT_ONE_BAD)["set_bad"], by_outcomes(of)["set_bad"])
+    assert (packing > 5) == (adversary != "random")
+
+
+@pytest.mark.parametrize("settings", [{"input": "same"}, {"adversary": "greedy"}], ids=str)
+def test_where_sets_fall_a_decision_is_never_too_good(settings: dict[str, object]) -> None:
+    of = BIT.but(30, b=0.25, **settings)
+    assert by_outcomes(of)["agreeing"].mean() < 0.9
+    deciding_is_never_too_good(of)
+
+
+def test_a_public_committee_decides_and_throws() -> None:
+    deciding = replace(PUBLIC.but(deciders=4), kind=GroupAgreement)
+    assert same(deciding, (*SPENT, "set_size", "set_bad")) == {}
+    deciding_is_never_too_good(deciding)
+    throwing = replace(PUBLIC, kind=CommonCoin)
+    assert same(throwing, (*SPENT, "good_leader", "seen")) == {}
+    coin_is_never_too_good(throwing)
+
+
+def test_the_coin_of_good_members_is_fair_and_seen() -> None:
+    assert same(COIN, (*COUNTS, "coin")) == {}
+    for sample in (by_messages(COIN), by_outcomes(COIN)):
+        assert (sample["seen"] == 1.0).all()
+    roughly_the_same(COIN)
+
+
+def test_the_coin_with_one_bad_member() -> None:
+    assert same(COIN_ONE_BAD, (*COUNTS, "root_bad", "good_leader")) == {}
+    coin_is_never_too_good(COIN_ONE_BAD)
+    fair = COIN_ONE_BAD.but(adversary="random+honest")
+    assert abs(z_of(by_messages(fair)["coin"], by_outcomes(fair)["coin"])) < bound(1)
+    assert by_outcomes(COIN_ONE_BAD)["coin"].mean() > by_outcomes(fair)["coin"].mean() + 0.05
+
+
+@pytest.mark.parametrize("kind", [GroupAgreement, CommonCoin])
+def test_two_layers_keep_one_schedule_whatever_they_do(kind: type[Committee]) -> None:
+    of = replace(cell(40, 3, c0=4, layers="2:2:1,2:2:1", path=4, r_end=4, b=0.1), kind=kind)
+    assert set(by_messages(of)["rounds"]) == set(by_outcomes(of)["rounds"])
 
 
 # Whom each engine's adversary corrupts, given the same seats.

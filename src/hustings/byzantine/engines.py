@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from hustings.byzantine import messages
 from hustings.core.errors import BadInput
+from hustings.core.election import Election
 from hustings.protocols.committee.election import Committee
+from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
@@ -18,20 +20,26 @@ if TYPE_CHECKING:
 
 RUNS_BY_MESSAGE = 20  # more of them are left to the compiled engine, where nobody says otherwise
 LARGE = "hustings.byzantine.large"  # imported when it is needed: it wants an extra
+TASKS: dict[type[Election], str] = {  # what the compiled engine knows, and its word for it
+    Committee: "leader",
+    GroupAgreement: "agreement",
+    CommonCoin: "coin",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LargePlayer:
-    """The election by committees on the compiled engine."""
+    """Committees on the compiled engine."""
 
     config: CommitteeConfig
     members: int
     seed: int
+    task: str = "leader"
 
     def columns(self, first: int, last: int) -> Played:
         """Runs first .. last-1, as the engine gives them."""
         played: Played = import_module(LARGE).play_large(
-            self.config, self.members, self.seed, first, last
+            self.config, self.members, self.seed, first, last, self.task
         )
         return played
 
@@ -46,20 +54,23 @@ def admit_large(experiment: Experiment) -> None:
     if experiment.until != END_OF_TIME:
         raise BadInput("engine 'fast' plays elections to their end, whatever --until: drop it")
     import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
-    import_module(LARGE).check(committee_of(experiment), experiment.members)
+    config, task = committee_of(experiment)
+    import_module(LARGE).check(config, experiment.members, task=task)
 
 
 def large_player(experiment: Experiment) -> LargePlayer:
     """Whoever plays it there."""
-    return LargePlayer(committee_of(experiment), experiment.members, experiment.seed)
+    config, task = committee_of(experiment)
+    return LargePlayer(config, experiment.members, experiment.seed, task)
 
 
-def committee_of(experiment: Experiment) -> CommitteeConfig:
-    """The settings of an election by committees, which alone the compiled engine knows."""
-    if experiment.kind is not Committee or not isinstance(experiment.config, CommitteeConfig):
+def committee_of(experiment: Experiment) -> tuple[CommitteeConfig, str]:
+    """The settings of what committees do, which alone the compiled engine knows, and its task."""
+    config = experiment.config
+    if experiment.kind not in TASKS or not isinstance(config, CommitteeConfig):
         name = experiment.kind.about.name
         raise BadInput(f"engine 'fast' does not know {name}: take --engine events")
-    return experiment.config
+    return config, TASKS[experiment.kind]
 
 
 def preferred(experiment: Experiment, runs: int) -> tuple[bool, str]:
@@ -67,7 +78,7 @@ def preferred(experiment: Experiment, runs: int) -> tuple[bool, str]:
     try:
         admit_messages(experiment)
     except BadInput as refusal:
-        if experiment.kind is not Committee:
+        if experiment.kind not in TASKS:
             raise
         return True, str(refusal).split(": take")[0]
     if runs > RUNS_BY_MESSAGE:

@@ -1,4 +1,4 @@
-"""The election by committees on the compiled engine: from settings to its numbers, and back."""
+"""What committees do on the compiled engine: from settings to its numbers, and back."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hustings.fast.committee_assembly import CORRUPTIONS
 from hustings.fast.results import Played
 from hustings.protocols.committee.adversary import Adversary, budget, parse_adversary
 from hustings.protocols.committee.corruption import CORRUPTIONS as KNOWN
+from hustings.protocols.committee.extensions import GroupAgreementConfig, deciders_of
 from hustings.protocols.committee.network import throws_of
 from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
@@ -20,7 +21,7 @@ MOST_BY_HAND = 100_000  # members among whom somebody's own class may pick
 GIVEN = "given"
 
 
-def assembly_of(config: CommitteeConfig, members: int) -> Assembly:
+def assembly_of(config: CommitteeConfig, members: int, task: str = "leader") -> Assembly:
     """What these settings mean in a group of this size, to the compiled engine."""
     knobs = knobs_of(config, members)
     if knobs.padding and knobs.layers:
@@ -55,6 +56,9 @@ def assembly_of(config: CommitteeConfig, members: int) -> Assembly:
         lists="marks" if knobs.marks else "names",
         network_seed=config.network_seed,
         single=knobs.single if knobs.single or knobs.layers else members,
+        task=task,
+        deciders=deciders_of(config, members),
+        inputs=config.input if isinstance(config, GroupAgreementConfig) else "random",
     )
 
 
@@ -64,9 +68,11 @@ def corruption_of(adversary: Adversary) -> str:
     return word if word in KNOWN else GIVEN
 
 
-def check(config: CommitteeConfig, members: int, most: int = MOST_BYTES) -> Assembly:
+def check(
+    config: CommitteeConfig, members: int, most: int = MOST_BYTES, task: str = "leader"
+) -> Assembly:
     """Refuse what cannot be played here, before anything is laid out."""
-    assembly = assembly_of(config, members)
+    assembly = assembly_of(config, members, task)
     need = memory(assembly)
     if need > most:
         raise BadInput(
@@ -81,9 +87,11 @@ def check(config: CommitteeConfig, members: int, most: int = MOST_BYTES) -> Asse
     return assembly
 
 
-def play_large(config: CommitteeConfig, members: int, seed: int, first: int, last: int) -> Played:
+def play_large(
+    config: CommitteeConfig, members: int, seed: int, first: int, last: int, task: str = "leader"
+) -> Played:
     """Runs first .. last-1, numbered as everywhere."""
-    assembly = assembly_of(config, members)
+    assembly = assembly_of(config, members, task)
     if assembly.corruption != GIVEN:
         return play(assembly, seed, first, last)
     adversary = parse_adversary(config.adversary)

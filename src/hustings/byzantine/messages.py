@@ -185,6 +185,7 @@ def _judge_word(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Met
     metrics: Metrics = {
         "agreeing": votes / len(good) if bit is not None else 0.0,
         "undecided": ends[None] / len(good),
+        "valid": float(valid),
         "set_size": float(len(deciders)),
         "set_bad": sum(map(scene.is_bad, deciders)) / len(deciders) if deciders else None,
         "broken": _broken(members, scene),

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from hustings.byzantine import messages
-from hustings.byzantine.engines import LargePlayer, large_player
+from hustings.byzantine.engines import TASKS, LargePlayer, large_player
 from hustings.byzantine.experiment import ByRounds, by_rounds
 from hustings.cli.experiment import Options, build
 from hustings.cli.output import progress
@@ -20,7 +20,6 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.figures.kernels import CUT, at_once, ending_of, known, setting_of
 from hustings.protocols.catalogue import BY_ROUNDS
-from hustings.protocols.committee.election import Committee
 from hustings.sim.experiment import Experiment, RunResult, prepare
 from hustings.sim.metrics import summarise
 from hustings.sim.runs import Progress, Report, play_block, report
@@ -58,7 +57,7 @@ def pick(
 ) -> Chosen:
     """The experiment that was typed, and who plays it; by default as most would have it."""
     if name is None:
-        name = AUTO if kind is Committee else EVENTS
+        name = AUTO if kind in TASKS else EVENTS
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
     held = _held(typed.max_events, digest=digest, **judging)

@@ -94,8 +94,9 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     "--engine",
     default=None,
     help="events: message by message. fast: compiled kernels, for starts of al, le-a, le-m, le-s, "
-    "sup and probabilistic, and for committee; other random numbers, the same laws. auto: the "
-    "better one for what is asked, and says why.  [default: events; auto for committee]",
+    "sup and probabilistic, and for committee, committee-agreement and committee-coin; other "
+    "random numbers, the same laws. auto: the better one for what is asked, and says why.  "
+    "[default: events; auto for these three]",
 )
 @click.option(
     "--trace",

@@ -7,6 +7,11 @@ Run number k of an assembly and a seed is the same run whoever plays it, alone o
 `p_good` is the chance of a good leader given who sits in the root, `good_leader` is drawn by it,
 and `confirmed` asks besides that the leader's final poll is answered. `informed` is the share of
 good members that know who was elected, good or bad; it is 0 where the adversary owns the root.
+
+Of an agreement `agreeing` is the share of good members that decide what the elected set decided; it
+is 0 where the adversary owns the root or a third of the set. `valid` is 0 where all good members
+wanted the same and most of them may decide something else. Of a coin `seen` is the share of good
+members that see what the root agreed on; where the adversary throws it, it throws 1.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from hustings.fast.committee_assembly import Assembly, memory
 from hustings.fast.committee_bins import BAD
 from hustings.fast.committee_corruption import corrupt
 from hustings.fast.committee_network import Ids, build, grown
-from hustings.fast.committee_run import CORRUPTION, METRICS, NETWORK, play_run
+from hustings.fast.committee_run import CORRUPTION, METRICS, NAMES, NETWORK, play_run
 from hustings.fast.counter import root
 from hustings.fast.results import Played
 
@@ -46,11 +51,12 @@ def play(
         raise BadInput("the ids of the bad belong to corruption 'given', and only there")
     if bad is not None and len(bad) and not 0 <= bad.min() <= bad.max() < assembly.members:
         raise BadInput(f"ids of the bad must lie between 0 and {assembly.members - 1:,}")
-    rows = np.zeros((last - first, len(METRICS)))
+    names = NAMES[assembly.task]
+    rows = np.zeros((last - first, len(names)))
     for number in range(first, last):
         key = grown(root(seed), number)
         rows[number - first] = play_run(assembly, key, _public(assembly, key), bad)
-    columns = {name: rows[:, place] for place, name in enumerate(METRICS)}
+    columns = {name: rows[:, place] for place, name in enumerate(names)}
     return Played(columns, np.zeros(last - first, np.bool_))
 
 

@@ -19,6 +19,8 @@ BINS = ("halving", "oneshot")
 FINALS = ("conjunction", "printed")
 SAMPLERS = ("permutations", "spread")
 LISTS = ("names", "marks")
+TASKS = ("leader", "agreement", "coin")
+INPUTS = ("random", "same", "split")
 
 
 class Assembly(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,9 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     sampler: str = "permutations"
     lists: str = "names"  # how a layer-1 committee is told: by names, or marks on who took part
     network_seed: int | None = None  # None: every run draws a network of its own
+    task: str = "leader"  # what the root is for: a leader, a bit of the whole group, or a coin
+    deciders: int = 128  # agreement: how many decide at most
+    inputs: str = "random"  # agreement: what members want to begin with
 
     def __post_init__(self) -> None:
         """Refuse what cannot be played."""
@@ -60,7 +65,7 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput(f"members must lie between 1 and {MAX_MEMBERS:,}, not {self.members:,}")
         if not 0.0 <= self.b <= 1.0:
             raise BadInput(f"b must lie in [0, 1], not {self.b:g}")
-        for name in ("c0", "d0", "monitors", "fan", "depth", "r_end", "poll"):
+        for name in ("c0", "d0", "monitors", "fan", "depth", "r_end", "poll", "deciders"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.tau is not None and self.tau < 0:
@@ -86,6 +91,8 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
             ("final", self.final, FINALS),
             ("sampler", self.sampler, SAMPLERS),
             ("lists", self.lists, LISTS),
+            ("task", self.task, TASKS),
+            ("input", self.inputs, INPUTS),
         ):
             if name not in known:
                 raise UnknownName(kind, name, known)
@@ -143,6 +150,6 @@ def memory(assembly: Assembly) -> int:
         below >>= h
     widest = assembly.single or min(n, max(below, 1))
     need += 24 * widest
-    if assembly.endgame != "full":
+    if assembly.endgame != "full" and assembly.task != "agreement":
         need += 64 * int(40 * widest**0.5) ** 2
     return need

@@ -86,6 +86,12 @@ def elections(assembly: Assembly, halvings: int, out: Committees) -> list[Bill]:
 
 def last_stage(assembly: Assembly, size: int, rounds: list[float], few: float) -> tuple[Bill, Bill]:
     """What the whole root sends, and what the few who are left send besides."""
+    whole, own = _leading(assembly, size, rounds, few)
+    coin = broadcasts(size, 1, 2) if assembly.task == "coin" else NOTHING
+    return whole.plus(coin), own
+
+
+def _leading(assembly: Assembly, size: int, rounds: list[float], few: float) -> tuple[Bill, Bill]:
     if assembly.endgame == "full":
         return NOTHING.plus(broadcasts(size, 1, 2), assembly.depth), NOTHING
     whole = NOTHING
@@ -109,6 +115,38 @@ def last_stage(assembly: Assembly, size: int, rounds: list[float], few: float) -
 
 def last_rounds(assembly: Assembly, size: int) -> int:
     """Rounds that are scheduled for a root of so many at most."""
+    if assembly.task == "agreement":
+        return deciding_rounds(assembly, size)
+    coin = most_rounds(size) if assembly.task == "coin" else 0
+    return _leader_rounds(assembly, size) + coin
+
+
+def words_down(assembly: Assembly) -> tuple[int, ...]:
+    """Bits of each word that goes from the root to everybody: a leader's name, a bit, or both."""
+    name = width(assembly.members)
+    return {"leader": (name,), "agreement": (1,), "coin": (name, 1)}[assembly.task]
+
+
+def deciding(size: int, rounds: list[float], left: int) -> tuple[Bill, Bill]:
+    """What the whole root sends to find those who decide, and what these send besides."""
+    whole = NOTHING
+    for candidates in rounds:
+        whole = whole.plus(broadcasts(size, candidates, 2))
+    one, others = load(left), size - 1
+    own = Bill(one.bits(), one.wire(), one.messages)
+    return whole, own.plus(Bill(1.0, encoded(1), 1.0), others)  # they tell the root
+
+
+def deciding_rounds(assembly: Assembly, size: int) -> int:
+    """Rounds scheduled to halve a root of so many, to agree among those left, and to tell it."""
+    halvings = 0
+    while size >> halvings > assembly.deciders:
+        halvings += 1
+    left = max(2, min(size, assembly.deciders))  # one alone keeps the time of two
+    return halvings * most_rounds(size) + load(left).rounds + 1
+
+
+def _leader_rounds(assembly: Assembly, size: int) -> int:
     once = most_rounds(size)
     if assembly.endgame == "full":
         return assembly.depth * once

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from hustings.fast.committee_bins import pack_two
 from hustings.fast.common import Floats
 from hustings.fast.compiling import compiled
+from hustings.fast.draws import binomial
 
 GRID = 1024  # values of a place are told apart to 1 part in so many
 SHARES = 128  # bad shares of 0 .. 1 at which the path is tabled
@@ -286,6 +287,19 @@ def _fill_halving(good: int, bad: int, low: int, codes: NDArray[np.int64], weigh
             codes[place] = (good << 32) | bad
         else:
             codes[place] = ((zeros if bin_ == 0 else ones) << 32) | filled
+
+
+def halved_once(stream: NDArray[np.uint64], good: int, bad: int, packs: bool) -> tuple[int, int]:
+    """One election by two bins, thrown once: how many good ones and bad ones are left."""
+    zeros = int(binomial(stream, good, 0.5))
+    if packs:
+        bin_, filled = pack_two(zeros, good - zeros, bad)
+        return (good, bad) if bin_ < 0 else (zeros if bin_ == 0 else good - zeros, int(filled))
+    down = int(binomial(stream, bad, 0.5))
+    ones, up = good - zeros, bad - down
+    if zeros + down == 0 or ones + up == 0:
+        return good, bad
+    return (zeros, down) if zeros + down <= ones + up else (ones, up)
 
 
 def last_value(

@@ -29,12 +29,14 @@ from hustings.fast.committee_costs import (
     Ledger,
     charge_participants,
     charge_seats,
+    deciding,
     elections,
     last_rounds,
     last_stage,
     new_ledger,
+    words_down,
 )
-from hustings.fast.committee_endgame import after_halving, last_value, path_value
+from hustings.fast.committee_endgame import after_halving, halved_once, last_value, path_value
 from hustings.fast.committee_learning import (
     Polling,
     count_bad,
@@ -69,8 +71,23 @@ METRICS = (
     "root_size",
     "confirmed",
 )
+DECIDED = (  # of an agreement
+    "agreeing",
+    "undecided",
+    "valid",
+    "set_size",
+    "set_bad",
+    "broken",
+    "bits_mean",
+    "bits_max",
+    "wire_mean",
+    "wire_max",
+    "messages_mean",
+    "rounds",
+)
+NAMES = {"leader": METRICS, "coin": (*METRICS, "seen", "coin"), "agreement": DECIDED}  # by task
 BACKERS = 300  # numbers of members who may back a false leader that are looked at
-NETWORK, CORRUPTION, ELECTION, LEARNING, LEADER, POLL = range(6)  # branches of a run's key
+NETWORK, CORRUPTION, ELECTION, LEARNING, LEADER, POLL, COIN = range(7)  # branches of a run's key
 
 
 class Climb(NamedTuple):
@@ -100,7 +117,7 @@ class Summit(NamedTuple):
 def play_run(
     assembly: Assembly, key: np.uint64, public: np.uint64, bad: NDArray[np.int64] | None
 ) -> Floats:
-    """The metrics of one run, in the order of their names."""
+    """The metrics of one run, in the order of the task's names."""
     network = None if assembly.single else build(assembly, public)
     known: float | None = None
     if bad is None and assembly.corruption == "tree" and assembly.public_tree:
@@ -115,7 +132,8 @@ def play_run(
         summit = _public_committee(assembly, state)._replace(known=known)
     else:
         summit = _climb(assembly, network, state, ledger, grown(key, ELECTION))
-    return _finish(assembly, network, state, ledger, summit, key)
+    finish = _finish_agreement if assembly.task == "agreement" else _finish
+    return finish(assembly, network, state, ledger, summit, key)
 
 
 def _public_committee(assembly: Assembly, state: Flags) -> Summit:
@@ -123,7 +141,7 @@ def _public_committee(assembly: Assembly, state: Flags) -> Summit:
     good = np.nonzero(mine == GOOD)[0].astype(np.int32)
     faulty = assembly.single - len(good)
     holds = assembly.parts * faulty < assembly.single
-    rounds = last_rounds(assembly, assembly.single) + 1
+    rounds = last_rounds(assembly, assembly.single) + len(words_down(assembly))
     broken = 0.0 if holds else 1.0
     return Summit(len(good), faulty, good, np.array([holds], np.uint8), broken, rounds)
 
@@ -170,7 +188,8 @@ def _climb(
     everyone = np.arange(network.layers[-1].nodes, dtype=np.int32)
     good, faulty = gather(everyone, below, state, 0, room)
     faulty = min(faulty, assembly.members - good)  # no more names than there are members
-    rounds += last_rounds(assembly, min(assembly.members, int(most.sum()))) + len(network.layers)
+    rounds += last_rounds(assembly, min(assembly.members, int(most.sum())))
+    rounds += len(words_down(assembly)) * len(network.layers)
     return Summit(good, faulty, room.good[:good].copy(), right, broken, rounds)
 
 
@@ -274,13 +293,13 @@ def _report_bits(assembly: Assembly, depth: int, out: Committees) -> Floats:
 
 
 def _charge_way_down(climb: Climb, depth: int, out: Committees, below: Committees) -> None:
-    """Each node tells its children the leader, and before that the lists of nodes above it."""
+    """Each node tells its children what came of it all, and before that lists of nodes above."""
     assembly, layer = climb.assembly, climb.network.layers[depth]
     seats = np.diff(below.start) + below.ghosts
     told = np.bincount(layer.parent, weights=seats, minlength=layer.nodes)
     name = width(assembly.members)
-    sizes = [float(name)]
-    counts = [1.0]
+    sizes = [float(word) for word in words_down(assembly)]
+    counts = [1.0] * len(sizes)
     c = float(np.mean(np.diff(out.start) + out.ghosts))
     for q, s, h in assembly.layers[depth + 1 :]:
         c = c * s / (1 << h)
@@ -306,23 +325,16 @@ def _finish(
     size = summit.good + summit.faulty
     owned = assembly.parts * summit.faulty >= size
     p_good, whole, few, left = _endgame(assembly, summit, owned, grown(key, LEADER))
-    _charge_root(assembly, summit, ledger, whole, few, left, key)
+    share = summit.good / max(1, size)
+    _charge_root(assembly, summit, ledger, whole, few, round(left * share), key)
     leads = number_of(grown(key, LEADER), 0) < p_good
     good = int(np.count_nonzero(state != BAD))
-    if network is None:
-        know = good if summit.right[0] else 0
-    else:
-        votes = np.zeros(assembly.members, np.int64)
-        votes[summit.members] = assembly.d0 + 1  # who sat in the root believes what it saw
-        know = informed_members(network.cuts, network.seats, summit.right, state, votes)
-    if owned:
-        know = 0
+    know = 0 if owned else _hearing(assembly, network, state, summit)
     liars = good < assembly.members and (owned or assembly.lies)
     misled = good - know if liars else 0
     confirmed, false = _final_poll(assembly, state, know, misled, bool(leads), grown(key, POLL))
-    paying = state != BAD
-    poor = not paying.any()
-    return np.array(
+    spent = _spent(state, ledger)
+    found = np.array(
         [
             float(leads),
             p_good,
@@ -330,15 +342,90 @@ def _finish(
             false,
             summit.faulty / size if size else 1.0,
             summit.broken,
-            0.0 if poor else ledger.bits[paying].mean(),
-            0.0 if poor else ledger.bits[paying].max(),
-            0.0 if poor else ledger.wire[paying].mean(),
-            0.0 if poor else ledger.wire[paying].max(),
-            0.0 if poor else ledger.messages[paying].mean(),
+            *spent,
             float(summit.rounds + 2),
             float(size),
             confirmed,
         ]
+    )
+    if assembly.task != "coin":
+        return found
+    fair = leads or (not assembly.steers and not owned)
+    coin = float(number_of(grown(key, COIN), 0) < 0.5) if fair else 1.0
+    return np.append(found, (know / good if good else 0.0, coin))
+
+
+def _finish_agreement(
+    assembly: Assembly,
+    network: Network | None,
+    state: Flags,
+    ledger: Ledger,
+    summit: Summit,
+    key: np.uint64,
+) -> Floats:
+    """Some of the root decide, and word goes down; where a third of them is bad, nothing holds."""
+    size = summit.good + summit.faulty
+    good, bad, rounds = _deciders(assembly, summit, grown(key, LEADER))
+    left = good + bad
+    sound = assembly.parts * summit.faulty < size and assembly.parts * bad < left
+    if size:
+        whole, few = deciding(size, rounds, left)
+        _charge_root(assembly, summit, ledger, whole, few, good, key)
+    everybody = int(np.count_nonzero(state != BAD))
+    know = _hearing(assembly, network, state, summit) if sound else 0
+    agreeing = know / everybody if everybody else 0.0
+    lied_to = everybody < assembly.members and (not sound or assembly.lies)
+    of_one_mind = assembly.inputs == "same" or everybody <= 1
+    if assembly.inputs == "random":
+        of_one_mind = number_of(grown(key, COIN), 0) < 0.5 ** max(0, everybody - 1)
+    return np.array(
+        [
+            agreeing,
+            0.0 if lied_to else 1.0 - agreeing,
+            float(not of_one_mind or 2 * know > everybody),
+            float(left),
+            bad / left if left else 1.0,
+            summit.broken,
+            *_spent(state, ledger),
+            float(summit.rounds),
+        ]
+    )
+
+
+def _deciders(assembly: Assembly, summit: Summit, key: np.uint64) -> tuple[int, int, list[float]]:
+    """Who is left of the root to decide, good and bad; and the candidates of every halving."""
+    good, bad, most = summit.good, summit.faulty, assembly.deciders
+    rounds = []
+    turn = 0
+    while (summit.good + summit.faulty) >> turn > most:
+        rounds.append(float(good + bad))
+        stream = np.array([grown(key, 10 + turn), 0], np.uint64)
+        good, bad = halved_once(stream, good, bad, assembly.packs)
+        turn += 1
+    bad = min(bad, most)
+    return min(good, most - bad), bad, rounds
+
+
+def _hearing(assembly: Assembly, network: Network | None, state: Flags, summit: Summit) -> int:
+    """Good members that hear the truth from an honest root."""
+    if network is None:
+        return int(np.count_nonzero(state != BAD)) if summit.right[0] else 0
+    votes = np.zeros(assembly.members, np.int64)
+    votes[summit.members] = assembly.d0 + 1  # who sat in the root believes what it saw
+    return int(informed_members(network.cuts, network.seats, summit.right, state, votes))
+
+
+def _spent(state: Flags, ledger: Ledger) -> tuple[float, ...]:
+    """What good members sent: means and most."""
+    paying = state != BAD
+    if not paying.any():
+        return (0.0,) * 5
+    return (
+        float(ledger.bits[paying].mean()),
+        float(ledger.bits[paying].max()),
+        float(ledger.wire[paying].mean()),
+        float(ledger.wire[paying].max()),
+        float(ledger.messages[paying].mean()),
     )
 
 
@@ -386,23 +473,23 @@ def _charge_root(
     left: int,
     key: np.uint64,
 ) -> None:
+    """The root pays, and so many good ones of it what the few send besides."""
     members = summit.members
     ledger.bits[members] += whole.bits
     ledger.wire[members] += whole.wire
     ledger.messages[members] += whole.messages
     if left:
-        share = summit.good / max(1, summit.good + summit.faulty)
         order = shuffled(grown(key, LEADER), len(members))
-        chosen = members[order[: round(left * share)]]
+        chosen = members[order[:left]]
         ledger.bits[chosen] += few.bits
         ledger.wire[chosen] += few.wire
         ledger.messages[chosen] += few.messages
     if assembly.single:
-        name = width(assembly.members)
         others = assembly.members - assembly.single
-        ledger.bits[members] += float(name * others)
-        ledger.wire[members] += encoded(name) * others
-        ledger.messages[members] += others
+        for word in words_down(assembly):
+            ledger.bits[members] += float(word * others)
+            ledger.wire[members] += encoded(word) * others
+            ledger.messages[members] += others
 
 
 def _final_poll(

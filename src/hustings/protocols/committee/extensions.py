@@ -68,6 +68,16 @@ class GroupAgreementConfig(CommitteeConfig, frozen=True, kw_only=True):
     ) = None
 
 
+def deciders_of(config: CommitteeConfig, n: int) -> int:
+    """How many decide at most in a group of n.
+
+    >>> deciders_of(GroupAgreementConfig(), 1000), deciders_of(GroupAgreementConfig(deciders=9), 5)
+    (56, 9)
+    """
+    given = config.deciders if isinstance(config, GroupAgreementConfig) else None
+    return max(4, ceil(8 * log(n))) if given is None else given
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What a member wanted and what it takes to be decided."""
 
@@ -116,11 +126,7 @@ class GroupAgreement(Committee):
     @property
     def most(self) -> int:
         """How many decide at most."""
-        config = self._config
-        given = config.deciders if isinstance(config, GroupAgreementConfig) else None
-        if given is not None:
-            return given
-        return max(4, ceil(8 * log(len(self.network.roster.members))))
+        return deciders_of(self._config, len(self.network.roster.members))
 
     def election(self, rng: Stream) -> Program[object]:
         """Elect the set, let it agree, send the bit down."""
