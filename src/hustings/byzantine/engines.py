@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hustings.byzantine import messages
-from hustings.core.errors import BadInput
 from hustings.core.election import Election
+from hustings.core.errors import BadInput
 from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.settings import CommitteeConfig

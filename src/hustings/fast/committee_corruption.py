@@ -4,7 +4,8 @@
 - leaf: half of one leaf after another, so that the leaf's word is the adversary's
 - greedy: as many layer-1 nodes as can be owned; a member that sits in several of them counts in all
 - mixed: some of that, and the rest spread thinly over the nodes that are not owned, where packing
-  turns a few into many; how much of either follows from the numbers of the network
+  turns a few into many; how much of either follows from the numbers of the network, unless trying
+  it out shows that as many as greedy owns do as much harm
 - second: nodes of the last layer, by owning a third of those that elect each; with one elected
   layer as greedy
 - tree: those who sit well in the tree of a path among all members (`committee_tree`); where that is
@@ -22,7 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hustings.fast.committee_assembly import Assembly
-from hustings.fast.committee_bins import BAD, bad_share_after
+from hustings.fast.committee_bins import (
+    BAD,
+    Rules,
+    bad_share_after,
+    elect_all,
+    empty_committees,
+    gather,
+    leaf_committees,
+    new_room,
+)
 from hustings.fast.committee_network import Ids, Network, grown, shuffled
 from hustings.fast.common import Flags, Floats, Ints
 from hustings.fast.compiling import compiled
@@ -31,6 +41,8 @@ REFINEMENTS = 4  # rounds in which targets are chosen anew from whom they made b
 MAX_SPREAD = 400  # bad members spread per node, beyond which anybody is taken
 CHOICES = 25  # numbers of nodes to own that are weighed against each other
 TRIALS = 40  # elections by which it is found out what packing brings
+TRIED = 320  # electorates in which a choice is tried out, in at least two and at most 16 elections
+LOSS = 2.5  # of success, about, for every part of the root that is bad, until it falls
 
 
 class Sitting(NamedTuple):
@@ -127,14 +139,50 @@ def _aware(assembly: Assembly, network: Network, order: Ids, key: np.uint64) -> 
         owned = _reach(seats, targets, need, order, assembly.budget)[1]
     else:
         targets, owned = _best_targets(seats, need, order, assembly.budget)
-    if assembly.corruption == "mixed":
-        owned = _best_number(assembly, network, seats, need, targets[:owned], order, key)
+    most = _owning(assembly, seats, targets[:owned], need, order)
+    if assembly.corruption != "mixed":
+        return most
+    number = _best_number(assembly, network, seats, need, targets[:owned], order, key)
+    if number == owned:
+        return most
+    some = _owning(assembly, seats, targets[:number], need, order)
+    trial = grown(key, 1 << 40)
+    worse = _harm(assembly, network, some, trial) > _harm(assembly, network, most, trial)
+    return some if worse else most
+
+
+def _owning(assembly: Assembly, seats: Sitting, targets: Ids, need: Ints, order: Ids) -> Flags:
+    """The state of all members if these nodes are owned, and the rest of the budget is spread."""
     room = np.empty(len(order), np.int32)
-    used = _cost(seats, targets[:owned], need, order, assembly.budget, room)
+    used = _cost(seats, targets, need, order, assembly.budget, room)
     state = np.zeros(assembly.members, np.uint8)
     state[room[:used]] = BAD
     _spread_evenly(seats, assembly.parts, order, assembly.budget - used, state)
     return state
+
+
+def _harm(assembly: Assembly, network: Network, state: Flags, key: np.uint64) -> float:
+    """What these bad members cost the good on average, tried out: 1 where the root falls."""
+    layer = network.layers[0]
+    below = leaf_committees(network.cuts, network.seats)
+    seats = int(np.diff(below.start)[layer.below].sum())
+    rules = Rules(layer.halvings, assembly.bins == "oneshot", True, False, assembly.parts)
+    room = new_room(assembly.members, seats, 1 << layer.halvings)
+    everyone = np.arange(layer.nodes, dtype=np.int32)
+    total = 0.0
+    times = max(2, min(16, TRIED // layer.nodes))
+    for number in range(times):
+        out = empty_committees(layer.nodes, seats)
+        room.stamp[:] = -1
+        taken = np.zeros(assembly.members, np.int64)
+        turn = grown(key, number)
+        elect_all(turn, layer.start, layer.below, below, state, rules, taken, room, out)
+        room.stamp[:] = -1
+        good, faulty = gather(everyone, out, state, 0, room)
+        faulty = min(faulty, assembly.members - good)
+        falls = assembly.parts * faulty >= good + faulty
+        total += 1.0 if falls else LOSS * faulty / (good + faulty)
+    return total / times
 
 
 def _best_number(

@@ -107,6 +107,20 @@ def test_greedy_owns_what_its_budget_can_pay_for() -> None:
     assert (found["broken"] == 6 / 20).all()
 
 
+@pytest.mark.parametrize("b", [0.05, 0.1])
+@pytest.mark.parametrize("members, layers", [(10_000, (16, 16, 2)), (40_000, (32, 32, 3))])
+def test_mixed_does_no_less_harm_than_greedy(
+    members: int, layers: tuple[int, int, int], b: float
+) -> None:
+    """With few electorates to own it is greedy; with many it finds something worse."""
+    one = Assembly(members=members, b=b, layers=(layers,))
+    greedy, mixed = (
+        play(changed(one, corruption=kind), 5, 0, 8).metrics["p_good"]
+        for kind in ("greedy", "mixed")
+    )
+    assert mixed.mean() <= greedy.mean() + 3 * greedy.std() / sqrt(len(greedy))
+
+
 def test_greedy_gains_by_members_who_sit_in_several_nodes() -> None:
     """Four leaves each: more than the .075 of nodes that the budget owns one by one (b = .1)."""
     one = Assembly(members=10_000, b=0.1, d0=4, corruption="greedy")

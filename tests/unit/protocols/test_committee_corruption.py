@@ -13,6 +13,7 @@ from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
 from hustings.protocols.committee.corruption import CORRUPTIONS
 from hustings.protocols.committee.network import lay_out
+from hustings.protocols.committee.owning import Market, best_number, harm
 from hustings.protocols.committee.profiles import profile
 from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.searching import SIGHT, Tree
@@ -101,6 +102,19 @@ def test_each_corruption_does_what_it_is_for() -> None:
         row for row in group.electorates if not [each for each in row if each not in bad["cluster"]]
     ]
     assert len(whole) >= 1
+
+
+def test_mixed_does_no_less_harm_than_greedy() -> None:
+    """The estimate would own two electorates of ten thousand members; three do more harm."""
+    group = roster("lean", 10_000)
+    market = Market.of(group.electorates, 3, group, 500, Stream(1))
+    reach, taken = market.best(market.targets(Stream(2)))
+    number = best_number(market, reach, group.throws[0], Stream(3))
+    fewer = market.spread(market.price(reach[:number]) or [])
+    assert (number, len(reach)) == (2, 3)
+    did = [harm(market, bad, group.throws[0], Stream(4)) for bad in (fewer, market.spread(taken))]
+    assert did[0] < did[1]
+    assert owned(group.electorates, corrupt("mixed", group, 500), 3) == 0.15
 
 
 def test_the_second_layer_falls_with_fewer_bad_members() -> None:

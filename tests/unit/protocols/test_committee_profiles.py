@@ -73,14 +73,29 @@ def test_small_groups_are_made_for_messages(name: str) -> None:
         assert all(node.voters <= LARGEST_COMMITTEE for layer in built.layers[1:] for node in layer)
 
 
+def test_small_lean_groups_lose_members_by_one_halving_only() -> None:
+    """Each halving lets the bad in; whoever is elected walks the path."""
+    for n in range(16, 500):
+        knobs = profile("lean", n)
+        assert [h for _, _, h in knobs.layers] == [1]
+        root = lay_out(tuple(range(n)), knobs).root.voters
+        assert knobs.endgame == "full" or root <= knobs.r_end
+
+
 def test_lean_groups_have_several_electorates() -> None:
-    for n in [16, 31, 64, 103, 104, 230, 231, 500, 3163, 31623]:
+    for n in [16, 31, 64, 103, 104, 128, 129, 500, 3163, 31623]:
         built = lay_out(tuple(range(n)), profile("lean", n))
         assert len(built.layers[1]) >= 2
 
 
 def test_a_public_committee() -> None:
-    assert [profile("single", n).single for n in (2, 64, 200, 1000, 10**6)] == [2, 64, 64, 128, 128]
+    assert [profile("single", n).single for n in (2, 64, 200, 1000, 10**6)] == [
+        2,
+        64,
+        128,
+        128,
+        128,
+    ]
 
 
 def test_the_paper_has_no_layers_in_any_group_one_could_meet() -> None:

@@ -146,8 +146,8 @@ def test_a_simulator_knows_the_size() -> None:
     "settings, n, sentence",
     [
         ({}, 64, None),
-        ({}, 230, None),
-        ({"profile": "single"}, 200, None),
+        ({}, 128, None),
+        ({"profile": "single"}, 128, None),
         ({}, 1000, "a committee of 498 is too large to agree message by message (at most 64)"),
         ({"profile": "robust"}, 200, "is too large to agree message by message"),
         ({"profile": "printed"}, 65, "a committee of 65 is too large"),

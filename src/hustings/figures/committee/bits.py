@@ -113,7 +113,7 @@ class Bits:
             panels=[DrawnPanel(panel, shown)],
             notes=[
                 "Bits of values, without what encoding adds. Lines of everybody are closed forms. "
-                "Up to 231 members the root is halved before its path; closed forms of trees are "
+                "Up to 128 members the path has 64 steps instead of 128; closed forms of trees are "
                 f"shown from {FULL:,} members on."
             ],
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
-from hustings.protocols.committee.owning import PARTS, Market, Row, best_number
+from hustings.protocols.committee.owning import PARTS, Market, Row, best_number, harm
 from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.searching import well_seated
 
@@ -72,13 +72,20 @@ def clustered(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def mixed(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Own some electorates and pack in the others, as many of either as do most harm."""
+    """Own some electorates and pack in the others, as many of either as do most harm.
+
+    How many that are follows from an estimate; as many as greedy owns are tried against them.
+    """
     market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
     owned, taken = market.best(market.targets(rng))
-    if roster.throws:
-        number = best_number(market, owned, roster.throws[0], rng)
-        taken = market.price(owned[:number]) or []
-    return market.spread(taken)
+    if not roster.throws:
+        return market.spread(taken)
+    throws = roster.throws[0]
+    number = best_number(market, owned, throws, rng)
+    if number == len(owned):
+        return market.spread(taken)
+    some, most = market.spread(market.price(owned[:number]) or []), market.spread(taken)
+    return some if harm(market, some, throws, rng) > harm(market, most, throws, rng) else most
 
 
 def in_the_tree(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:

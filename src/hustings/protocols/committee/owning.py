@@ -2,7 +2,7 @@
 
 A member that sits in several electorates counts in all of them. Whoever is left over when no more
 nodes can be owned sits in those that stay honest, about equally many in each, where packing turns a
-few into many. `best_number` weighs one against the other.
+few into many. `best_number` weighs one against the other by an estimate, `harm` by trying it out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
@@ -20,6 +21,8 @@ REFINEMENTS = 6  # lists of targets that are tried, each made from the one befor
 CHOICES = 25  # numbers of nodes to own, and of bad participants, that are looked at
 TRIALS = 40  # elections by which it is found out what packing brings
 PARTS = 3  # of an electorate one is enough to own it
+TRIED = 320  # electorates in which a choice is tried out, in at least two and at most 16 elections
+LOSS = 2.5  # of success, about, for every part of the root that is bad, until a third of it is
 
 Row = Sequence[MemberId]
 
@@ -161,6 +164,51 @@ def best_number(market: Market, owned: Sequence[int], throws: Sequence[int], rng
         if share > best:
             best, found = share, number
     return found
+
+
+def harm(market: Market, chosen: Iterable[MemberId], throws: Sequence[int], rng: Stream) -> float:
+    """What corrupting these costs the good on average, tried out: 1 where the root falls."""
+    bad = frozenset(chosen)  # asked only
+    times = max(2, min(16, TRIED // len(market.rows)))
+    return sum(_harm_once(market, bad, throws, rng) for _ in range(times)) / times
+
+
+def _harm_once(
+    market: Market, bad: frozenset[MemberId], throws: Sequence[int], rng: Stream
+) -> float:
+    """One election of the first layer, and who sits in the root after it."""
+    seated: dict[MemberId, None] = {}
+    ghosts = 0
+    for row in market.rows:
+        theirs = [member for member in row if member in bad]
+        if PARTS * len(theirs) >= len(row):
+            ghosts += len(row) // prod(throws)
+        else:
+            ours = [member for member in row if member not in bad]
+            seated |= dict.fromkeys(_elected(ours, theirs, throws, rng))
+    good = sum(member not in bad for member in seated)
+    faulty = min(ghosts + len(seated) - good, len(market.order) - good)
+    if PARTS * faulty >= good + faulty:
+        return 1.0
+    return LOSS * faulty / (good + faulty)
+
+
+def _elected(
+    good: list[MemberId], bad: list[MemberId], throws: Sequence[int], rng: Stream
+) -> list[MemberId]:
+    """Who is elected of these, if the bad pack."""
+    rng.shuffle(bad)
+    for bins in throws:
+        places = [rng.below(bins) for _ in good]
+        loads = [0] * bins
+        for place in places:
+            loads[place] += 1
+        theirs = packing(loads, len(bad))
+        total = [load + theirs.count(place) for place, load in enumerate(loads)]
+        lightest = min((each for each in range(bins) if total[each]), key=lambda each: total[each])
+        good = [member for member, place in zip(good, places, strict=True) if place == lightest]
+        bad = bad[: theirs.count(lightest)]
+    return good + bad
 
 
 def _root_share(

@@ -8,10 +8,11 @@
 `printed`  the paper's numbers as they stand. Its tree has no layers below n = 3.4e15, so that all
            members together run HEAVYWEIGHT-LEADER-ELECTION; in smaller groups layers may be forced.
 
-From 231 members on the numbers are those for large groups (one elected layer; a second one would
-let an adversary who owns a third of a node's neighbours own the node). Below, committees are small
-enough to be played message by message: at most 64 members agree at once, and before the last path
-they are halved to 32 (`small`), since a path among all of them takes millions of messages.
+From 129 members on the numbers are those for large groups (one elected layer; a second one would
+let an adversary who owns a third of a node's neighbours own the node). Below, the committees of
+`lean` and `single` are small enough to be played message by message: at most 64 members agree at
+once, and all of them walk the last path, of 64 steps. Every member is halved away once and no more:
+that is what costs success in a small group.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Binning = Literal["halving", "oneshot"]
 Final = Literal["conjunction", "printed"]
 Shape = tuple[int, int, int]  # children in the tree, neighbours below, halvings
 
-BY_MESSAGE = 230  # members: up to here the profiles are made for the event simulator
+BY_MESSAGE = 128  # members: up to here the profiles are made for the event simulator
 LARGEST_COMMITTEE = 64  # members that agree message by message
 
 ROBUST = (  # below so many members: leaf size, leaves of a member, children, halvings, monitors
@@ -94,7 +95,7 @@ def _shape(n: int) -> tuple[int, Shape]:
         (32, 4, (2, 2, 1)),
         (64, 4, (4, 4, 1)),
         (104, 8, (4, 4, 1)),
-        (BY_MESSAGE + 1, 7, (8, 8, 2)),
+        (BY_MESSAGE + 1, 8, (6, 6, 1)),
         (500, 16, (4, 4, 1)),
         (3163, 16, (16, 16, 1)),
         (31623, 32, (16, 16, 2)),
@@ -116,7 +117,7 @@ def _common(n: int) -> Knobs:
         monitors=8,
         fan=3,
         depth=64 if small else 128,
-        r_end=32 if small else 128,
+        r_end=LARGEST_COMMITTEE if small else 128,
         poll=polls(n),
         tau=None,
         endgame="small" if small else "full",

@@ -18,7 +18,7 @@ from hustings.theory.terms import require
 SOURCE = f"{PAPER}: sections 3 to 5, with the numbers given"
 LARGEST_GROUP = 10**9
 MOST_HALVINGS = 16
-SMALL = 231  # members: below, networks are made to be played message by message
+SMALL = 129  # members: below, networks are made to be played message by message
 COARSE = 0.05  # between values of phi that are computed; those between are interpolated
 DUST = 1e-7
 STYLES = ("full", "small", "baton")
@@ -29,7 +29,7 @@ LEAN = (  # below so many members: leaf size, children, halvings
     (32, 4, 2, 1),
     (64, 4, 4, 1),
     (104, 8, 4, 1),
-    (SMALL, 7, 8, 2),
+    (SMALL, 8, 6, 1),
     (500, 16, 4, 1),
     (3163, 16, 16, 1),
     (31623, 32, 16, 2),
@@ -173,7 +173,7 @@ def lean(n: int) -> Knobs:
         ((q, q, h),),
         fan=9 if not small and n < 3163 else 3,
         depth=64 if small else 128,
-        r_end=32 if small else 128,
+        r_end=64 if small else 128,
     )
 
 
