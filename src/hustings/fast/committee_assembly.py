@@ -35,7 +35,7 @@ class Assembly(msgspec.Struct, frozen=True, kw_only=True):
     d0: int = 1  # leaves of a member
     layers: tuple[tuple[int, int, int], ...] = ((16, 16, 2),)
     monitors: int = 8  # leaves that a member asks who sits in the other nodes
-    fan: int = 3  # members from whom each of those has heard it
+    fan: int = 3  # members from whom each of those has heard it; whole leaves, if signed
     depth: int = 128  # of the random path
     r_end: int = 128  # candidates at which halving ends before the last stage
     poll: int = 64

@@ -163,26 +163,31 @@ def _owning(assembly: Assembly, seats: Sitting, targets: Ids, need: Ints, order:
 
 def _harm(assembly: Assembly, network: Network, state: Flags, key: np.uint64) -> float:
     """What these bad members cost the good on average, tried out: 1 where the root falls."""
-    layer = network.layers[0]
-    below = leaf_committees(network.cuts, network.seats)
-    seats = int(np.diff(below.start)[layer.below].sum())
-    rules = Rules(layer.halvings, assembly.bins == "oneshot", True, False, assembly.parts)
-    room = new_room(assembly.members, seats, 1 << layer.halvings)
-    everyone = np.arange(layer.nodes, dtype=np.int32)
+    times = max(2, min(16, TRIED // network.layers[0].nodes))
     total = 0.0
-    times = max(2, min(16, TRIED // layer.nodes))
     for number in range(times):
-        out = empty_committees(layer.nodes, seats)
-        room.stamp[:] = -1
-        taken = np.zeros(assembly.members, np.int64)
-        turn = grown(key, number)
-        elect_all(turn, layer.start, layer.below, below, state, rules, taken, room, out)
-        room.stamp[:] = -1
-        good, faulty = gather(everyone, out, state, 0, room)
+        good, faulty = _root(assembly, network, state, grown(key, number))
         faulty = min(faulty, assembly.members - good)
         falls = assembly.parts * faulty >= good + faulty
         total += 1.0 if falls else LOSS * faulty / (good + faulty)
     return total / times
+
+
+def _root(assembly: Assembly, network: Network, state: Flags, key: np.uint64) -> tuple[int, int]:
+    """Good and faulty members of the root after one election of all layers, if all is learnt."""
+    below = leaf_committees(network.cuts, network.seats)
+    widest = len(network.seats) * max(s // q + 1 for q, s, _ in assembly.layers)
+    room = new_room(assembly.members, widest, 1 << max(h for _, _, h in assembly.layers))
+    for depth, layer in enumerate(network.layers):
+        out = empty_committees(layer.nodes, int(np.diff(below.start)[layer.below].sum()))
+        rules = Rules(layer.halvings, assembly.bins == "oneshot", True, False, assembly.parts)
+        taken = np.zeros(assembly.members, np.int64)
+        room.stamp[:] = -1
+        turn = grown(key, depth)
+        elect_all(turn, layer.start, layer.below, below, state, rules, taken, room, out)
+        below = out
+    room.stamp[:] = -1
+    return gather(np.arange(network.layers[-1].nodes, dtype=np.int32), below, state, 0, room)
 
 
 def _best_number(

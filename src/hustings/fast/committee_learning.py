@@ -2,7 +2,8 @@
 
 The monitoring set of a node is made of leaves, whose members took part in its election or were told
 its result. Each of its members has each other node's list from `fan` members of that node's
-monitoring set, and takes what more than half of them say. A member of the node then asks all
+monitoring set (from all members of `fan` leaves, with signatures), and takes what more than half of
+them say. A member of the node then asks all
 members of some leaves of the monitoring set, which a public hash of its name has drawn, so that
 nobody is flooded with questions, and takes the answer that is given most often. So one must hold
 about half of a whole monitoring set to keep a node from learning.
@@ -32,7 +33,7 @@ class Polling(NamedTuple):
     """What the members of a group of nodes ask, and what leaves pay for it."""
 
     monitors: int
-    fan: int
+    tellers: int  # members from whom each monitor has a list
     reports: Floats  # by node: bits of its list
     answered: Floats  # by leaf: bits that each of its members sends
     asked: Ints  # by leaf: messages
@@ -126,12 +127,14 @@ def upper_tail(n: int, p: float, least: int) -> float:
 
 
 @compiled
-def doubts(group: NDArray[np.int32], owned: Flags, wrong: Floats, fan: int, asked: int) -> Floats:
+def doubts(
+    group: NDArray[np.int32], owned: Flags, wrong: Floats, tellers: int, asked: int
+) -> Floats:
     """By how many of those asked are bad: how many nodes one is wrong about, on average."""
     counts = np.zeros(STEPS + 1)
     for node in group:
         if not owned[node]:
-            misled = upper_tail(fan, wrong[node], (fan + 1) // 2)
+            misled = upper_tail(tellers, wrong[node], (tellers + 1) // 2)
             counts[min(STEPS, int(np.ceil(misled * STEPS - 1e-9)))] += 1.0
     found = np.zeros(asked + 1)
     for bad in range(asked + 1):
@@ -168,7 +171,7 @@ def learn(
         mine = leaves[low:high].copy()
         others = reports - polling.reports[node]
         for leaf in mine:
-            told = (group.size - 1) * polling.fan
+            told = (group.size - 1) * polling.tellers
             polling.answered[leaf] += told * polling.reports[node]
             polling.asked[leaf] += told
         own = branch(key, np.uint64(node))

@@ -242,9 +242,10 @@ def _meet(
     lying = climb.bad if assembly.lies else np.zeros_like(climb.bad)
     wrong = np.where(right > 0, lying, climb.sizes)
     share = wrong_share(start, leaves, climb.sizes, wrong)
+    tellers = _tellers(assembly, climb.sizes, start, leaves)
     polling = Polling(
         assembly.monitors,
-        assembly.fan,
+        tellers,
         _report_bits(assembly, depth, out),
         np.zeros(network.leaves),
         np.zeros(network.leaves, np.int64),
@@ -257,7 +258,7 @@ def _meet(
     else:
         groups = [np.arange(network.layers[depth].nodes, dtype=np.int32)]
     for number, group in enumerate(groups):
-        doubt = doubts(group, out.owned, share, assembly.fan, asked)
+        doubt = doubts(group, out.owned, share, tellers, asked)
         learn(
             grown(key, number),
             group,
@@ -280,6 +281,14 @@ def _meet(
     climb.ledger.bits[:] += asking
     climb.ledger.wire[:] += asking * encoded(1)
     climb.ledger.messages[:] += asking
+
+
+def _tellers(assembly: Assembly, sizes: Ints, start: Ints, leaves: NDArray[np.int32]) -> int:
+    """From how many members each monitor hears a list: `fan`, or with signatures `fan` leaves."""
+    if not assembly.signed:
+        return assembly.fan
+    smallest = int(np.add.reduceat(sizes[leaves], start[:-1]).min())
+    return min(smallest, round(assembly.fan * float(sizes.mean())))
 
 
 def _report_bits(assembly: Assembly, depth: int, out: Committees) -> Floats:

@@ -100,6 +100,23 @@ def test_everybody_sits_in_d0_leaves_and_nodes_cover_all(d0: int) -> None:
         assert sorted(mine.tolist()) == sorted(set(np.concatenate(apart).tolist()))
 
 
+def test_with_signatures_whole_leaves_report() -> None:
+    """Three members mislead a monitor too often where three in ten lie; three leaves do not."""
+    one = Assembly(members=10_000, b=0.3, signed=True)
+    found = play(one, 5, 0, 3).metrics
+    assert (found["informed"] > 0.99).all()
+    assert 0.3 < found["root_bad"].mean() < 0.45
+    quiet, told = (play(changed(one, b=0.0, signed=signed), 5, 0, 1) for signed in (False, True))
+    assert told.metrics["bits_mean"][0] > 1.1 * quiet.metrics["bits_mean"][0]
+
+
+def test_signatures_hear_no_more_members_than_monitor() -> None:
+    """A leaf may be nearly all there is: the reports are then everybody's."""
+    few = Assembly(members=64, c0=16, layers=((2, 2, 1),), fan=9, signed=True)
+    more = changed(few, fan=60)
+    assert play(few, 1, 0, 2).metrics["bits_mean"][0] == play(more, 1, 0, 2).metrics["bits_mean"][0]
+
+
 def test_greedy_owns_what_its_budget_can_pay_for() -> None:
     """One leaf each: a node costs a third of its members, and nothing is shared."""
     one = Assembly(members=10_000, b=0.1, corruption="greedy")

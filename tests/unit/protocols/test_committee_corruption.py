@@ -112,7 +112,7 @@ def test_mixed_does_no_less_harm_than_greedy() -> None:
     number = best_number(market, reach, group.throws[0], Stream(3))
     fewer = market.spread(market.price(reach[:number]) or [])
     assert (number, len(reach)) == (2, 3)
-    did = [harm(market, bad, group.throws[0], Stream(4)) for bad in (fewer, market.spread(taken))]
+    did = [harm(market, bad, group, Stream(4)) for bad in (fewer, market.spread(taken))]
     assert did[0] < did[1]
     assert owned(group.electorates, corrupt("mixed", group, 500), 3) == 0.15
 

@@ -80,12 +80,11 @@ def mixed(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
     owned, taken = market.best(market.targets(rng))
     if not roster.throws:
         return market.spread(taken)
-    throws = roster.throws[0]
-    number = best_number(market, owned, throws, rng)
+    number = best_number(market, owned, roster.throws[0], rng)
     if number == len(owned):
         return market.spread(taken)
     some, most = market.spread(market.price(owned[:number]) or []), market.spread(taken)
-    return some if harm(market, some, throws, rng) > harm(market, most, throws, rng) else most
+    return some if harm(market, some, roster, rng) > harm(market, most, roster, rng) else most
 
 
 def in_the_tree(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:

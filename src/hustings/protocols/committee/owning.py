@@ -24,6 +24,8 @@ PARTS = 3  # of an electorate one is enough to own it
 TRIED = 320  # electorates in which a choice is tried out, in at least two and at most 16 elections
 LOSS = 2.5  # of success, about, for every part of the root that is bad, until a third of it is
 
+GHOST = -1  # a seat of an owned node: nobody good, and no face
+
 Row = Sequence[MemberId]
 
 
@@ -166,49 +168,53 @@ def best_number(market: Market, owned: Sequence[int], throws: Sequence[int], rng
     return found
 
 
-def harm(market: Market, chosen: Iterable[MemberId], throws: Sequence[int], rng: Stream) -> float:
+def harm(market: Market, chosen: Iterable[MemberId], roster: Roster, rng: Stream) -> float:
     """What corrupting these costs the good on average, tried out: 1 where the root falls."""
     bad = frozenset(chosen)  # asked only
     times = max(2, min(16, TRIED // len(market.rows)))
-    return sum(_harm_once(market, bad, throws, rng) for _ in range(times)) / times
+    return sum(_harm_once(market, bad, roster, rng) for _ in range(times)) / times
 
 
-def _harm_once(
-    market: Market, bad: frozenset[MemberId], throws: Sequence[int], rng: Stream
-) -> float:
-    """One election of the first layer, and who sits in the root after it."""
-    seated: dict[MemberId, None] = {}
-    ghosts = 0
-    for row in market.rows:
-        theirs = [member for member in row if member in bad]
-        if PARTS * len(theirs) >= len(row):
-            ghosts += len(row) // prod(throws)
-        else:
-            ours = [member for member in row if member not in bad]
-            seated |= dict.fromkeys(_elected(ours, theirs, throws, rng))
-    good = sum(member not in bad for member in seated)
-    faulty = min(ghosts + len(seated) - good, len(market.order) - good)
+def _harm_once(market: Market, bad: frozenset[MemberId], roster: Roster, rng: Stream) -> float:
+    """One election of all layers, and who sits in the root after it."""
+    below = [_subcommittee(row, bad, roster.throws[0], rng) for row in market.rows]
+    for groups, throws in zip(roster.above, roster.throws[1:], strict=True):
+        met = (_together([below[node] for node in group]) for group in groups)
+        below = [_subcommittee(row, bad, throws, rng) for row in met]
+    root = _together(below)
+    good = sum(member != GHOST and member not in bad for member in root)
+    faulty = min(len(root) - good, len(market.order) - good)
     if PARTS * faulty >= good + faulty:
         return 1.0
     return LOSS * faulty / (good + faulty)
 
 
-def _elected(
-    good: list[MemberId], bad: list[MemberId], throws: Sequence[int], rng: Stream
+def _together(committees: Iterable[Row]) -> list[MemberId]:
+    """Distinct members of some committees, and all seats that have no face."""
+    seats = [member for committee in committees for member in committee]
+    return [*dict.fromkeys(m for m in seats if m != GHOST), *(m for m in seats if m == GHOST)]
+
+
+def _subcommittee(
+    row: Row, bad: frozenset[MemberId], throws: Sequence[int], rng: Stream
 ) -> list[MemberId]:
-    """Who is elected of these, if the bad pack."""
-    rng.shuffle(bad)
+    """Who is elected of these, if the bad pack; whoever owns the electorate fills all seats."""
+    theirs = [member for member in row if member == GHOST or member in bad]
+    if PARTS * len(theirs) >= len(row):
+        return [GHOST] * (len(row) // prod(throws))
+    good = [member for member in row if member != GHOST and member not in bad]
+    rng.shuffle(theirs)
     for bins in throws:
         places = [rng.below(bins) for _ in good]
         loads = [0] * bins
         for place in places:
             loads[place] += 1
-        theirs = packing(loads, len(bad))
-        total = [load + theirs.count(place) for place, load in enumerate(loads)]
+        plan = packing(loads, len(theirs))
+        total = [load + plan.count(place) for place, load in enumerate(loads)]
         lightest = min((each for each in range(bins) if total[each]), key=lambda each: total[each])
         good = [member for member, place in zip(good, places, strict=True) if place == lightest]
-        bad = bad[: theirs.count(lightest)]
-    return good + bad
+        theirs = theirs[: plan.count(lightest)]
+    return good + theirs
 
 
 def _root_share(

@@ -50,7 +50,7 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     d0: int  # leaves of a member
     layers: tuple[Shape, ...]
     monitors: int  # leaves that a member asks who sits in other nodes
-    fan: int  # members from whom each of those has heard it
+    fan: int  # members from whom each of those has heard it; leaves, if signed
     depth: int  # steps of a random path
     r_end: int  # candidates left when an endgame other than `full` begins
     poll: int  # members that the last step asks

@@ -92,7 +92,13 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
     ) = None
     fan: (
         Annotated[
-            int, Meta(ge=1, le=64, description="members from whom each of those has heard it")
+            int,
+            Meta(
+                ge=1,
+                le=64,
+                description="members from whom each of those has heard it; with model=signed "
+                "leaves, all of whose members tell it",
+            ),
         ]
         | None
     ) = None
