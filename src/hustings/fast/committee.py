@@ -23,8 +23,9 @@ from hustings.core.errors import BadInput
 from hustings.fast.committee_assembly import Assembly, memory
 from hustings.fast.committee_bins import BAD
 from hustings.fast.committee_corruption import corrupt
+from hustings.fast.committee_ending import CORRUPTION, METRICS, NAMES, NETWORK
 from hustings.fast.committee_network import Ids, build, grown
-from hustings.fast.committee_run import CORRUPTION, METRICS, NAMES, NETWORK, play_run
+from hustings.fast.committee_run import play_run
 from hustings.fast.counter import root
 from hustings.fast.results import Played
 

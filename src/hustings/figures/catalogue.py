@@ -14,7 +14,7 @@ from hustings.figures.announce import (
     first_waker,
 )
 from hustings.figures.announce import scale as announce_scale
-from hustings.figures.committee import bits, informed, success, thresholds
+from hustings.figures.committee import bits, everywhere, informed, success, thresholds
 from hustings.figures.exhibit import Exhibit
 from hustings.figures.probabilistic import analysis, crashes, hashes, safety, simulated
 from hustings.figures.probabilistic import scale as probabilistic_scale
@@ -38,6 +38,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     *bits.EXHIBITS,
     *informed.EXHIBITS,
     *thresholds.EXHIBITS,
+    *everywhere.EXHIBITS,
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hustings.figures.block import Block, Moments
 from hustings.figures.cell import FAST, Cell
-from hustings.figures.committee import bits, cells, informed, success, thresholds
+from hustings.figures.committee import bits, cells, everywhere, informed, success, thresholds
 from hustings.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.figures.measuring import Results
 from hustings.theory.committee import exponents
@@ -92,6 +92,38 @@ def test_every_number_that_is_drawn_is_written(name: str) -> None:
     for panel in shown.panels:
         labels = [drawn.curve.label for drawn in panel.curves]
         assert len(labels) == len(set(labels))
+
+
+def asked(ways: dict[everywhere.Way, float]) -> Made:
+    """As if all learnt the bit in these parts of the runs."""
+    return everywhere.drawn(
+        {
+            (way, n): everywhere.Came(part, (1 - part) * 100, 100.0, n / 10)
+            for way, part in ways.items()
+            for n in everywhere.SIZES
+        },
+        1,
+    )
+
+
+def test_everywhere_judges_the_ways_of_asking() -> None:
+    usual = dict.fromkeys(everywhere.WAYS, 1.0) | {everywhere.FLOODED: 0.0, everywhere.RUSHING: 0.0}
+    shown = asked(usual)
+    assert [each.verdict for each in shown.findings] == [HOLDS] * 4
+    assert "proves nothing" in finding(shown, "Conjecture 1").evidence
+    assert all(len(row) == len(shown.columns) for row in shown.rows)
+    found = finding(asked(usual | {everywhere.RUSHING: 1.0}), "Conjecture 1")
+    assert found.verdict is FAILS
+    found = finding(asked(usual | {everywhere.RUSHING: 0.3}), "Conjecture 1")
+    assert found.verdict is UNDECIDED
+    assert finding(asked(usual | {everywhere.QUIET: 0.0}), "nobody floods").verdict is FAILS
+
+
+def test_everywhere_plays_what_its_command_says() -> None:
+    one = everywhere.measured(everywhere.RUSHING, 10_000, 1)
+    assert (one.all_know, one.left) == (0.0, 1.0)
+    line = everywhere.command(everywhere.RUSHING, 10_000, 1)
+    assert line.endswith("10000 --attack rushing --labels root --runs 10 --seed 1")
 
 
 def test_thresholds() -> None:
