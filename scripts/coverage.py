@@ -93,7 +93,7 @@ def worlds_of(protocol: str) -> tuple[str, ...]:
     tiny = "quorum --voters 3 --candidates 1 --ticks 1" if protocol == "quorum" else protocol
     answers = {
         "events": True,
-        "kernel": run(f"hustings sim {protocol} -n 12 --engine fast").exit_code == 0,
+        "kernel": run(f"hustings sim {protocol} -n 24 --engine fast").exit_code == 0,
         "closed form": protocol in closed_forms(),
         "schedules": run(f"hustings check {tiny} -n 2").exit_code == 0,
         "sockets": use_of(protocol) in (Use.JOIN, Use.GUARD),

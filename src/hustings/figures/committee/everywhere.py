@@ -130,7 +130,8 @@ def drawn(found: Outcomes, seed: int) -> Made:
             "others, under each of the square root of n labels where there are labels, and "
             "answers three times as many questions. Seeing all, the bad flood whom a few members "
             "ask. A conjecture about all protocols cannot be measured: these are ways that fail or "
-            "do not fail under these attacks."
+            "do not fail under these attacks. Not played: the quorums of King, Lonargan, Saia and "
+            "Trehan (2011), who announce about sqrt(n) bits in this model."
         ],
     )
 
