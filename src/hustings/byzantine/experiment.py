@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "composition": "--composed",
     "stack": "--substrate",
     "course": "--course",
+    "consensus": "--consensus",
 }
 
 

@@ -217,6 +217,11 @@ WORLD_OPTIONS = (
         f"over all runs, up to the end of the longest, at most {MAX_STEPS:,} steps. Members that "
         "announce, or churn.",
     ),
+    click.option(
+        "--consensus",
+        is_flag=True,
+        help="Judge consensus as well: each decides the last bit of the first leader's id.",
+    ),
     click.option("--debug", is_flag=True, help="Raise when a protocol keeps its context."),
 )
 
@@ -277,6 +282,7 @@ class Options:
     until: float | None = None
     max_events: int | None = None
     course: float | None = None
+    consensus: bool = False
     debug: bool = False
     order: str | None = None
 
@@ -328,6 +334,7 @@ def build(
             until=typed.until,
             max_events=typed.max_events,
             course=typed.course,
+            consensus=typed.consensus,
             debug=typed.debug,
             digest=digest,
             counted=counted,

@@ -11,7 +11,8 @@ from hustings.cli.numbers import WholeRange
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.protocols.catalogue import BY_ROUNDS, CATALOGUE, CONSENSUS, find
+from hustings.protocols.catalogue import BY_ROUNDS, CATALOGUE, find
+from hustings.protocols.register import Use, use_of
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
@@ -150,7 +151,7 @@ def entry(name: str) -> Entry:
         return known
     try:
         kind = find(name)
-        if kind in CONSENSUS:
+        if use_of(name) is Use.GUARD:
             raise BadInput(
                 f"{name} needs nobody to confirm it: try the same voters with --guard quorum"
             )

@@ -22,6 +22,7 @@ from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.single import Agreement, LightestBin
+from hustings.protocols.consensus import Consensus
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.quorum.election import Quorum
 from hustings.protocols.ring import Ring
@@ -49,8 +50,8 @@ BASELINES: tuple[type[Election], ...] = (Sup, Al, SupAlRandom)
 # Elections for groups so large that nobody knows all of it.
 LARGE: tuple[type[Election], ...] = (Probabilistic,)
 
-# Election by consensus of members that are named beforehand.
-CONSENSUS: tuple[type[Election], ...] = (Quorum,)
+# Election by consensus: as a lecture reduces it, and of voters that are named beforehand.
+CONSENSUS: tuple[type[Election], ...] = (Consensus, Quorum)
 
 # Programs as the papers print or sketch them, to be seen failing.
 PRINTED: tuple[type[Election], ...] = (RingPrinted, BullyMapPrinted, LeSPrinted, SupAl)

@@ -40,6 +40,7 @@ REGISTER: Mapping[str, tuple[str, str, Use]] = {
     "al": ("announce.al", "Al", Use.STUDY),
     "sup-al-random": ("announce.sup_al_random", "SupAlRandom", Use.STUDY),
     "probabilistic": ("probabilistic.election", "Probabilistic", Use.JOIN),
+    "consensus": ("consensus", "Consensus", Use.STUDY),
     "quorum": ("quorum.election", "Quorum", Use.GUARD),
     "ring-printed": ("ring_printed", "RingPrinted", Use.STUDY),
     "bully-map-printed": ("bully_map_printed", "BullyMapPrinted", Use.STUDY),

@@ -87,6 +87,7 @@ class Description:
     until: float | None = None
     max_events: int | None = None
     course: float | None = None
+    consensus: bool = False  # judge the last bit of the leader's id as a decision, too
     debug: bool = False
     digest: bool = False
     counted: bool = False  # for an engine that makes no members
@@ -143,6 +144,7 @@ def build(described: Description) -> Experiment:
         calm=_calm(detector, guard, config.delta),
         until=END_OF_TIME if described.until is None else described.until,
         max_events=_most_events(described),
+        consensus=described.consensus,
         debug=described.debug,
         digest=described.digest,
         counted=described.counted and has_rounds(described.kind),
@@ -201,6 +203,7 @@ def _composed(
         calm=made.calm,
         until=END_OF_TIME if described.until is None else described.until,
         max_events=_most_events(described),
+        consensus=described.consensus,
         debug=described.debug,
         digest=described.digest,
         course=described.course,

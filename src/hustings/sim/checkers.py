@@ -207,6 +207,36 @@ class Termination(Checker):
         return Verdict.HOLDS, "every live member decided"
 
 
+class LastBit(Checker):
+    """Consensus made of an election: all that decide, decide the same bit.
+
+    The lecture's reduction: elect a process and use the last bit of its id. A member decides when
+    it is first told of a leader, and never again, as consensus asks; so a leader that is displaced,
+    or a second one, may have made others decide otherwise, even if all agree in the end. The dead
+    count too: what they decided, they may have acted upon.
+    """
+
+    name = "consensus"
+    listens = True
+
+    def __init__(self) -> None:
+        self._decided: dict[MemberId, MemberId] = {}  # by whose bit each has decided
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        if isinstance(outcome, Elected):
+            self._decided.setdefault(member.id, outcome.leader)
+
+    def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
+        bits = {leader & 1: member for member, leader in self._decided.items()}
+        if len(bits) > 1:
+            zero, one = (f"member {bits[bit]} by {self._decided[bits[bit]]}" for bit in (0, 1))
+            return Verdict.VIOLATED, f"decided 0: {zero}; decided 1: {one}"
+        without = [member.id for member in world.live() if member.id not in self._decided]
+        if without:
+            return Verdict.UNDECIDED, f"members {_list(without)} have not decided"
+        return Verdict.HOLDS, f"all decided {next(iter(bits), 0)}"
+
+
 def attach(checkers: list[Checker], world: World) -> None:
     """Let those that listen or watch do so from now on."""
     for checker in checkers:

@@ -20,7 +20,7 @@ from hustings.core.errors import BadInput
 from hustings.core.messages import Role
 from hustings.core.streams import Stream, derive
 from hustings.sim.arranging import Arranged, arrange, told_delta
-from hustings.sim.checkers import Verdict, agreed_leader, all_checkers, attach
+from hustings.sim.checkers import LastBit, Verdict, agreed_leader, all_checkers, attach
 from hustings.sim.churn import Plan, draw
 from hustings.sim.clocks import Clocks
 from hustings.sim.course import Sampled, check_step
@@ -83,6 +83,7 @@ class Experiment:
     calm: float | None = None  # stop once all agree for so long: members with detectors never rest
     until: float = END_OF_TIME
     max_events: int = 50_000_000
+    consensus: bool = False  # judge the last bit of the leader's id as a decision, too
     debug: bool = False
     digest: bool = False  # digest every run, as a trace would
     course: float | None = None  # note the number of leaders in such steps of time
@@ -411,6 +412,8 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         agrees=assumptions.agrees,
         unheard=has_rounds(experiment.kind) and not assumptions.reliable,
     )
+    if experiment.consensus:
+        checkers.append(LastBit())
     if experiment.guard is not None:
         checkers += safety_checkers(central=experiment.voting is None)
     if tracer is None and experiment.digest:
