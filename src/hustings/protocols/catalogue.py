@@ -44,19 +44,26 @@ COMPARED: tuple[type[Election], ...] = (
 # Elections by repetition over lossy multicast, and the baselines they are measured against.
 ANNOUNCING: tuple[type[Election], ...] = (LeA, LeS, LeM, Sup, Al, SupAlRandom)
 
-# The baselines: right for studying what repetition and suppression do, not for use.
-BASELINES: tuple[type[Election], ...] = (Sup, Al, SupAlRandom)
+# Right for studying what repetition, suppression and consensus do, not for use.
+BASELINES: tuple[type[Election], ...] = (Sup, Al, SupAlRandom, Consensus)
 
 # Elections for groups so large that nobody knows all of it.
 LARGE: tuple[type[Election], ...] = (Probabilistic,)
 
-# Election by consensus: as a lecture reduces it, and of voters that are named beforehand.
-CONSENSUS: tuple[type[Election], ...] = (Consensus, Quorum)
+# Election by consensus of members that are named beforehand.
+CONSENSUS: tuple[type[Election], ...] = (Quorum,)
 
 # Programs as the papers print or sketch them, to be seen failing.
 PRINTED: tuple[type[Election], ...] = (RingPrinted, BullyMapPrinted, LeSPrinted, SupAl)
 
-CATALOGUE: tuple[type[Election], ...] = (*COMPARED, *ANNOUNCING, *LARGE, *CONSENSUS, *PRINTED)
+CATALOGUE: tuple[type[Election], ...] = (
+    *COMPARED,
+    *ANNOUNCING,
+    *LARGE,
+    Consensus,
+    *CONSENSUS,
+    *PRINTED,
+)
 
 # Among members that lie, in synchronous rounds, which only the simulator keeps.
 BY_ROUNDS: tuple[type[Election], ...] = (

@@ -191,6 +191,8 @@ class Consensus(Election):
         self.begin(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == ctx.me.id:
+            return
         self.suspected.add(member)
         if member == self.leader:
             self.begin(ctx)
