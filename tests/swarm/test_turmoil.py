@@ -12,6 +12,7 @@ from hustings.core.context import Context
 from hustings.core.election import Election, upon
 from hustings.protocols.bully import ANSWERS, ASKING, WAITING, Bully, OkMsg
 from hustings.protocols.catalogue import CATALOGUE, LARGE
+from hustings.protocols.consensus import Consensus
 from hustings.protocols.ring_printed import RingPrinted
 from tests.swarm.claims import CLAIMS, judge
 from tests.swarm.replay import main, replay
@@ -23,11 +24,12 @@ SHOWN = 5  # failures that are told in full
 EVERY_CLAIM = pytest.mark.parametrize("claim", CLAIMS)
 # Those who announce never come to rest, which these claims ask for: see test_announce_turmoil.py;
 # those for large groups promise less: see test_probabilistic_turmoil.py. A candidate that dies goes
-# round for ever in ring-printed, as the slides say: see tests/paper/test_ring_printed.py.
+# round for ever in ring-printed, as the slides say: see tests/paper/test_ring_printed.py. Consensus
+# needs a majority of all members, also of the dead: see tests/paper/test_reductions.py.
 RESTING = [
     kind
     for kind in CATALOGUE
-    if not kind.assumptions.announces and kind not in (*LARGE, RingPrinted)
+    if not kind.assumptions.announces and kind not in (*LARGE, RingPrinted, Consensus)
 ]
 EVERY_PROTOCOL = pytest.mark.parametrize("kind", RESTING, ids=lambda kind: kind.about.name)
 

@@ -21,6 +21,7 @@ from hustings.core.numbers import parse_number
 from hustings.sim.arranging import derived_delta
 from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
+from hustings.sim.faults import Alive, Suspect
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Network, PerLink, check_probability
 from hustings.sim.ordering import PLACE, RANDOM, Order, places_of
@@ -107,6 +108,7 @@ def build(described: Description) -> Experiment:
     if described.order is not None:
         described = _placed(described, described.order)
     _check_links(described)
+    _check_suspicions(described)
     if described.composer is not None:
         return _composed(described, described.composer)
     if described.leadership_settings:
@@ -263,6 +265,21 @@ def _number(value: object) -> float | None:
         return parse_number(str(value))
     except ValueError:
         return None
+
+
+def _check_suspicions(described: Description) -> None:
+    """Refuse what a detector cannot say; a test may still make one say it."""
+    scenario = described.scenario
+    known = range(1, described.members + (scenario.name in JOINING) + 1)
+    for fault in scenario.extra:
+        if not isinstance(fault, Suspect | Alive):
+            continue
+        if fault.about == fault.member:
+            raise BadInput(
+                f"a detector tells member {fault.member} of others, not of itself: name two members"
+            )
+        if fault.about not in known and scenario.name != "churn":
+            raise UnknownName("member", str(fault.about), map(str, known))
 
 
 def _check_links(described: Description) -> None:

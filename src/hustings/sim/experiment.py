@@ -424,9 +424,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         study.leaders.step = experiment.course
     until = min(experiment.origin + experiment.horizon, END_OF_TIME)
     ended = world.run(until, experiment.max_events)
-    digest = None
-    if tracer is not None:
-        digest = tracer.close(world.now, ended.value)
+    digest = None if tracer is None else tracer.close(world.now, ended.value)
     metrics = {} if rounds is None else rounds.metrics(world)
     detecting = experiment.calm is not None or experiment.stack is not None
     metrics.update(measure(world, detecting=detecting, study=study))

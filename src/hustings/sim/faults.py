@@ -197,29 +197,20 @@ class Call(_ToMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfAnother(_ToMember):
-    about: MemberId
-
-    def prepare(self, world: World) -> None:
-        world.member(self.member)
-        world.member(self.about)
-        if self.about == self.member:
-            raise BadInput(
-                f"a detector tells member {self.member} of others, not of itself: name two members"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect(_OfAnother):
+class Suspect(_ToMember):
     """A scripted detector makes a member suspect anybody, rightly or not."""
+
+    about: MemberId
 
     def happen(self, world: World) -> None:
         world.tell(world.member(self.member), "suspect", self.about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alive(_OfAnother):
+class Alive(_ToMember):
     """A scripted detector makes a member take a suspicion back."""
+
+    about: MemberId
 
     def happen(self, world: World) -> None:
         world.tell(world.member(self.member), "alive", self.about)
