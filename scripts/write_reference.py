@@ -14,7 +14,7 @@ from hustings.cli.app import hustings
 from hustings.protocols.catalogue import EVERY
 from hustings.protocols.reference import markdown as protocols_page
 from hustings.theory.catalogue import markdown as theory_page
-from scripts.coverage import markdown as coverage_page
+from scripts.coverage_page import markdown as coverage_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

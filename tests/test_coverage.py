@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.coverage import Row, faults, run, table, worlds_of
+from scripts.coverage_page import Row, faults, run, table, worlds_of
 
 COMMANDS = sorted(
     {(row.command, row.shows) for paper in table().paper for row in paper.row} - {("", "")}
