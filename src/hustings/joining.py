@@ -104,7 +104,8 @@ def join(
     substrate_settings: Mapping[str, object] | None = None,
     helm_settings: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
-    reclaim: str | float | None = None,
+    preempt: bool = False,
+    preempt_after: str | float | None = None,
     stall_bound: str | float | None = None,
     measure: str | Mapping[str, object] | None = None,
     guard: GuardLike | None = None,
@@ -121,16 +122,15 @@ def join(
     by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
     traffic is sealed. Without one only this machine is listened to, and members sign with a key
     that is made on first use and that only this user can read. `insecure` members have no key, and
-    may listen to others. With a `state` directory terms survive restarts. `reclaim` lets a better
-    member take over from a living leader after it has been up so long; 0 is the protocol's own way,
-    None is never. A leader that did not run for longer than `stall_bound` steps down before it does
-    anything else, and asks who leads; None is 5 delta, at least 250 ms. With measure='loss' or
-    'delay' members measure how well they hear each other, and `choice` ranks by it (lowest:loss).
+    may listen to others. With a `state` directory terms survive restarts. With `preempt` a better
+    member displaces a living leader, if the protocol's paper has it so; with `preempt_after` when
+    it has been up so long. A leader that did not run for longer than `stall_bound` (5 delta, at
+    least 250 ms) steps down first, and asks who leads. With measure='loss' or 'delay' members
+    measure how well they hear each other, and `choice` ranks by it (lowest:loss).
 
     Without a `guard` leadership is an opinion. With one (`etcd://127.0.0.1:2379`, `quorum://a,b,c`,
     ...) only whom the guard has granted a lease of `ttl` leads, with a token for the resource to
-    check; all members of a group must have the same guard. An engine that does not answer is tried
-    for ten seconds when the member is opened.
+    check; all members have the same guard. One that does not answer is tried for ten seconds.
 
     Everything that is wrong raises `BadInput` here, before anything has started; what only the
     system can tell, as a port in use, when the member is opened.
@@ -149,7 +149,8 @@ def join(
         helm_settings=_leadership(helm_settings, stall_bound),
         multicast=policy,
         reaches_all=group_address is not None,
-        reclaim=None if reclaim is None else parse_duration(reclaim, "reclaim"),
+        preempt=preempt,
+        preempt_after=preempt_after,
         observer=observer,
         limits=Limits.parse(limits or {}),
         measure=measure,
@@ -158,10 +159,8 @@ def join(
         guard="" if chosen is None else chosen.kind,
     )
     places = _places(seeds, bind, advertise, group_address, port)
-    given = design.with_measured(attributes or {})
-    wanted = _wanted(group, name, design, chosen, given, places, state)
-    seed = _chance(63) if seed is None else seed
-    ring = ring_of(key, places.bind, insecure)
+    wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
+    ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
     return Joining(replace(wanted, ring=ring, insecure=insecure, seed=seed, life=life, note=note))
 
 
@@ -206,6 +205,7 @@ def _wanted(
 ) -> Wanted:
     """What needs a look at several things at once."""
     config = configure(design)
+    attributes = design.with_measured(attributes)
     design.check_attributes(config.election, name, attributes)
     if guard is not None:
         guard.check(config.lease, name, kept=state is not None)

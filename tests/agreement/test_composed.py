@@ -194,14 +194,14 @@ def test_a_member_that_comes_back_does_not_displace_a_living_leader(
 @pytest.mark.parametrize("after", [0.0, 3.0, 30.0])
 @pytest.mark.parametrize("protocol", ["ring", "bully", "stable"])
 def test_where_it_is_to_take_over_the_run_goes_on_until_it_has(protocol: str, after: float) -> None:
-    result = judged(protocol, *RETURNS, leadership_settings={"reclaim": after})
+    result = judged(protocol, *RETURNS, leadership_settings={"preempt_after": after})
     assert result.metrics["leader"] == 5.0
     assert result.verdicts["validity"][0] is Verdict.HOLDS
 
 
 def test_where_it_is_to_take_over_another_leader_is_a_violation() -> None:
     """Cut off before it can: who is not the best alive is told."""
-    settings = {"reclaim": 30.0}
+    settings = {"preempt_after": 30.0}
     experiment = described("ring", *RETURNS, members=5, leadership_settings=settings)
     result = play(replace(experiment, calm=1.0), 0)
     assert result.metrics["leader"] == 4.0
@@ -224,7 +224,7 @@ def test_runs_of_composed_members_are_reproducible() -> None:
         ({"debug": True}, "--debug goes with"),
         ({"leadership_settings": {"stall_bound": 0.01}}, "stall_bound must be"),
         ({"leadership_settings": {"stall_bound": "inf"}}, "stall_bound must be finite"),
-        ({"composer": None, "leadership_settings": {"reclaim": 1}}, "goes with --composed"),
+        ({"composer": None, "leadership_settings": {"preempt_after": 1}}, "goes with --composed"),
     ],
 )
 def test_a_mistake_gets_a_sentence(given: dict[str, Any], complaint: str) -> None:

@@ -360,7 +360,7 @@ def test_a_state_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> Non
         ({"detector_settings": {"phi": 3}}, "has no detector"),
         ({"limits": {"rate": 0}}, "limit rate"),
         ({"limits": {"rated": 1}}, "rated"),
-        ({"reclaim": "-1s"}, "reclaim"),
+        ({"preempt_after": "-1s"}, "preempt_after"),
         ({"stall_bound": "-1s"}, "stall_bound"),
         ({"stall_bound": "soon"}, "stall_bound 'soon' is not a duration"),
         ({"stall_bound": "99ms"}, "stall_bound must be"),

@@ -21,7 +21,7 @@ CHANGE = 40.0  # seconds: three windows of 50 probes, one each 250 ms
 
 @contextmanager
 def measuring() -> Iterator[Group]:
-    given: dict[str, Any] = {"choice": "lowest:loss", "measure": "loss", "reclaim": 0}
+    given: dict[str, Any] = {"choice": "lowest:loss", "measure": "loss", "preempt": True}
     with Group(seed=5, delay=(0.001, 0.004), protocol="le-s", **given) as group:
         for name in NAMES:
             group.join(name)

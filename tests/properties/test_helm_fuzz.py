@@ -135,13 +135,13 @@ KINDS = [*COMPARED, *LARGE, *ANNOUNCING]
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)
 @given(
     story=st.lists(steps, max_size=40),
-    reclaim=st.sampled_from([None, 0.0, 15.0]),
+    preempt_after=st.sampled_from([None, 0.0, 15.0]),
     observes=st.sampled_from([False, False, False, True]),
 )
 def test_nothing_that_others_do_raises_or_breaks_a_bound(
-    kind: type[Election], story: list[Step], reclaim: float | None, observes: bool
+    kind: type[Election], story: list[Step], preempt_after: float | None, observes: bool
 ) -> None:
-    member = member_of(kind, HelmConfig(reclaim=reclaim), observes)
+    member = member_of(kind, HelmConfig(preempt_after=preempt_after), observes)
     term = check(member, member.start(), 0)
     for step in story:
         term = check(member, step(member), term)

@@ -147,14 +147,14 @@ def test_a_better_newcomer_does_not_take_over(kind: type[Election]) -> None:
 
 
 @WITH_NOTES
-def test_with_reclaim_0_it_does_where_the_election_has_it_so(kind: type[Election]) -> None:
-    group = Calm(kind, HelmConfig(reclaim=0.0), late={5: 30.0})
+def test_with_preempt_after_0_it_does_where_the_election_has_it_so(kind: type[Election]) -> None:
+    group = Calm(kind, HelmConfig(preempt_after=0.0), late={5: 30.0})
     assert (group.run().leader == 5) == kind.assumptions.displaces
 
 
 @EVERY_PROTOCOL
-def test_with_reclaim_it_does_after_a_while(kind: type[Election]) -> None:
-    group = Calm(kind, HelmConfig(reclaim=40.0), late={5: 40.0})
+def test_with_preempt_after_it_does_after_a_while(kind: type[Election]) -> None:
+    group = Calm(kind, HelmConfig(preempt_after=40.0), late={5: 40.0})
     assert group.first.leader == 4
     assert group.run(15.0) == group.first
     assert group.run(15.0).leader == 5

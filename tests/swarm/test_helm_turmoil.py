@@ -19,7 +19,7 @@ from hustings.substrate.helm_messages import TidingsMsg
 from tests.swarm.helms import Turmoil, judge
 
 # As often as the election has it, never, and after a while.
-SETTINGS = (HelmConfig(), HelmConfig(reclaim=0.0), HelmConfig(reclaim=15.0))
+SETTINGS = (HelmConfig(), HelmConfig(preempt_after=0.0), HelmConfig(preempt_after=15.0))
 AGREEING = [kind for kind in ANNOUNCING if kind.assumptions.agrees]
 KINDS = [*COMPARED, *LARGE, *AGREEING]
 EVERY_PROTOCOL = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)

@@ -42,8 +42,8 @@ ONE = {
     "seeds": "join",
     "settings": "set",
     "attributes": "attribute",
-    **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector", "reclaim")},
-    **{key: key for key in ("stall-bound", "measure")},
+    **{key: key for key in ("protocol", "choice", "observer", "multicast", "detector")},
+    **{key: key for key in ("preempt", "preempt-after", "stall-bound", "measure")},
     **{key: key for key in ("guard", "ttl")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
@@ -74,7 +74,8 @@ class GroupConfig:
     substrate_settings: Mapping[str, Plain]
     helm_settings: Mapping[str, Plain]
     limits: Mapping[str, Plain]
-    reclaim: float | None
+    preempt: bool
+    preempt_after: float | None
     stall_bound: float | None
     measure: str | None
     guard: str | None = field(repr=False)  # its address may hold a password
@@ -228,7 +229,8 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         substrate_settings=table.plain("substrate-settings"),
         helm_settings=table.plain("helm-settings"),
         limits=table.plain("limits"),
-        reclaim=table.duration("reclaim", None),
+        preempt=table.flag("preempt"),
+        preempt_after=table.duration("preempt-after", None),
         stall_bound=table.duration("stall-bound", None),
         measure=table.text("measure"),
         guard=table.text("guard"),

@@ -33,7 +33,12 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option("--observer", is_flag=True, help="Watch only; never lead.")
 @click.option("--multicast", metavar="HOW", help="fan-out, bimodal, gossip or ip:GROUP:PORT.")
 @click.option("--detector", metavar="NAME", help="accrual or heartbeat.")
-@click.option("--reclaim", metavar="DURATION", help="When the preferred member takes over again.")
+@click.option("--preempt", is_flag=True, help="A better member displaces the leader.")
+@click.option(
+    "--preempt-after",
+    metavar="DURATION",
+    help="A better member takes over when it has been up so long. [default: never]",
+)
 @click.option(
     "--stall-bound",
     metavar="DURATION",

@@ -176,7 +176,7 @@ WORLD_OPTIONS = (
         "leadership_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="--composed: stall_bound, reclaim, T_check, patience, and more.",
+        help="--composed: stall_bound, preempt_after, T_check, patience, and more.",
     ),
     click.option(
         "--measure-set",

@@ -17,6 +17,7 @@ from hustings.core.errors import BadInput
 if TYPE_CHECKING:
     from hustings.agent.command import CommandSpec, Say
     from hustings.agent.restarts import RestartPolicy
+    from hustings.joining import Joining
 
 RESTARTS = ("never", "on-failure", "always")
 
@@ -75,7 +76,13 @@ RESTARTS = ("never", "on-failure", "always")
     "--detector-set", "detecting", multiple=True, metavar="KEY=VALUE", help="A setting of it."
 )
 @click.option(
-    "--reclaim",
+    "--preempt",
+    is_flag=True,
+    help="A better member that joins or returns displaces the leader, as the protocol's paper has "
+    "it; see hustings protocols NAME. [default: the leader stays]",
+)
+@click.option(
+    "--preempt-after",
     metavar="TIME",
     help="A better member takes over from the leader when it has been up so long. [default: never]",
 )
@@ -89,7 +96,7 @@ RESTARTS = ("never", "on-failure", "always")
     "--measure",
     metavar="WHAT",
     help="Members measure how well they hear each other, loss or delay, and --choice lowest:loss "
-    "or lowest:delay ranks by it; with --reclaim 0 the best-connected one comes to lead.",
+    "or lowest:delay ranks by it; with --preempt the best-connected one comes to lead.",
 )
 @click.option(
     "--state",
@@ -149,7 +156,8 @@ def run(
     multicast: str,
     detector: str,
     detecting: tuple[str, ...],
-    reclaim: str | None,
+    preempt: bool,
+    preempt_after: str | None,
     stall_bound: str | None,
     measure: str | None,
     state: str | None,
@@ -184,12 +192,9 @@ def run(
     hustings run jobs --name b --join 127.0.0.1:7400 -- ./worker --fast
     hustings run jobs --guard etcd://127.0.0.1:2379 --grace 2s -- ./worker
     """
-    from hustings.agent.command import check_command, supervise
     from hustings.joining import join
-    from hustings.net import loops
 
     say = _voice(quiet, verbose)
-    check_command(command)
     spec = _spec(command, grace, guard, _policy(restart, restart_delay, max_restarts))
     wanted = join(
         group,
@@ -206,7 +211,8 @@ def run(
         multicast=multicast,
         detector=detector,
         detector_settings=reading.settings(detecting),
-        reclaim=reclaim,
+        preempt=preempt,
+        preempt_after=preempt_after,
         stall_bound=stall_bound,
         measure=measure,
         state=state,
@@ -214,15 +220,23 @@ def run(
         guard_settings=_lease(spec, guard, ttl),
         note=lambda sentence: say(f"note: {sentence}"),
     )
+    return _supervised(wanted, spec, say)
+
+
+def _supervised(wanted: Joining, spec: CommandSpec, say: Say) -> int:
+    from hustings.agent.command import supervise
+    from hustings.net import loops
+
     return loops.run(supervise(wanted, spec, say))
 
 
 def _spec(
     command: tuple[str, ...], grace: str, guard: str | None, policy: RestartPolicy
 ) -> CommandSpec:
-    from hustings.agent.command import CommandSpec, secrets_of
+    from hustings.agent.command import CommandSpec, check_command, secrets_of
     from hustings.core.durations import parse_duration
 
+    check_command(command)
     terminal = sys.stdin is not None and sys.stdin.isatty()
     grace_s = parse_duration(grace, "--grace")
     return CommandSpec(

@@ -80,7 +80,8 @@ class Design:
     helm_settings: Settings = field(default_factory=dict)
     multicast: Multicast = "world"
     reaches_all: bool = False  # the world's multicast, members that are not in view too
-    reclaim: float | None = None
+    preempt: bool = False  # a better member takes over, as the protocol's paper has it
+    preempt_after: str | float | None = None  # when it has been up so long
     observer: bool = False
     limits: Limits = field(default_factory=Limits)
     measure: str | Settings | None = None  # what members measure themselves, and are ranked by
@@ -177,8 +178,9 @@ def configure(design: Design) -> Configured:
         delivery: float = getattr(election, "delivery", delta)
         helm |= {"partial": True, "patience": 10 * delivery, "window": delivery}
     helm.update(in_seconds(design.helm_settings))
-    if design.reclaim is not None:
-        helm["reclaim"] = design.reclaim
+    wait = _preemption(design)
+    if wait is not None:
+        helm["preempt_after"] = wait
     lease = None if design.lease is None else _lease(design, design.lease, delta)
     seats = design.kind(election, Favoured(design.choice)).seats
     if lease is not None and seats > 1:
@@ -325,6 +327,18 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     kinds = (*stack.handlers, *COURTESY)
     dialect = Dialect(spoken(design), kinds)
     return Composed(stack, helm, detector, confirmed, dialect, measuring)
+
+
+def _preemption(design: Design) -> float | None:
+    """How long a better member has to be up before it takes over; None: the leader stays."""
+    after = design.preempt_after
+    wait = None if after is None else parse_duration(after, "preempt_after")
+    if design.preempt and wait:
+        raise BadInput(
+            "preempt lets a better member take over at once, and preempt_after lets it wait: give "
+            "one of them"
+        )
+    return 0.0 if design.preempt else wait
 
 
 def multicast_policy(text: str) -> tuple[Multicast, Address | None]:

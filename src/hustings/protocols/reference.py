@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hustings.core.config import describe
 from hustings.core.election import Election
 from hustings.core.messages import kind_of
+from hustings.protocols.register import Use, use_of
 
 OPENING = """\
 # Protocols
@@ -43,6 +44,7 @@ def _section(kind: type[Election]) -> list[str]:
         f"- **Model**: {about.model}",
         f"- **Cost**: {about.cost}",
         f"- **Guarantee**: {about.guarantee.value}. {_sentence(about.promises)}",
+        f"- **Takeover**: {_takeover(kind)}",
         f"- **Source**: `{kind.__module__}`",
         "",
         "| message | counted as |",
@@ -53,6 +55,18 @@ def _section(kind: type[Election]) -> list[str]:
     for name, rule, default, meaning in describe(kind.Settings):
         lines.append(_row((f"`{name}`", rule, "" if default is None else str(default), meaning)))
     return lines
+
+
+def _takeover(kind: type[Election]) -> str:
+    """Whether a better member displaces a living leader, and how one gets that on a network."""
+    if kind.assumptions.displaces:
+        rule = "a better member that joins or returns displaces the leader."
+        word = "On a network the leader stays, unless all members have `preempt` (`--preempt`)."
+    else:
+        rule = "a leader is not displaced while it lives."
+        word = "On a network `preempt` changes nothing; with `preempt_after` the leader hands over."
+    joins = use_of(kind.about.name) is Use.JOIN
+    return f"By its own rule {rule}" + (f" {word}" if joins else "")
 
 
 def _sentence(text: str) -> str:

@@ -8,9 +8,9 @@
 
 Electors   The election inside sees only members that may be elected: observers are not in its view.
 Favour     Members compare by favour first (`Favoured`), then by the choice function. A leader whose
-           place is not to be taken by the next better member (`reclaim` is not 0) has more favour
-           than all others once it has led for T_check; so has, at once, one that was handed its
-           office. Favour ends with the office: a leader that crashed comes back without.
+           place is not to be taken by the next better member (`preempt_after` is not 0) has more
+           favour than all others once it has led for T_check; so has, at once, one that was handed
+           its office. Favour ends with the office: a leader that crashed comes back without.
 Hand-over  The leader tells its successor the next term, and that one tells all: whoever hears it
            for the first time, and knows of no later term, follows at once. Copies, late or out of
            order, carry a term that is no longer new. A round trip later the old leader says the
@@ -26,7 +26,7 @@ Concord    Each leader tells one random elector, from time to time, that it lead
            two leaders in one term the better insists: it takes the next term and tells all. Who has
            no leader for long asks around, and calls an election if nobody knows one. Elections that
            announce do all that by themselves; only who has no leader asks.
-Return     With `reclaim` a leader hands over to a better member that has been in view for so long.
+Return     With `preempt_after` a leader hands over to a better member that was in view for so long.
 Pause      A leader that did not run for too long holds itself for the leader no more, and asks.
 Office     Whoever announces itself leads when it has heard no better one for T_office.
 Invariant  Terms that a member follows by this layer's doing only grow.
@@ -58,7 +58,7 @@ from hustings.substrate.helm_steering import (
     DOUBT,
     HELM,
     JOIN,
-    RECLAIM,
+    PREEMPT,
     REPEAT,
     SECURE,
     TICK,
@@ -180,8 +180,8 @@ class Helmed(Concord):
             self.secure(ctx)
         elif key == DOUBT:
             self.give_up_on(ctx)
-        elif key == RECLAIM:
-            self._reclaim(ctx)
+        elif key == PREEMPT:
+            self._preempt(ctx)
         else:
             self.take_office(ctx)
         self.settle(ctx)
@@ -447,7 +447,7 @@ class Helmed(Concord):
         elif self.entered and not self.resting:
             self.check(ctx)
             self._make_room(ctx)
-            self._reclaim(ctx)
+            self._preempt(ctx)
 
     def _make_room(self, ctx: Context) -> None:
         """Who stands back leads only while there is nobody else."""
@@ -456,12 +456,12 @@ class Helmed(Concord):
             if heir is not None and self.inner.seats == 1:
                 self._name(ctx, heir)
 
-    def _reclaim(self, ctx: Context) -> None:
+    def _preempt(self, ctx: Context) -> None:
         """Hand over to a better member that has been up for long enough, or see when that will be.
 
         Once more when the view changes: a member that is new is looked at with the next tick.
         """
-        due, me = self.settings.reclaim, ctx.me
+        due, me = self.settings.preempt_after, ctx.me
         if not due or not self.leads(me.id) or self.inner.seats > 1:
             return
         now, best, wait = ctx.now(), me, due
@@ -477,7 +477,7 @@ class Helmed(Concord):
         if best.id != me.id:
             self._name(ctx, best.id)
         elif wait < due:
-            ctx.set_timer(RECLAIM, wait)
+            ctx.set_timer(PREEMPT, wait)
 
 
 @lru_cache(maxsize=256)

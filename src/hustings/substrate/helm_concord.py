@@ -222,6 +222,10 @@ class Concord(Steering):
                 self._accede(ctx, note)
         elif not self.knows(leader):
             self._rumour = leader
+        elif self._outranks(ctx, leader):
+            # The election will have this member take over: it does not follow first.
+            if self.announces and self.inner.term < note.term <= MAX_TERM:
+                self.inner.term = note.term  # and claims a later term than this one
         elif self.credible(ctx, sender, leader):
             self.begin(ctx, muted=True)
             if note.term >= self.highest:
@@ -229,6 +233,13 @@ class Concord(Steering):
                 self.assume(ctx, leader, note.term)
             else:
                 ctx.send(leader, AskMsg(self.highest))
+
+    def _outranks(self, ctx: Context, leader: MemberId) -> bool:
+        """Whether this member is to displace a leader by the election's own rule."""
+        if not self.preempts or self.inner.seats > 1 or leader not in self.electors:
+            return False
+        view = self.electorate(ctx)
+        return self.order.better(view.candidate(ctx.me.id), view.candidate(leader))
 
     def _catch_up(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:
         """There is a later term than the one of the leader held."""

@@ -39,7 +39,7 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    reclaim: (
+    preempt_after: (
         Annotated[
             float,
             Meta(
@@ -124,7 +124,7 @@ class HelmConfig(Config, frozen=True, kw_only=True):
     @property
     def sticky(self) -> bool:
         """Whether a leader stays though a better member turns up."""
-        return self.reclaim != 0
+        return self.preempt_after != 0
 
     def broken_rules(self) -> list[str]:
         times = {
@@ -132,7 +132,7 @@ class HelmConfig(Config, frozen=True, kw_only=True):
             "T_check": self.T_check,
             "T_tidings": self.T_tidings,
             "patience": self.patience,
-            "reclaim": self.reclaim,
+            "preempt_after": self.preempt_after,
             "probation": self.probation,
             "stall_bound": self.stall_bound,
             "T_office": self.T_office,

@@ -26,12 +26,12 @@ JOIN: TimerKey = (HELM, 0)  # until the membership has had its chance
 TICK: TimerKey = (HELM, 1)
 ANSWERS: TimerKey = (HELM, 2)  # until those asked have answered
 REPEAT: TimerKey = (HELM, 3)  # of a hand-over
-RECLAIM: TimerKey = (HELM, 4)
+PREEMPT: TimerKey = (HELM, 4)
 SECURE: TimerKey = (HELM, 5)  # until a new leader is favoured
 DOUBT: TimerKey = (HELM, 6)  # until this member does something about a leader's end
 OFFICE: TimerKey = (HELM, 7)  # until a member that announces itself leads
 
-TIMERS = (JOIN, TICK, ANSWERS, REPEAT, RECLAIM, SECURE, DOUBT, OFFICE)
+TIMERS = (JOIN, TICK, ANSWERS, REPEAT, PREEMPT, SECURE, DOUBT, OFFICE)
 
 
 def _core(election: Election) -> Election:
@@ -52,6 +52,8 @@ class Steering(Carrying):
         self.plain = inner.choice.choice  # without favour
         self.order = inner.choice
         self.announces = _core(inner).assumptions.announces
+        # Whether a better member takes over from a living leader, as the election has it.
+        self.preempts = not settings.sticky and _core(inner).assumptions.displaces
         self.electors = Electors()
         self.told: Outcome | None = None
         self.pending: Elected | None = None  # a leadership of mine that is not declared yet

@@ -58,7 +58,7 @@ def _member(design: Design, config: Configured) -> Election:
 
 def _displaces(described: Description, config: Configured) -> bool:
     """Whether a better member takes over from a leader that lives: by itself the helm lets none."""
-    after = config.helm.reclaim
+    after = config.helm.preempt_after
     return after is not None and (after > 0 or described.kind.assumptions.displaces)
 
 
@@ -66,7 +66,7 @@ def _calm(config: Configured) -> float:
     """By then who is silent was missed, who was refused asked again, who is better took over."""
     listen: float = getattr(config.election, "listen", 0.0)
     longest = [config.helm.endurance, config.join_wait, listen if listen < inf else 0.0]
-    longest += [config.helm.reclaim or 0.0]
+    longest += [config.helm.preempt_after or 0.0]
     longest += [] if config.detector is None else [2 * config.detector.timeout]
     longest += [] if config.lease is None else [2 * config.lease.asked]
     return max(longest) + 20 * config.election.delta

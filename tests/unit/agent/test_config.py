@@ -34,7 +34,7 @@ choice = "highest:cpu"
 observer = true
 multicast = "bimodal"
 detector = "heartbeat"
-reclaim = "30s"
+preempt-after = "30s"
 stall-bound = "2s"
 measure = "loss"
 guard = "etcd://10.0.0.9"
@@ -97,7 +97,11 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert (billing.group, billing.name) == ("billing", "web-1")
     assert billing.seeds == ("10.0.0.2", "db.example:7500")
     assert (billing.protocol, billing.choice, billing.observer) == ("bully", "highest:cpu", True)
-    assert (billing.multicast, billing.detector, billing.reclaim) == ("bimodal", "heartbeat", 30.0)
+    assert (billing.multicast, billing.detector, billing.preempt_after) == (
+        "bimodal",
+        "heartbeat",
+        30.0,
+    )
     assert billing.stall_bound == 2.0
     assert (billing.guard, billing.ttl) == ("etcd://10.0.0.9", 8.0)
     assert billing.guard_settings == {"drift": 0.01}
@@ -213,8 +217,11 @@ def test_a_flag_for_all_groups_goes_before_each_group_s_own(tmp_path: Path) -> N
         ("[groups]\nbilling = 3\n", "line 2: groups.billing must be a table, not a number"),
         ("[groups.'a b']\n", "line 1: groups.a b must be letters, digits"),
         ("[groups.x]\nseeds = ['']\n", "line 2: groups.x.seeds must be texts that are not empty"),
-        ("[groups.x]\nreclaim = 'soon'\n", "line 2: groups.x.reclaim must be a duration"),
-        ("[groups.x]\nreclaim = -1\n", "line 2: groups.x.reclaim must be a duration"),
+        (
+            "[groups.x]\npreempt-after = 'soon'\n",
+            "line 2: groups.x.preempt-after must be a duration",
+        ),
+        ("[groups.x]\npreempt-after = -1\n", "line 2: groups.x.preempt-after must be a duration"),
         ("[groups.x.attributes]\ncpu = '8'\n", "line 2: groups.x.attributes.cpu must be a number"),
         ("[groups.x.attributes]\ncpu = inf\n", "line 2: groups.x.attributes.cpu must be a finite"),
         ("[groups.x.attributes]\ncpu = true\n", "line 2: groups.x.attributes.cpu must be a number"),
@@ -240,7 +247,7 @@ def test_what_is_wrong_in_the_file(text: str, sentence: str, tmp_path: Path) -> 
         ({"set": ("T_A",)}, {}, "--set must be written NAME=VALUE, not 'T_A'"),
         ({"attribute": ("cpu=x",)}, {}, "--attribute cpu must be a number, not 'x'"),
         ({"attribute": ("cpu=nan",)}, {}, "--attribute cpu must be a number, not 'nan'"),
-        ({"reclaim": "5"}, {}, "--reclaim must be a duration"),
+        ({"preempt-after": "5"}, {}, "--preempt-after must be a duration"),
         ({"stall-bound": "5"}, {}, "--stall-bound must be a duration"),
         ({}, {"HUSTINGS_OBSERVER": "perhaps"}, "HUSTINGS_OBSERVER must be true or false"),
     ],

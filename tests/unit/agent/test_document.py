@@ -15,9 +15,9 @@ seeds = [
     "seeds = 2",
 ]
 key = '''
-reclaim = 1
+preempt-after = 1
 '''
-reclaim = "5s"
+preempt-after = "5s"
 
 [groups.search]
 attributes.cpu = 8
@@ -34,7 +34,7 @@ seeds = "x"
         ("groups billing", 2),
         ("groups billing seeds", 3),
         ("groups billing key", 6),
-        ("groups billing reclaim", 9),
+        ("groups billing preempt-after", 9),
         ("groups search", 11),
         ("groups search attributes cpu", 12),
         ("groups search seeds", 13),

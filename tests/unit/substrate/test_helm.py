@@ -16,7 +16,7 @@ from hustings.substrate.favour import with_favour
 from hustings.substrate.helm import PAUSED, RESIGNED, HelmConfig, helmed
 from hustings.substrate.helm_lookout import UNHEARD
 from hustings.substrate.helm_messages import AskMsg, HandOverMsg, TidingsMsg
-from hustings.substrate.helm_steering import ANSWERS, JOIN, RECLAIM, REPEAT, SECURE, TICK
+from hustings.substrate.helm_steering import ANSWERS, JOIN, PREEMPT, REPEAT, SECURE, TICK
 from hustings.testing.effects import Multicast, Send
 from tests.unit.substrate.helmsmen import (
     ORDER,
@@ -225,8 +225,8 @@ def test_a_leader_is_favoured_after_a_while_and_says_so() -> None:
     assert sent(effects, TidingsMsg) == [(None, TidingsMsg((1,), 1, 1.0))]
 
 
-def test_with_reclaim_0_the_election_has_its_way() -> None:
-    settings = HelmConfig(reclaim=0.0)
+def test_with_preempt_after_0_the_election_has_its_way() -> None:
+    settings = HelmConfig(preempt_after=0.0)
     leader = in_office(1, people([2]), settings)
     assert SECURE not in leader.timers
     leader.meet(Candidate(9))
@@ -250,19 +250,19 @@ def test_favour_ends_with_the_office() -> None:
 
 
 def test_the_leader_hands_over_to_a_better_member_that_has_been_up_for_long() -> None:
-    leader = in_office(2, people([1]), HelmConfig(reclaim=30.0))
+    leader = in_office(2, people([1]), HelmConfig(preempt_after=30.0))
     leader.fire(TICK)
     leader.meet(*people([4, 5]), with_favour(Candidate(6), -1.0))
     assert not told(leader.fire(TICK))
     came = leader.clock
     for _ in range(5):
         assert not told(leader.fire(TICK))
-    assert leader.timers[RECLAIM].deadline == pytest.approx(came + 30.0)
-    assert told(leader.fire(RECLAIM)) == [Elected(5, 2)]
+    assert leader.timers[PREEMPT].deadline == pytest.approx(came + 30.0)
+    assert told(leader.fire(PREEMPT)) == [Elected(5, 2)]
 
 
 def test_a_suspicion_begins_the_time_anew() -> None:
-    leader = in_office(2, people([1, 4]), HelmConfig(reclaim=30.0))
+    leader = in_office(2, people([1, 4]), HelmConfig(preempt_after=30.0))
     leader.clock = 29.0
     leader.suspect(4)
     leader.clock = 40.0
@@ -272,7 +272,7 @@ def test_a_suspicion_begins_the_time_anew() -> None:
     assert told(leader.fire(TICK)) == [Elected(4, 2)]
 
 
-def test_without_reclaim_nobody_is_handed_anything() -> None:
+def test_without_preempt_after_nobody_is_handed_anything() -> None:
     leader = in_office(2, people([1, 4]))
     leader.clock = 1e6
     assert not told(leader.fire(TICK))
@@ -324,7 +324,7 @@ def test_a_newcomer_follows_the_leader_that_it_is_told_of() -> None:
 
 
 def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
-    for settings, calls in ((HelmConfig(T_join=0.0), False), (HelmConfig(reclaim=0.0), True)):
+    for settings, calls in ((HelmConfig(T_join=0.0), False), (HelmConfig(preempt_after=0.0), True)):
         member = Helmsman(1, people([2, 3]), settings)
         member.start()
         effects = member.restart()
@@ -468,4 +468,4 @@ def test_settings_are_checked() -> None:
         HelmConfig.parse({"T_check": "inf"})
     assert HelmConfig.parse({"patience": 10.0}).warnings()
     assert not HelmConfig().warnings()
-    assert HelmConfig(reclaim=0.0).sticky is False
+    assert HelmConfig(preempt_after=0.0).sticky is False

@@ -24,6 +24,7 @@ class Plan:
     protocol: str
     seconds: float
     seed: int
+    preempt: bool = False  # a better member displaces the leader
 
     def __post_init__(self) -> None:
         if not FEWEST <= self.members <= MOST:
@@ -33,7 +34,8 @@ class Plan:
     def part(self, number: int, group: str, seeds: tuple[str, ...] = ()) -> Part:
         """What the member of this number is to be."""
         width = len(str(self.members))
-        return Part(group, f"m{number:0{width}}", number, self.protocol, self.seed, seeds)
+        name = f"m{number:0{width}}"
+        return Part(group, name, number, self.protocol, self.seed, seeds, self.preempt)
 
     @property
     def limit(self) -> float:

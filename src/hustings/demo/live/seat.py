@@ -39,6 +39,7 @@ class Part:
     protocol: str
     seed: int
     seeds: tuple[str, ...] = ()
+    preempt: bool = False
 
 
 def joining(part: Part) -> Joining:
@@ -48,6 +49,7 @@ def joining(part: Part) -> Joining:
         name=part.name,
         seeds=part.seeds,
         protocol=part.protocol,
+        preempt=part.preempt,
         choice="highest:rank",
         attributes={"rank": part.rank},
         seed=derive(part.seed, "demo", part.name),

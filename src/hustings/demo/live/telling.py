@@ -16,7 +16,8 @@ _LISTED = 8  # names that a sentence can hold
 
 def title(plan: Plan) -> str:
     """What is shown."""
-    return f"{plan.protocol}, {plan.members} processes on this machine"
+    rule = ", --preempt: a better member displaces the leader" if plan.preempt else ""
+    return f"{plan.protocol}, {plan.members} processes on this machine{rule}"
 
 
 def start(members: int, protocol: str) -> str:
@@ -112,6 +113,7 @@ def to_json(scene: Scene) -> dict[str, object]:
     return {
         "protocol": plan.protocol,
         "members": plan.members,
+        "preempt": plan.preempt,
         "seed": plan.seed,
         "group": scene.group,
         "seconds": scene.elapsed,
