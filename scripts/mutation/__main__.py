@@ -21,7 +21,7 @@ import pytest
 
 from scripts.mutation.operators import Mutant, mutants_of
 from scripts.mutation.report import Part, page
-from scripts.mutation.trial import KILLED, TIMEOUT, Trial
+from scripts.mutation.trial import ENDLESS, KILLED, TIMEOUT, Trial
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -125,13 +125,13 @@ def _part(
     survivors = {
         mutant.key: trial.verdicts[mutant.key]
         for mutant in tried
-        if trial.verdicts[mutant.key] not in (KILLED, TIMEOUT)
+        if trial.verdicts[mutant.key] not in (KILLED, TIMEOUT, ENDLESS)
     }
     return Part(
         all=sum(map(len, there.values())),
         tried=len(chosen),
         killed=len(chosen) - len(survivors),
-        slow=sum(verdict == TIMEOUT for verdict in trial.verdicts.values())
+        slow=sum(verdict in (TIMEOUT, ENDLESS) for verdict in trial.verdicts.values())
         + (before.slow if asked.again and before else 0),
         share=share,
         seed=seed,

@@ -7,7 +7,8 @@ the quickest first, until one fails. A mutant costs a fork and a few tests, no s
 
 A busy machine must not look like a test that notices. A test that fails is run once more, and has
 to fail again. A mutant that runs too long, or ends its process, is tried once more at the end,
-alone and for longer.
+alone and for longer; not so one that used up far more of the processor than its tests do, which no
+busy machine makes it do.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from _pytest.runner import runtestprotocol
 from scripts.mutation.operators import Mutant
 
 KILLED, SURVIVED, UNCALLED, TIMEOUT = "killed", "survived", "uncalled", "timeout"
+ENDLESS = "endless"  # a loop of no end: it used far more of the processor than the tests do
 _SLOWER = 4.0  # times as long as without a mutant is waited for it
 _SPARE = 20.0  # and so many seconds
 _LONGEST = 240.0
@@ -51,6 +53,16 @@ class Called:
     number: int
     seconds: float
     functions: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A mutant under way."""
+
+    mutant: Mutant
+    deadline: float
+    work: float  # seconds of the processor that it may use
+    process: int
 
 
 @dataclass
@@ -94,14 +106,14 @@ class Trial:
     ) -> None:
         tell = session.config.get_terminal_writer()
         waiting = list(reversed(mutants))
-        running: dict[int, tuple[Mutant, float, int]] = {}  # by pipe: mutant, deadline, process
+        running: dict[int, Running] = {}  # by pipe
         ours, done = _children(), 0
         with selectors.DefaultSelector() as selector:
             while waiting or running:
                 while waiting and len(running) < jobs:
                     self._begin(waiting.pop(), patience, known, session, running, selector)
                 self._collect(running, selector)
-                _end_orphans(ours, {process for _, _, process in running.values()})
+                _end_orphans(ours, {each.process for each in running.values()})
                 if done != len(mutants) - len(waiting) - len(running):
                     done = len(mutants) - len(waiting) - len(running)
                     tell.write(f"\r{done} of {len(mutants)} tried ", flush=True)
@@ -129,7 +141,7 @@ class Trial:
         patience: float,
         known: dict[tuple[str, str], list[Called]],
         session: pytest.Session,
-        running: dict[int, tuple[Mutant, float, int]],
+        running: dict[int, Running],
         selector: selectors.BaseSelector,
     ) -> None:
         script = mutant.path in self.scripts
@@ -150,26 +162,27 @@ class Trial:
         deadline = time.monotonic() + patience * min(_LONGEST, _SLOWER * usual + _SPARE)
         items = [session.items[each.number] for each in tests]
         pipe, process = _fork(lambda: _try(mutant, self.live, items, script))
-        running[pipe] = (mutant, deadline, process)
+        running[pipe] = Running(mutant, deadline, 2 * usual + _SPARE, process)
         selector.register(pipe, selectors.EVENT_READ)
 
     def _collect(
         self,
-        running: dict[int, tuple[Mutant, float, int]],
+        running: dict[int, Running],
         selector: selectors.BaseSelector,
     ) -> None:
         for key, _ in selector.select(timeout=0.1):
-            mutant, _, process = running.pop(key.fd)
+            one = running.pop(key.fd)
             selector.unregister(key.fd)
             verdict = os.read(key.fd, 64).decode()
-            self.verdicts[mutant.key] = verdict or TIMEOUT  # it ended the process it ran in
-            _end(process, key.fd)
-        for pipe, (mutant, deadline, process) in list(running.items()):
-            if time.monotonic() > deadline or _bytes_of(process) > _LARGEST:
+            self.verdicts[one.mutant.key] = verdict or TIMEOUT  # it ended the process it ran in
+            _end(one.process, key.fd)
+        for pipe, one in list(running.items()):
+            endless = _seconds_of(one.process) > one.work
+            if endless or time.monotonic() > one.deadline or _bytes_of(one.process) > _LARGEST:
                 del running[pipe]
                 selector.unregister(pipe)
-                self.verdicts[mutant.key] = TIMEOUT
-                _end(process, pipe)
+                self.verdicts[one.mutant.key] = ENDLESS if endless else TIMEOUT
+                _end(one.process, pipe)
 
 
 def _fork(work: Any) -> tuple[int, int]:
@@ -211,6 +224,13 @@ def _bytes_of(process: int) -> int:
     """A mutant may also fill the memory without end."""
     with open(f"/proc/{process}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _seconds_of(process: int) -> float:
+    """What it has used of the processor, however busy the machine is."""
+    with open(f"/proc/{process}/stat") as file:
+        user, system = file.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _adopt() -> None:
