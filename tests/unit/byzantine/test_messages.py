@@ -233,7 +233,7 @@ def test_other_elections_are_refused() -> None:
         (experiment("committee", 2000), "2000 members are too many"),
         (experiment("committee", 500, profile="high-b"), "is too large to agree"),
         (experiment("committee", 40, model="signed"), "model=signed is for the large-scale engine"),
-        (experiment("committee", 200, endgame="full", path=4096), "million messages are too many"),
+        (experiment("committee", 128, endgame="full", path=4096), "million messages are too many"),
     ],
 )
 def test_what_cannot_be_played(one: ByRounds, words: str) -> None:
