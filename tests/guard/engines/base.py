@@ -145,7 +145,9 @@ class Server(Engine):
         wait_until(lambda: not any(map(is_running, everybody)), f"the end of all of {self.name}")
 
     def pause(self) -> None:
+        """Back when all of it is held: a signal reaches many threads one by one."""
         self._signal_all(signal.SIGSTOP)
+        wait_until(self._stands_still, f"all threads of {self.name} to stop")
 
     def resume(self) -> None:
         self._signal_all(signal.SIGCONT)
@@ -214,9 +216,16 @@ class Server(Engine):
         return self.log.read_text(errors="replace")[-2000:]
 
     def _signal_all(self, number: signal.Signals) -> None:
-        if self.process is not None:
-            for pid in [self.process.pid, *descendants(self.process.pid)]:
-                signal_to(pid, number)
+        for pid in self._processes():
+            signal_to(pid, number)
+
+    def _processes(self) -> list[int]:
+        if self.process is None:
+            return []
+        return [self.process.pid, *descendants(self.process.pid)]
+
+    def _stands_still(self) -> bool:
+        return all(stands_still(pid) for pid in self._processes())
 
     def _await_ready(self) -> None:
         def is_ready() -> bool:
@@ -256,6 +265,12 @@ def state_of(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "X"
+
+
+def stands_still(pid: int) -> bool:
+    """Whether each of its threads is held or gone."""
+    tasks = Path(f"/proc/{pid}/task").glob("*")
+    return all(state_of(int(each.name)) in "TtZX" for each in tasks)
 
 
 def is_running(pid: int) -> bool:

