@@ -34,7 +34,8 @@ FAULT_HELP = (
     "Something that happens to the group, again and again: crash:7@2.5 (at time 2.5), "
     "crash:7+3@0 (after its 3rd transmission from time 0), restart:7@9, pause:3@1, resume:3@5, "
     "leave:4@2, call:2@0, suspect:3>7@1 and alive:3>7@2 (a detector that errs), "
-    "partition:1,2|3-5@2, one-way:1>2,3@2, heal:@9 (partition), heal:one-way@9."
+    "partition:1,2|3-5@2, one-way:1>2,3@2 (several cuts add up), heal:@9 (all partitions), "
+    "heal:one-way@9 (all one-way cuts), heal:one-way:1>2,3@9 (this one)."
 )
 
 
@@ -375,7 +376,7 @@ def _scenario(typed: Options) -> Scenario:
         crashed=reading.members(typed.crashed, "--crashed") if typed.crashed.strip() else (),
         detectors=_ids(typed.detectors, "--detector"),
         initiators=_ids(typed.initiators, "--initiator"),
-        extra=tuple(reading.fault(each) for each in typed.faults),
+        extra=reading.faults(typed.faults),
         rates=Rates(typed.arrivals, typed.departures, typed.orderly),
         linger=typed.linger,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
@@ -35,7 +36,9 @@ SIMPLE: dict[str, Callable[..., Happening]] = {
     "call": Call,
 }
 MOST_SIGMA = 50.0  # beyond it a draw may be larger than any float
-CUTS = ("partition", "one-way")  # what `heal` ends
+Cut = Partition | OneWay
+CUTS: dict[str, type[Cut]] = {"partition": Partition, "one-way": OneWay}  # what `heal` ends
+Sides = tuple[tuple[MemberId, ...], ...]
 FAULTS = (*SIMPLE, "suspect", "alive", "partition", "one-way", "heal")
 
 
@@ -125,6 +128,49 @@ def _links(texts: Iterable[str]) -> dict[tuple[MemberId, MemberId], float]:
     return table
 
 
+def faults(texts: Iterable[str]) -> tuple[Happening, ...]:
+    """All faults of one run: each cut under a name of its own, so that cuts add up.
+
+    A heal ends one cut, as `heal:one-way:3>4`, or all of a kind, as `heal:one-way`.
+    """
+    found = _named([fault(text) for text in texts])
+    cuts = [one for one in found if isinstance(one, Cut)]
+    return tuple(
+        each for one in found for each in (_heals(one, cuts) if isinstance(one, Heal) else [one])
+    )
+
+
+def _named(found: list[Happening]) -> list[Happening]:
+    """The first cut of a kind is called after its kind; the others bear a number, too."""
+    kinds: dict[type[Happening], list[Sides]] = {}
+    for place, one in enumerate(found):
+        if isinstance(one, Cut):
+            known = kinds.setdefault(type(one), [])
+            if _sides(one) not in known:
+                known.append(_sides(one))
+            number = known.index(_sides(one)) + 1
+            found[place] = one if number == 1 else replace(one, name=f"{one.name}-{number}")
+    return found
+
+
+def _heals(heal: Heal, cuts: list[Cut]) -> list[Heal]:
+    """What a heal ends, by name; the one that was typed if there is no such cut."""
+    kind, colon, who = heal.name.partition(":")
+    typed = _between(kind, who, heal.at, f"heal:{heal.name}") if colon else None
+    only = _sides(typed) if isinstance(typed, Cut) else None
+    names = dict.fromkeys(
+        cut.name
+        for cut in cuts
+        if cut.at <= heal.at and isinstance(cut, CUTS[kind]) and only in (None, _sides(cut))
+    )
+    return [replace(heal, name=name) for name in names] or [heal]
+
+
+def _sides(cut: Cut) -> Sides:
+    sides = cut.sides if isinstance(cut, Partition) else (cut.senders, cut.to)
+    return tuple(tuple(sorted(side)) for side in sides)
+
+
 def fault(text: str) -> Happening:
     """One fault with its time, as `crash:7@2.5`; see `hustings sim --help` for all forms."""
     match = re.fullmatch(r"([a-z-]+):(.*)@([^@]+)", text.strip())
@@ -149,8 +195,11 @@ def fault(text: str) -> Happening:
 
 def _between(what: str, who: str, at: float, text: str) -> Happening:
     if what == "heal":
-        if who and who not in CUTS:
-            raise UnknownName("cut", who, CUTS)
+        name, colon, ends = who.partition(":")
+        if who and name not in CUTS:
+            raise UnknownName("cut", name, CUTS)
+        if colon:
+            _between(name, ends, at, text)
         return Heal(name=who or "partition", at=at)
     if what == "partition":
         sides = tuple(members(side, "a partition's side") for side in who.split("|"))
@@ -162,8 +211,9 @@ def _between(what: str, who: str, at: float, text: str) -> Happening:
         raise BadInput(f"--fault {text!r} needs an arrow: {what}:3>7@TIME")
     if what == "one-way":
         senders, to = members(left, "senders"), members(right, "receivers")
-        if len({*senders, *to}) < 2:
-            raise BadInput("a one-way cut needs two members: a member always hears itself")
+        for member in senders:
+            if member in to:
+                raise BadInput(f"--fault {text!r} cuts {member} off from itself: name others")
         return OneWay(senders=senders, to=to, at=at)
     kind = Suspect if what == "suspect" else Alive
     return kind(member=_one(left, text), about=_one(right, text), at=at)

@@ -50,6 +50,10 @@ IDLE = [
     ("bully --fault restart:3@1", "restart:3 at 1 has no effect: member 3 is alive then"),
     ("bully --fault resume:3@1", "resume:3 at 1 has no effect: member 3 was not paused before"),
     ("bully --fault heal:@1", "heal:partition at 1 has no effect: no partition was there before"),
+    (
+        "bully --fault one-way:1>2@1 --fault heal:one-way:1>3@2",
+        "heal:one-way:1>3 at 2 has no effect: no one-way:1>3 was there before",
+    ),
     ("bully --crashed 3 --fault pause:3@1", "pause:3 at 1 has no effect: member 3 is down"),
     (
         "bully --scenario leader-crash --fault crash:8@1",
@@ -98,6 +102,8 @@ BUSY = [
     "bully --fault pause:3@1 --fault resume:3@2",
     "bully --fault partition:1,2|3-8@1 --fault heal:@2",
     "bully --fault one-way:1>2@1 --fault heal:one-way@2",
+    "bully --fault one-way:1>2@1 --fault one-way:2>1@1 --fault heal:one-way@2",
+    "bully --fault one-way:1>2@1 --fault one-way:2>1,3@1 --fault heal:one-way:2>3,1@2",
 ]
 
 
