@@ -23,9 +23,9 @@ Standing   Who stands back hands over, and has less favour than all others. With
 Observers  Know the leader by hearsay, see `helm_lookout`; of several, the first.
 Concord    Each leader tells one random elector, from time to time, that it leads; some followers
            tell their leader whom they follow. Who knows of a later term than the other says so. Of
-           two leaders in one term the better insists: it takes the next term and tells all. Who has
-           no leader for long asks around, and calls an election if nobody knows one. Elections that
-           announce do all that by themselves; only who has no leader asks.
+           two leaders in one term, or in any with `preempt`, the better insists: it takes the next
+           term and tells all. Who has no leader for long asks around, and calls an election if
+           nobody knows one. Elections that announce do all that alone; only who has no leader asks.
 Return     With `preempt_after` a leader hands over to a better member that was in view for so long.
 Pause      A leader that did not run for too long holds itself for the leader no more, and asks.
 Office     Whoever announces itself leads when it has heard no better one for T_office.

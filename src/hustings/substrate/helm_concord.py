@@ -2,7 +2,8 @@
 
 Notes are compared by terms: who knows of the later one tells the other, who follows. Each election
 and each hand-over takes a term above all that its member knew, so the later term is the newer one
-in truth; where two leaders took the same, the better of them insists in the next. No note is
+in truth; where two leaders took the same, the better of them insists in the next. Where a better
+member displaces the leader, the better of two insists whichever terms they took. No note is
 answered by a member that learnt from it, so an exchange ends after one answer.
 """
 
@@ -48,6 +49,8 @@ class Concord(Steering):
         self._notable = 0.0  # from when on it may speak of a conflict again
         self._missing: tuple[MemberId, float] | None = None  # a leader not in view, since when
         self._tided = 0.0  # when observers were told last
+        # The leader held and another one, of a later term, that it was told of.
+        self._met: tuple[Elected, MemberId, int] | None = None
 
     # Before and after each handler
 
@@ -204,7 +207,8 @@ class Concord(Steering):
         elif self.announces and leader != held.leader:
             return  # announcements settle all but the term
         elif note.term > held.term:
-            self._catch_up(ctx, sender, note)
+            if leader == held.leader or not self._stands_by(ctx, held, note):
+                self._catch_up(ctx, sender, note)
         elif note.term < held.term:
             ctx.send(sender, self.tidings(held))
         elif leader != held.leader:
@@ -254,6 +258,27 @@ class Concord(Steering):
             held = self.held
             if leader != sender and held is not None and self._one_of_all(ctx):
                 ctx.send(leader, self.tidings(held))  # if it does not lead, it shall say so
+
+    def _stands_by(self, ctx: Context, held: Elected, note: TidingsMsg) -> bool:
+        """Whether the leader held is to displace the one of the later term, as it is the better.
+
+        It insists. A follower tells it of the other one, and holds on to it once: if it lives, it
+        will have insisted before the next note comes.
+        """
+        rival = note.leaders[0]
+        if not self.preempts or rival not in self.electors or held.leader not in self.electors:
+            return False
+        view = self.electorate(ctx)
+        if not self.order.better(view.candidate(held.leader), view.candidate(rival)):
+            return False
+        if held.leader == ctx.me.id:
+            self.insist(ctx, note.term)
+            return True
+        if self.suspected(held.leader) or self._met == (held, rival, note.term):
+            return False
+        self._met = (held, rival, note.term)
+        ctx.send(held.leader, note)
+        return True
 
     def _accede(self, ctx: Context, note: TidingsMsg) -> None:
         """Others were told that this member leads, or never missed it: so it does."""

@@ -13,6 +13,9 @@ from hustings.testing import Group
 JOINED = [name for name, (_, _, use) in REGISTER.items() if use is Use.JOIN]
 by_name = pytest.mark.parametrize("protocol", JOINED)
 LONG = 30.0  # seconds: many times what an election takes
+MEETING = 3.0  # seconds in which two sides of a cut that has healed agree
+ANEW = ("broadcast", "ring")  # here all elect anew, and nobody leads meanwhile
+LOOK = 0.01  # seconds between two looks
 
 
 def group(protocol: str, first: str, **options: Any) -> Group:
@@ -59,6 +62,50 @@ def test_a_leader_that_returns(protocol: str, preempt: bool) -> None:
         made.restart("c")
         taken = preempt and find(protocol).assumptions.displaces
         assert led_by(made) == ("c" if taken else successor)
+
+
+@by_name
+@pytest.mark.parametrize("sides, seed", [("d|abc", 0), ("da|bc", 0), ("eab|dcf", 0), ("da|bc", 1)])
+def test_two_leaders_that_meet(protocol: str, sides: str, seed: int) -> None:
+    """A cut heals: the better leader leads on and the other ends, which is the only change.
+
+    The other side has held an election, so its leader has the later term. Where the paper does not
+    displace a leader, the later term decides, or what the protocol has for it.
+    """
+    names = sorted(sides.replace("|", ""), reverse=True)
+    with group(protocol, names[0], preempt=True, seed=seed) as made:
+        for name in names[1:]:
+            add(made, name)
+        before = led_by(made)
+        made.partition(*sides.split("|"))
+        made.advance(LONG)
+        worse = next(name for name in leading(made) if name != before)
+        made.heal()
+        seen = terms_of_office(made, MEETING)
+        after = made.settle()
+        if find(protocol).assumptions.displaces:
+            assert (before, after) == (names[0], names[0])
+            assert sorted(seen) == sorted([before, worse])
+            assert seen[worse] == 1
+            assert seen[before] == 1 or protocol in ANEW
+        assert led_by(made) == after
+
+
+def leading(made: Group) -> list[str]:
+    return [name for name in made.up if made.member(name).is_leader]
+
+
+def terms_of_office(made: Group, seconds: float) -> dict[str, int]:
+    """How many times each member led in this time, without interruption."""
+    times, last = dict[str, int](), list[str]()
+    for _ in range(round(seconds / LOOK)):
+        now = leading(made)
+        for name in now:
+            if name not in last:
+                times[name] = times.get(name, 0) + 1
+        last = now
+        made.advance(LOOK)
+    return times
 
 
 @by_name
