@@ -325,10 +325,7 @@ class NatsGuard(Guard):
         ttl = entry.record.ttl
         with suppress(NotGranted):
             await self._replace(
-                entry,
-                holder,
-                token,
-                lambda old: Record(ttl=ttl, token=token, to=to, base=old.base),
+                entry, holder, token, lambda old: Record(ttl=ttl, token=token, to=to, base=old.base)
             )
 
     async def _recover(self, above: int) -> None:
@@ -338,7 +335,8 @@ class NatsGuard(Guard):
             old = entry.record or Record(ttl=0.0)
             held = old.holder is not None and self._remaining(entry) > 0
             token = entry.token if held else max(entry.token, above)
-            record = msgspec.structs.replace(old, token=token, base=max(entry.base, above))
+            kept = old if held else Record(ttl=old.ttl, to=old.to)  # that token is nobody's
+            record = msgspec.structs.replace(kept, token=token, base=max(entry.base, above))
             if await self._write(record, entry.revision) is not None:
                 return
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")

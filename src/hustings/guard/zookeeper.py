@@ -67,7 +67,8 @@ from hustings.guard.zookeeper_wire import (
 PORT = 2181
 OBSERVER_S = 10.0  # how long an observer's session lives without a sign
 T = TypeVar("T")
-NUMBERED = re.compile(r"(-?\d{10})$")
+# Numbers that ran over are negative; the dash of Curator's `-latch-` is no sign of one.
+NUMBERED = re.compile(r"((?:(?<=[_-])-)?\d{10})$")
 
 Talk = Callable[[Wire], Awaitable[T]]
 
