@@ -407,6 +407,16 @@ def test_who_moved_on_goes_by_that() -> None:
     assert later(moved).of(2).electorate.voters == (1, 2, 4)
 
 
+def test_voters_that_were_agreed_on_may_begin_anew_whoever_was_first() -> None:
+    """Their number says that the first ones vote no more: one change is enough."""
+    config = {"number": 1, "voters": [2, 3, 4]}
+    hall = later({"quorum-birth": 1 << 40 | 5, "quorum-config": config})
+    hall.enroll()
+    assert hall.of(2).electorate.number == 1
+    assert [hall.of(each).voter.votes for each in (2, 3, 4)] == [True] * 3
+    assert any(hall.of(each).enrolment.founded for each in (2, 3, 4))
+
+
 @pytest.mark.parametrize(
     "settings, says",
     [

@@ -1,0 +1,200 @@
+"""What a voter tells whoever runs it: that it does not vote, why, and that others vote now."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from hustings.guard.quorum import Quorum, Voters
+from hustings.guard.urls import parse_url
+from hustings.protocols.quorum.config import Electorate
+from hustings.protocols.quorum.quorate import Move
+from hustings.substrate.confirmed import Confirmed, GuardConfig
+from hustings.substrate.stack import StackedContext
+from tests.unit.guard.redis_model import now, play
+from tests.unit.substrate.puppets import Puppet
+
+IDS = {name: number for number, name in enumerate("abcdef", 1)}
+NAMES = {number: name for name, number in IDS.items()}
+LEASE = GuardConfig(ttl=5.0, delta=0.05)
+
+
+class Watched:
+    """A voter, and what it says when."""
+
+    def __init__(self, me: int = 1) -> None:
+        url = parse_url("quorum://a,b,c")
+        self.quorate = Quorum(url, IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
+        self.host = SimpleNamespace(
+            stack=SimpleNamespace(inner=self.quorate),
+            closed=False,
+            runner=SimpleNamespace(me=SimpleNamespace(id=me), run=self.run),
+            book=SimpleNamespace(place=self.place),
+        )
+        self.notes: list[tuple[float, str]] = []
+        host: Any = self.host
+        self.voters = Voters(host, IDS.__getitem__)
+        self.voters.watch(lambda note: self.notes.append((now(), note)))
+
+    def place(self, member: int) -> object:
+        return SimpleNamespace(name=NAMES[member]) if member in NAMES else None
+
+    def run(self, act: Any) -> object:
+        return act(SimpleNamespace(me=self.host.runner.me))
+
+    def said(self) -> list[tuple[float, str]]:
+        """What is new since this was asked last."""
+        notes, self.notes[:] = list(self.notes), []
+        return notes
+
+
+def test_a_voter_that_does_not_vote_says_so_when_it_lasts_and_once() -> None:
+    async def story() -> None:
+        watched = Watched()
+        await asyncio.sleep(0.9)
+        assert watched.said() == []
+        await asyncio.sleep(0.2)
+        ((at, note),) = watched.said()
+        assert at == 1.0
+        assert note == "this voter does not vote"
+        await asyncio.sleep(60.0)
+        assert watched.said() == []
+
+    play(story())
+
+
+def test_a_voter_that_votes_in_time_says_nothing() -> None:
+    async def story() -> None:
+        watched = Watched()
+        watched.quorate.voter.votes = True
+        await asyncio.sleep(60.0)
+        assert watched.said() == []
+
+    play(story())
+
+
+def test_who_is_no_voter_says_nothing() -> None:
+    async def story() -> None:
+        watched = Watched(me=5)
+        await asyncio.sleep(60.0)
+        assert watched.said() == []
+
+    play(story())
+
+
+def test_another_reason_is_told_with_the_time_left_and_so_is_the_end_of_it() -> None:
+    async def story() -> None:
+        watched = Watched()
+        await asyncio.sleep(1.5)
+        watched.said()
+        watched.quorate.enrolment.ready = 44.0
+        await asyncio.sleep(10.0)  # looks at 4, 7 and 10
+        ((at, note),) = watched.said()
+        assert at == 4.0
+        assert note.startswith("this voter does not vote")
+        assert note.endswith("it waits for 40.0 s more, one lease")
+        watched.quorate.voter.votes = True
+        await asyncio.sleep(10.0)
+        assert watched.said() == [(13.0, "this voter votes now")]
+        watched.quorate.voter.votes = False
+        await asyncio.sleep(3.0)
+        ((at, note),) = watched.said()
+        assert (at, note[:24]) == (22.0, "this voter does not vote")
+
+    play(story())
+
+
+def test_a_beginning_without_memory_is_told_once() -> None:
+    async def story() -> None:
+        watched = Watched()
+        watched.quorate.voter.votes = True
+        await asyncio.sleep(2.0)
+        watched.quorate.enrolment.founded = True
+        await asyncio.sleep(60.0)
+        ((at, note),) = watched.said()
+        assert at == 4.0
+        assert note.startswith("no voter remembered an earlier vote")
+
+    play(story())
+
+
+def test_other_voters_are_told_by_name_with_those_who_say_so() -> None:
+    async def story() -> None:
+        watched = Watched()
+        watched.quorate.voter.votes = True
+        after = Electorate(3, (1, 2, 0xABC))
+        watched.quorate.moves.append(Move(after, watched.quorate.electorate, (1, 3)))
+        await asyncio.sleep(60.0)
+        assert watched.said() == [
+            (
+                1.0,
+                "the voters are a, b, abc from now on (change 3): so say a, c of the voters "
+                "before, a, b, c",
+            )
+        ]
+
+    play(story())
+
+
+def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None:
+    async def story() -> None:
+        watched = Watched()
+        watched.quorate.voter.votes = True
+        succession = watched.quorate.succession
+        succession.nonce, succession.asked = 7, 3.0
+        await asyncio.sleep(3.5)
+        assert watched.said() == []
+        await asyncio.sleep(1.0)  # the look at 4 is not yet a second after the question
+        assert watched.said() == []
+        await asyncio.sleep(60.0)
+        ((at, note),) = watched.said()
+        assert at == 7.0
+        assert note.startswith("somebody says that the voters have changed")
+        watched.quorate.voter.electorate = Electorate(1, (1, 2, 4))
+        await asyncio.sleep(3.0)
+        assert len(watched.said()) == watched.voters.number
+
+    play(story())
+
+
+def test_who_asks_nobody_doubts_nothing() -> None:
+    async def story() -> None:
+        watched = Watched()
+        watched.quorate.voter.votes = True
+        watched.quorate.succession.asked = 0.0
+        await asyncio.sleep(60.0)
+        assert watched.said() == []
+
+    play(story())
+
+
+def test_a_member_that_has_left_says_nothing_and_looks_no_more() -> None:
+    async def story() -> None:
+        watched = Watched()
+        await asyncio.sleep(0.5)
+        watched.host.closed = True
+        await asyncio.sleep(10.0)
+        watched.host.closed = False
+        await asyncio.sleep(60.0)
+        assert watched.said() == []
+
+    play(story())
+
+
+def test_a_voter_is_replaced_by_ids_and_within_the_members_context() -> None:
+    asked: list[tuple[int, int, int]] = []
+
+    async def story() -> None:
+        watched = Watched()
+
+        def replace(ctx: StackedContext, old: int, new: int) -> bool:
+            asked.append((ctx.me.id, old, new))
+            return False
+
+        quorate: Any = watched.quorate
+        quorate.replace = replace
+        assert watched.voters.replace("b", "d") is False
+        assert asked == [(1, 2, 4)]
+
+    play(story())
