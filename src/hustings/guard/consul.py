@@ -164,6 +164,9 @@ class ConsulGuard(Guard):
                     f"Consul at {self.shown}: {refusal.said}; see options {', '.join(OPTIONS)}"
                 ) from None
             raise Unreachable(f"Consul at {self.shown} refuses: {refusal.said}") from None
+        except (msgspec.DecodeError, ValueError) as error:
+            await self.close()
+            raise Unreachable(f"what answers at {self.shown} is not Consul: {error}") from None
         except BaseException:
             await self.close()
             raise
@@ -342,9 +345,11 @@ class ConsulGuard(Guard):
             self._http = aiohttp.ClientSession(headers=self._headers)
         end = time.monotonic() + self.timeout + wait
         why = "no answer"
-        for left in range(len(self._places), 0, -1):
+        first, count = self._first, len(self._places)  # another question may turn meanwhile
+        for left in range(count, 0, -1):
+            number = (first - left) % count
             share = max(end - time.monotonic(), 0.0) / left
-            url = f"{self._places[self._first]}/v1/{path}"
+            url = f"{self._places[number]}/v1/{path}"
             try:
                 async with self._http.request(
                     method,
@@ -367,7 +372,8 @@ class ConsulGuard(Guard):
                 why = said.decode(errors="replace").strip() or str(answer.status)
                 if answer.status < 500:
                     raise _Refused(answer.status, why)
-            self._first = (self._first + 1) % len(self._places)
+            if self._first == number:
+                self._first = (number + 1) % count
         raise Unreachable(f"Consul at {self.shown} cannot be used now: {why}")
 
     @asynccontextmanager

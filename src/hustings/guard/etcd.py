@@ -32,6 +32,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
+import grpc
 from aetcd import rpc
 
 from hustings.core.errors import BadInput
@@ -328,9 +329,8 @@ class _Feed:
     async def pump(self, stream: Any) -> None:
         try:
             with suppress(rpc.AioRpcError, asyncio.InvalidStateError):
-                async for change in stream:
-                    if change.canceled:
-                        break
+                # As `begin` has read: a stream is read in one way only.
+                while (change := await stream.read()) is not grpc.aio.EOF and not change.canceled:
                     self._news.set()
         finally:
             self._over = True

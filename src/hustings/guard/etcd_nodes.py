@@ -130,9 +130,10 @@ class Nodes:
         for node in nodes:
             await node.channel.close()
 
-    def next(self) -> None:
-        """Turn to another node."""
-        self._first = (self._first + 1) % len(self.addresses)
+    def _pass_over(self, number: int) -> None:
+        """Ask the following node first, unless another conversation has turned away already."""
+        if self._first == number:
+            self._first = (number + 1) % len(self.addresses)
 
     async def converse(self, talk: Callable[[Line], Awaitable[T]], *, opening: bool = False) -> T:
         """Have a conversation with some node; every node gets its share of the time."""
@@ -141,10 +142,11 @@ class Nodes:
         refusal = ""
         while True:
             before, refusal, changing = refusal, "", False
+            first = self._first  # others may turn to another one meanwhile
             for left in range(len(self.addresses), 0, -1):
                 if self._closed:
                     raise Unreachable("the guard on etcd is closed")
-                number = self._first
+                number = (first - left) % len(self.addresses)
                 node = self._open()[number]
                 share = max(end - time.monotonic(), 0.0) / left
                 line = Line(node, time.monotonic() + share)
@@ -169,7 +171,7 @@ class Nodes:
                     changing |= why.startswith("etcdserver:")  # between two leaders, say
                     if opening and self._is_refused(error.code(), why):
                         refusal = why
-                self.next()
+                self._pass_over(number)
             over = time.monotonic() + PAUSE >= end
             if refusal and over:
                 raise BadInput(f"etcd at {self.shown} speaks no TLS, or not with us: {refusal}")

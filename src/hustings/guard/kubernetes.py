@@ -117,6 +117,9 @@ class KubernetesGuard(Guard):
         except aiohttp.ClientSSLError as error:
             await self.close()
             raise BadInput(f"Kubernetes at {self.shown}: no TLS connection ({error})") from None
+        except (msgspec.DecodeError, KeyError) as error:
+            await self.close()
+            raise Unreachable(f"what answers at {self.shown} is not Kubernetes: {error}") from None
         except BaseException:
             await self.close()
             raise
