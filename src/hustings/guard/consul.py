@@ -394,7 +394,6 @@ class ConsulGuard(Guard):
     @asynccontextmanager
     async def _watch(self) -> AsyncIterator[Feed]:
         async with self._unreachable():
-            await self._read_base()
             yield _Feed(self)
 
 
@@ -407,6 +406,7 @@ class _Feed:
 
     async def look(self) -> Seen:
         guard = self._guard
+        await guard._read_base()  # it may have been lifted since
         lock, self._index = await guard._look()
         if lock is None or lock.session is None:
             return Seen(Holding(None, guard._highest), 0.0)

@@ -47,6 +47,7 @@ class Network:
         self.servers: dict[str, Handler] = {}
         self.asked: list[Asked] = []
         self.open = 0  # sessions of clients
+        self.stood_still = 0.0  # for so long the client's process did nothing
         self._acts: list[tuple[str, str, int, Act]] = []
 
     def before(self, request: str, act: Act, skip: int = 0) -> None:
@@ -187,6 +188,7 @@ def patched(monkeypatch: Any) -> Network:
     """A network in the place of aiohttp's, on the clock of the running loop."""
     network = Network()
     monkeypatch.setattr(aiohttp, "ClientSession", network.client)
-    monkeypatch.setattr(consul, "time", SimpleNamespace(monotonic=now))
+    clock = SimpleNamespace(monotonic=lambda: now() + network.stood_still)
+    monkeypatch.setattr(consul, "time", clock)
     monkeypatch.setattr(rest, "ssl", SimpleNamespace(create_default_context=_quick_context))
     return network

@@ -216,6 +216,44 @@ def test_two_questions_at_once_both_come_to_the_agent_that_is_up(network: Networ
     virtually(story())
 
 
+def test_who_fails_late_does_not_turn_the_others_away_from_who_answers(network: Network) -> None:
+    async def story() -> None:
+        consul = serve(network, "a", "b", "c")
+        guard = make_guard("consul://a,b,c?timeout=9", "jobs")
+        await guard.open()
+
+        async def fail_late(_: Any) -> Any:
+            await asyncio.sleep(1.0)
+            return web.Response(status=500, text="No cluster leader")
+
+        network.servers["http://a:8500"] = fail_late
+        late = asyncio.ensure_future(guard.identity())
+        await asyncio.sleep(0.5)
+        del network.servers["http://a:8500"], network.servers["http://b:8500"]
+        word = await guard.identity()
+        network.servers["http://b:8500"] = consul
+        del network.asked[:]
+        assert await late == word
+        assert places(network) == "bc", "it went on where it was, and then where they had turned to"
+        await guard.close()
+
+    virtually(story())
+
+
+def test_a_process_that_stood_still_gives_no_agent_more_than_its_time(network: Network) -> None:
+    async def story() -> None:
+        async def stand_still(_: Any) -> Any:
+            network.stood_still = 10.0
+            return web.Response(status=500, text="No cluster leader")
+
+        network.servers = {"http://a:8500": stand_still, "http://b:8500": silence}
+        with pytest.raises(Unreachable):
+            await make_guard("consul://a,b", "jobs").open()
+        assert now() == 0.0
+
+    virtually(story())
+
+
 def test_an_answer_without_words_is_told_by_its_status(network: Network) -> None:
     async def story() -> None:
         network.servers["http://h:8500"] = always(503)

@@ -435,8 +435,8 @@ def test_an_observer_is_told_at_once(consul: Consul, network: Network) -> None:
 
 def test_an_observer_knows_the_base_and_the_highest_token_seen(consul: Consul) -> None:
     async def story() -> None:
-        write(consul, BASE, "900")
         async with opened() as watcher, watcher.observe() as states:
+            write(consul, BASE, "900")
             first = foreign(consul)
             assert await anext(states) == Holding("zoe", 900 + first)
             consul.keys[LOCK]["ModifyIndex"] = 5
@@ -444,6 +444,9 @@ def test_an_observer_knows_the_base_and_the_highest_token_seen(consul: Consul) -
             assert await anext(states) == Holding("zoe", 905)
             del consul.keys[LOCK]["Session"]
             assert await anext(states) == Holding(None, 900 + first)
+            write(consul, BASE, "5000")
+            second = foreign(consul)
+            assert await anext(states) == Holding("zoe", 5000 + second), "it was lifted meanwhile"
 
     virtually(story())
 
@@ -459,7 +462,7 @@ def test_an_observer_without_an_index_to_wait_for_looks_now_and_then(
             token = foreign(consul)
             assert await anext(states) == Holding("zoe", token)
             assert now() == NET_S
-            assert len(network.asked) == count + 1
+            assert len(network.asked) == count + 2, "for the base and the lock"
 
     virtually(story())
 
