@@ -16,7 +16,8 @@ from hustings.guard.postgres import PostgresGuard
 from hustings.guard.postgres_schema import VERSION
 from hustings.guard.postgres_wire import Address
 from hustings.guard.urls import parse_url
-from tests.unit.guard.redis_model import Hook, nothing
+from tests.unit.guard.redis_model import Hook
+from tests.unit.guard.virtual import nothing
 
 URL = "postgres://app@db:7000/app"
 SHOWN = "postgres://app@db:7000/app"

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from hustings.guard import Grant, Guard, HeldBy, Holder
 from hustings.guard.redis import RedisGuard
 from hustings.guard.redis_scripts import ACQUIRE, LOOK, NAME, RECOVER, RELEASE, RENEW, RUN
 from hustings.guard.redis_wire import Wire
 from hustings.guard.urls import parse_url
-from hustings.testing import VirtualLoop
+from tests.unit.guard.virtual import nothing
 
-T = TypeVar("T")
 Hook = Callable[[str], Coroutine[Any, Any, None]]
-
-TTL = 10.0
 
 SCRIPTS = {
     ACQUIRE: "acquire",
@@ -31,32 +27,6 @@ SCRIPTS = {
     RENEW: "renew",
     RUN: "run",
 }
-
-
-def play(story: Coroutine[Any, Any, T]) -> T:
-    """Run a test's story in virtual time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(story)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-async def granted(guard: Guard, holder: Holder, known: int = 0, ttl: float = TTL) -> Grant:
-    answer = await guard.acquire(holder, ttl, known)
-    assert isinstance(answer, Grant), answer
-    return answer
-
-
-async def refusal(guard: Guard, holder: Holder, known: int = 0, ttl: float = TTL) -> HeldBy:
-    answer = await guard.acquire(holder, ttl, known)
-    assert isinstance(answer, HeldBy), answer
-    return answer
-
-
-async def nothing(what: str) -> None:
-    """No hook."""
 
 
 class Server:

@@ -14,7 +14,7 @@ from hustings.guard import Behind, Floor, Grant, HeldBy, Holder, Holding, Unreac
 from hustings.guard.memory import MemoryGuard, Register, Registers
 from hustings.guard.watching import Seen
 from hustings.testing import VirtualLoop
-from tests.unit.guard.redis_model import now, play
+from tests.unit.guard.virtual import now, play
 
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 
@@ -43,6 +43,7 @@ def test_a_lease_lasts_until_its_end_and_not_at_its_end() -> None:
     register.time = 109.5
     assert register.acquire(BEN, 10.0) == HeldBy("ada", 1, 0.5)
     assert register.renew(ADA, 1, 10.0)
+    assert register.look() == Seen(Holding("ada", 1), 10.0)
     register.time = 119.5
     assert not register.renew(ADA, 1, 10.0)
     assert register.look() == Seen(Holding(None, 1), 0.0)

@@ -16,7 +16,7 @@ from hustings.guard.postgres import MIGRATION, PostgresGuard, install
 from hustings.guard.postgres_schema import channel_of
 from hustings.guard.urls import make_guard, parse_url
 from tests.unit.guard.postgres_model import SHOWN, URL, Database
-from tests.unit.guard.redis_model import TTL, granted, now, play
+from tests.unit.guard.virtual import TTL, granted, now, play
 
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 

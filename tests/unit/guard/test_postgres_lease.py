@@ -10,7 +10,7 @@ import pytest
 from hustings.guard import HeldBy, Holder, NotGranted, Unreachable
 from hustings.guard import postgres_wire as module
 from tests.unit.guard.postgres_model import Database
-from tests.unit.guard.redis_model import TTL, granted, play, refusal
+from tests.unit.guard.virtual import TTL, granted, play, refusal
 
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 

@@ -18,7 +18,7 @@ from hustings.guard import Unreachable, parse_url
 from hustings.guard import postgres_wire as module
 from hustings.guard.postgres_wire import Address, Wire, text, understood
 from tests.unit.guard.postgres_model import SHOWN, URL, Connection, Database
-from tests.unit.guard.redis_model import now, play
+from tests.unit.guard.virtual import now, play
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from redis import exceptions as refused
 from hustings.guard import HeldBy, Holder, NotGranted, Unreachable
 from hustings.guard import redis as module
 from hustings.guard.redis import RedisGuard
-from tests.unit.guard.redis_model import TTL, Server, granted, now, play, refusal
+from tests.unit.guard.redis_model import Server
+from tests.unit.guard.virtual import TTL, granted, now, play, refusal
 
 ADA, BEN, CLEO = Holder("ada", 1), Holder("ben", 1), Holder("cleo", 1)
 

@@ -19,7 +19,8 @@ from hustings.guard import redis as guards
 from hustings.guard import redis_wire as module
 from hustings.guard.redis import RedisGuard
 from hustings.guard.redis_wire import Ear, Wire
-from tests.unit.guard.redis_model import Client, PubSub, Server, now, play
+from tests.unit.guard.redis_model import Client, PubSub, Server
+from tests.unit.guard.virtual import now, play
 
 URL = "redis://cache:7000"
 

@@ -6,13 +6,15 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from hustings.guard.quorum import Quorum, Voters
 from hustings.guard.urls import parse_url
 from hustings.protocols.quorum.config import Electorate
 from hustings.protocols.quorum.quorate import Move
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 from hustings.substrate.stack import StackedContext
-from tests.unit.guard.redis_model import now, play
+from tests.unit.guard.virtual import now, play
 from tests.unit.substrate.puppets import Puppet
 
 IDS = {name: number for number, name in enumerate("abcdef", 1)}
@@ -151,9 +153,22 @@ def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None
         ((at, note),) = watched.said()
         assert at == 7.0
         assert note.startswith("somebody says that the voters have changed")
-        watched.quorate.voter.electorate = Electorate(1, (1, 2, 4))
-        await asyncio.sleep(3.0)
-        assert len(watched.said()) == watched.voters.number
+        watched.quorate.electorate = Electorate(1, (1, 2, 4))
+        await asyncio.sleep(60.0)
+        assert len(watched.said()) == 1, "of another change it is not known yet"
+
+    play(story())
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_first_change_is_doubted_whatever_its_number(number: int) -> None:
+    async def story() -> None:
+        watched = Watched()
+        watched.quorate.voter.votes = True
+        watched.quorate.electorate = Electorate(number, (1, 2, 3))
+        watched.quorate.succession.nonce = 7
+        await asyncio.sleep(10.0)
+        assert len(watched.said()) == 1
 
     play(story())
 

@@ -11,7 +11,7 @@ import pytest
 from hustings.guard import Holding, Unreachable
 from hustings.guard.cancelling import Cancellations
 from hustings.guard.watching import SHORTEST_S, Seen, follow
-from tests.unit.guard.redis_model import now, play
+from tests.unit.guard.virtual import now, play
 
 NET = 5.0
 

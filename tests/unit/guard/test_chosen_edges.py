@@ -1,0 +1,156 @@
+"""The guard that somebody has chosen: engines that are away, parts of engines, odd voters."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hustings.core.errors import BadInput
+from hustings.guard import Guard, Unreachable
+from hustings.guard import chosen as module
+from hustings.guard.chosen import Chosen, choose
+from hustings.guard.memory import MemoryGuard, Register
+from hustings.guard.quorum import Quorum, Voters
+from hustings.guard.urls import parse_url
+from tests.unit.guard.virtual import now, play
+
+IDS = {name: number for number, name in enumerate("abcdefg", 1)}
+
+
+class Engine(MemoryGuard):
+    """An engine that is away until some moment, and keeps when it was opened."""
+
+    def __init__(self, there_at: float = 0.0) -> None:
+        super().__init__(Register(now))
+        self._there_at = there_at
+        self.opened: list[float] = []
+        self.closed = 0
+
+    async def open(self) -> None:
+        self.opened.append(now())
+        if now() < self._there_at:
+            raise Unreachable("nobody there")
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    async def _name(self, word: str, *, instead: bool) -> str:
+        assert self.opened, "asked before it was opened"
+        return "engine-1"
+
+
+def chosen(guard: Guard) -> Chosen:
+    return choose(lambda group: guard, "jobs", IDS.__getitem__)
+
+
+# Engines that are away
+
+
+def test_an_engine_is_tried_for_a_while_and_then_given_up() -> None:
+    async def story() -> None:
+        engine = Engine(there_at=60.0)
+        notes: list[str] = []
+        with pytest.raises(BadInput, match=r"own:// did not answer for 10s \(nobody there\)"):
+            await module._open(engine, "own://", 10.0, notes.append)
+        assert engine.opened == [0.5 * number for number in range(20)]
+        assert notes == ["guard own:// does not answer: trying for 10s"]
+        assert engine.closed == 1
+
+    play(story())
+
+
+def test_an_engine_that_comes_in_time_is_opened() -> None:
+    async def story() -> None:
+        engine = Engine(there_at=3.0)
+        await module._open(engine, "own://", 10.0, lambda _: None)
+        assert now() == 3.0
+        assert engine.closed == 0
+
+    play(story())
+
+
+def test_an_engine_is_opened_before_it_is_asked_for_its_name_and_closed_behind() -> None:
+    async def story() -> None:
+        engine = Engine()
+        kind, name = await chosen(engine).agreed(5.0, lambda _: None)
+        assert (kind.value, name.value) == ("engine", "engine-1")
+        assert (engine.opened, engine.closed) == ([0.0], 1)
+
+    play(story())
+
+
+def test_an_engine_is_opened_before_anybody_asks_it() -> None:
+    async def story() -> None:
+        engine = Engine(there_at=2.0)
+        made = chosen(engine)
+        made.known_as = "engine-1"
+        asks = await made.petitioner(
+            "a", IDS.__getitem__, lambda _: None, lambda: None, lambda: (0, 0)
+        )
+        assert asks is not None
+        assert engine.opened[-1] == 2.0
+        assert asks.guard.known_as == "engine-1"
+        await asks.close()
+        await asyncio.sleep(0)
+
+    play(story())
+
+
+# Parts of engines
+
+
+@pytest.mark.parametrize(
+    "url, scope",
+    [
+        ("redis://h", ""),
+        ("redis://h/0", ""),
+        ("rediss://h/00", ""),
+        ("valkey://h/07", "7"),
+        ("redis://h/seven", "seven"),
+        ("nats://h/hustings", ""),
+        ("nats://h/07", "07"),
+        ("zookeeper://h?recipe=kazoo", ""),
+        ("zookeeper://h?recipe=curator", "recipe=curator"),
+        ("zookeeper://h/app?recipe=curator", "app recipe=curator"),
+        ("own://h/hustings?recipe=kazoo", "hustings recipe=kazoo"),
+    ],
+)
+def test_what_is_asked_of_an_engine_anyway_is_no_part_of_it(url: str, scope: str) -> None:
+    assert module._scope(parse_url(url)) == scope
+
+
+# Voters
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_an_even_number_of_voters_is_refused(count: int) -> None:
+    names = ",".join("abcdefg"[:count])
+    with pytest.raises(BadInput, match=f"needs 3, 5 or 7 voters, not {count}"):
+        Quorum(parse_url(f"quorum://{names}"), IDS.__getitem__)
+
+
+@pytest.mark.parametrize("durable", ["yes", "no"])
+def test_members_must_agree_on_whether_voters_keep_anything(durable: str) -> None:
+    quorum = Quorum(parse_url(f"quorum://a,b,c?durable={durable}&longest=30s"), IDS.__getitem__)
+    told = {field.name: field.value for field in quorum.agreed(5.0)}
+    assert told == {"voters": "a,b,c", "durable": durable, "longest lease": "30s"}
+
+
+def test_voters_grant_up_to_the_longest_lease() -> None:
+    quorum = Quorum(parse_url("quorum://a,b,c?longest=30s"), IDS.__getitem__)
+    for asked in (0.5, 30.0):
+        quorum.check(asked)
+    for asked in (0.0, 30.1):
+        with pytest.raises(BadInput, match="must not exceed longest=30s"):
+            quorum.check(asked)
+
+
+def test_voters_are_those_of_the_members_own_election() -> None:
+    inner = SimpleNamespace()
+    host: Any = SimpleNamespace(stack=SimpleNamespace(inner=inner))
+    made = choose("quorum://a,b,c", "jobs", IDS.__getitem__).voters(host, IDS.__getitem__)
+    assert isinstance(made, Voters)
+    assert made._host is host
