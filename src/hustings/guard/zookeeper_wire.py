@@ -137,7 +137,7 @@ class Wire:
         """A frame. If it is given up half-way, the next call goes on where it stood."""
         if self._size is None:
             (self._size,) = SIZE.unpack(await self._reader.readexactly(SIZE.size))
-        if not 0 <= self._size <= LARGEST:
+        if not HEADER.size <= self._size <= LARGEST:
             raise ConnectionError(f"a frame of {self._size} bytes is not ZooKeeper's")
         frame = await self._reader.readexactly(self._size)
         self._size = None

@@ -154,15 +154,21 @@ class FakeClient:
         self.server = server
         self.options: dict[str, Any] = {}
         self.closed = 0
+        self._connecting = False
 
     async def connect(self, **options: Any) -> None:
         self.options = options
         self.server.clients.append(self)
-        await asyncio.sleep(LATENCY)
-        if self.server.greets is not None:
-            await self.server.greets(self)
+        self._connecting = True
+        try:
+            await asyncio.sleep(LATENCY)
+            if self.server.greets is not None:
+                await self.server.greets(self)
+        finally:
+            self._connecting = False
 
     async def close(self) -> None:
+        assert not self._connecting, "what still connects is not closed"
         self.closed += 1
 
     def jetstream(self, timeout: float) -> Stream:

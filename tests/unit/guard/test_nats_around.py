@@ -104,6 +104,15 @@ def test_an_address_need_say_nothing(server: Server) -> None:
     play(story)
 
 
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 5])
+def test_a_bucket_has_as_many_replicas_as_asked_for(server: Server, replicas: int) -> None:
+    async def story() -> None:
+        await opened(f"nats://h?replicas={replicas}")
+        assert server.buckets["hustings"].replicas == replicas
+
+    play(story)
+
+
 def test_every_group_has_a_key_of_its_own(server: Server) -> None:
     async def story() -> None:
         for group in ("a.b", "a=2Eb", "a b", "ä", "A_b-9"):

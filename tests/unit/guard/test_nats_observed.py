@@ -7,9 +7,10 @@ import asyncio
 import msgspec
 import pytest
 
-from hustings.guard import Grant, HeldBy, Holding, Unreachable
+from hustings.guard import Grant, HeldBy, Holding, NotGranted, Unreachable
 from hustings.guard.nats import ATTEMPTS
 from hustings.guard.nats_record import Record
+from hustings.guard.watching import Seen
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,
@@ -223,6 +224,9 @@ def test_what_a_feed_cannot_see_is_told(server: Server) -> None:
             server.buckets["hustings"].entries["jobs"].revision = 1
             with pytest.raises(Unreachable, match=r"^the bucket in NATS was made again$"):
                 await feed.look()
+            before = asyncio.all_tasks()
+            await feed.wait(1.0)
+            assert asyncio.all_tasks() == before, "nothing waits on"
             waiting = asyncio.ensure_future(feed.wait(60.0))
             await asyncio.sleep(0.1)
             await server.cut()
@@ -236,6 +240,35 @@ def test_what_a_feed_cannot_see_is_told(server: Server) -> None:
     play(story)
 
 
+def test_a_lease_is_one_until_its_last_moment(server: Server) -> None:
+    async def story() -> None:
+        ours, far = await opened(), await opened()
+        grant = await granted(ours, ADA)
+        await far.look()
+        await asyncio.sleep(TTL - 0.5)
+        assert await far.look() == Holding("ada", 1)
+        await far.recover(1000)
+        assert record(server).holder == "ada"
+        assert (await granted(ours, ADA)).token == grant.token, "also after a recovery"
+        await asyncio.sleep(TTL - 0.5)
+        assert (await granted(ours, ADA)).token == grant.token
+
+    play(story)
+
+
+def test_tokens_are_lifted_in_the_moment_a_lease_is_over(server: Server) -> None:
+    async def story() -> None:
+        far = await opened()
+        server.put(msgspec.json.encode(Record(ttl=4.0, holder="ben", token=9)).decode())
+        far._clock = lambda: 10.0
+        await far.look()
+        far._clock = lambda: 14.0
+        await far.recover(1000)
+        assert record(server) == Record(ttl=4.0, token=1000, base=1000)
+
+    play(story)
+
+
 def test_a_lease_is_over_in_the_moment_its_time_is(server: Server) -> None:
     async def story() -> None:
         seen = await opened()
@@ -244,8 +277,14 @@ def test_a_lease_is_over_in_the_moment_its_time_is(server: Server) -> None:
             await feed.look()
             at = seen.now()
             await asyncio.sleep(at + 4.0 - 0.001 - seen.now())
-            seen.now = lambda: at + 4.0  # type: ignore[method-assign]
-            assert (await feed.look()).holding == Holding(None, 9)
+            seen._clock = lambda: at + 4.0
+            assert await feed.look() == Seen(Holding(None, 9), 0.0)
             assert (await seen.acquire(ADA, TTL)) == Grant(ADA, 2, at + 4.0 + TTL / seen.slack)
+            seen._clock = lambda: at + 4.0 + TTL
+            with pytest.raises(NotGranted, match="has run out"):
+                await seen.renew(Grant(ADA, 2, 0.0), TTL)
+            assert (await granted(seen, ADA)).token == 3, "its own, too"
+            await seen.release(Grant(ADA, 3, 0.0), to="ben")
+            assert await feed.look() == Seen(Holding(None, 3), 0.0)
 
     play(story)

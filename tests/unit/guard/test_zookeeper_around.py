@@ -239,7 +239,9 @@ def test_an_operator_lifts_tokens(server: Server) -> None:
     async def story() -> None:
         ours = guard()
         for above in (1000, 2000):
+            visits = len(server.connects)
             await ours.recover(above)
+            assert len(server.connects) == visits + 1, "once is enough"
             assert server.data(BASE) == str(above)
             grant = await granted(ours, ADA)
             assert grant.token > above

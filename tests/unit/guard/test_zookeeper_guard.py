@@ -160,6 +160,19 @@ def test_servers_that_lag_behind_are_told_to_catch_up(server: Server) -> None:
     play(story)
 
 
+def test_who_only_asks_leaves_no_watches(server: Server) -> None:
+    async def story() -> None:
+        ours = guard()
+        await ours.identity()
+        await ours.recover(1000)
+        grant = await granted(ours, ADA)
+        await ours.renew(grant, TTL)
+        reads = [each for each in server.asked if each.kind in ("GetData", "GetChildren2")]
+        assert not any(each.request.watch for each in reads)
+
+    play(story)
+
+
 def test_a_creation_whose_answer_is_lost_is_found_again(server: Server) -> None:
     async def story() -> None:
         ours = guard("zookeeper://h1,h2")

@@ -165,6 +165,7 @@ def test_a_lease_is_handed_to_somebody(server: Server) -> None:
         grant = await granted(ours, ADA)
         owner = server.nodes[only(server)].owner
         await ours.release(grant, to="ben")
+        assert server.kinds("Delete") == 0, "both in one step"
         assert server.children(PATH) == []
         assert (server.data(NEXT), server.nodes[NEXT].owner) == ("ben", owner)
         assert await ours.acquire(ADA, 7.0) == HeldBy("ben", 0, 7.0)

@@ -13,6 +13,7 @@ from hustings.guard import (
     Holding,
     Unreachable,
 )
+from hustings.guard.watching import Seen
 from hustings.guard.zookeeper_wire import Ensemble, Lapsed, NoTls, Session, Wire
 from tests.unit.guard.fakes_zookeeper import LOST, SILENT, Server
 from tests.unit.guard.zookeeper_kit import (
@@ -155,8 +156,10 @@ def test_an_observer_turns_from_who_does_not_answer(server: Server, how: str) ->
 def test_what_keeps_an_observer_from_looking_is_told(server: Server) -> None:
     async def story() -> None:
         seen = guard("zookeeper://h:1")
-        server.on("GetChildren2", lambda: SILENT)
         newest = Session(ordered=True)
+        async with seen._watch(newest) as feed:
+            assert await feed.look() == Seen(Holding(None, 0), 0.0)
+        server.on("GetChildren2", lambda: SILENT)
         with pytest.raises(Unreachable, match=r"^ZooKeeper did not answer an observer in time$"):
             async with seen._watch(newest) as feed:
                 await feed.look()
@@ -228,7 +231,9 @@ def test_a_connection_is_closed_whatever_happens_on_it(server: Server) -> None:
         session = Session()
         async with ensemble(1, account="ada:secret").line(session, 4000):
             assert server.lines[-1].account == "ada:secret"
-            assert server.asked[-1].request.scheme == "digest"
+            sent = server.asked[-1].request
+            assert (sent.type, sent.scheme) == (0, "digest")
+            assert not server.connects[-1].read_only, "a server without a majority is no use"
             assert [each.closed for each in server.lines] == [False]
         assert all(each.closed for each in server.lines)
         server.end_sessions()

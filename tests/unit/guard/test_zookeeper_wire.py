@@ -125,7 +125,30 @@ def test_a_session_that_wants_order_remembers_the_newest_state() -> None:
         for number, zxid in ((1, 1), (2, 7), (3, 3), (4, -1)):
             line.answers(number, zxid=zxid, rest=b"\0\0\0\2/x")
             await line.wire.ask(session, SYNC)
-        assert session.zxid == 7
+            assert session.zxid == (1 if number == 1 else 7)
+
+    play(story)
+
+
+def test_a_server_that_has_seen_nothing_shows_nothing() -> None:
+    async def story(line: Line) -> None:
+        line.answers(1, zxid=0, rest=b"\0\0\0\2/x")
+        await line.wire.ask(Session(), SYNC)
+        assert line.wire.zxid == 0
+
+    play(story)
+
+
+class Odd(protocol.SyncRequest):  # type: ignore[misc]  # the client has no types
+    """A request to which aiozk knows no answer."""
+
+    opcode = 7777
+
+
+def test_an_answer_of_an_unknown_kind_is_none() -> None:
+    async def story(line: Line) -> None:
+        line.answers(1, rest=b"anything")
+        assert await line.wire.ask(Session(), Odd(path="/x")) is None
 
     play(story)
 
@@ -184,7 +207,7 @@ def test_a_frame_that_is_given_up_half_way_is_read_on() -> None:
     play(story)
 
 
-@pytest.mark.parametrize("size", [-1, LARGEST + 1])
+@pytest.mark.parametrize("size", [-1, 0, 15, LARGEST + 1])
 def test_a_frame_that_no_server_sends_is_no_frame(size: int) -> None:
     async def story(line: Line) -> None:
         line.reader.feed_data(struct.pack("!i", size))
