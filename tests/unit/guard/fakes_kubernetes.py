@@ -28,6 +28,7 @@ class Server(Kubernetes):
         network.servers[PLACE] = self
 
     async def _watch(self, request: Any, namespace: str) -> Any:
+        assert request.query["watch"] == "True"
         name = request.query["fieldSelector"].removeprefix("metadata.name=")
         stream = Stream(self, (namespace, name), request.query.get("resourceVersion"))
         self.streams.append(stream)

@@ -109,6 +109,26 @@ def test_what_is_refused_later_may_be_allowed_again(network: Network, server: Se
     virtually(story())
 
 
+def test_a_write_that_is_refused_is_not_taken_for_one_that_came_too_late(
+    network: Network, server: Server
+) -> None:
+    async def story() -> None:
+        async with opened() as guard:
+            first = await granted(guard, ADA)
+
+            async def read_only(request: Any) -> Any:
+                if request.method == "PUT":
+                    return web.Response(status=403, text="read only")
+                return await server(request)
+
+            network.servers[PLACE] = read_only
+            with pytest.raises(Unreachable, match="kubernetes://h refuses: read only"):
+                await guard.renew(first, TTL)
+            assert server.count("PUT") == 1
+
+    virtually(story())
+
+
 def test_a_server_that_is_silent_or_away_is_unreachable_in_time(
     network: Network, server: Server
 ) -> None:

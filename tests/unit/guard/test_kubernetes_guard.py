@@ -104,6 +104,18 @@ def test_who_holds_keeps_its_token_and_is_renewed(server: Server) -> None:
     virtually(story())
 
 
+def test_a_lease_is_renewed_in_its_last_moment(server: Server) -> None:
+    async def story() -> None:
+        async with opened() as guard:
+            first = await granted(guard, ADA)
+            await asyncio.sleep(TTL - 0.5)
+            assert (await granted(guard, ADA)).token == first.token
+            await asyncio.sleep(TTL - 0.5)
+            assert (await guard.renew(first, TTL)).token == first.token
+
+    virtually(story())
+
+
 def test_ones_own_lease_that_has_run_out_is_a_new_period(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard:

@@ -50,6 +50,17 @@ def test_a_cluster_that_is_behind_goes_on_above_what_is_known_after_a_lease(serv
     virtually(story())
 
 
+def test_no_lease_is_behind_any_token(server: Server) -> None:
+    async def story() -> None:
+        async with opened() as guard:
+            told: list[str] = []
+            guard.note = told.append
+            assert await guard.acquire(ADA, TTL, 1) == HeldBy("", 0, TTL)
+            assert "its last token is 0, and token 1 is known here" in told[0]
+
+    virtually(story())
+
+
 def test_a_lease_that_is_there_is_lifted_with_its_taking(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard:
@@ -77,7 +88,7 @@ def test_a_base_counts_as_a_token_that_was_given(server: Server) -> None:
     async def story() -> None:
         async with opened() as guard:
             await guard.recover(900)
-            assert server.spec["holderIdentity"] == ""
+            assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == ("", 1)
             assert server.marks == {"hustings/base": "900"}
             first = await granted(guard, ADA, known=900)
             assert first.token == 900 + server.version
@@ -107,6 +118,7 @@ def test_a_holder_whose_own_token_is_too_small_takes_another(server: Server) -> 
         async with opened() as guard, opened() as other:
             first = await granted(guard, ADA)
             assert await guard.acquire(ADA, TTL, 900) == HeldBy("", 0, TTL)
+            assert server.version == first.token, "nothing is written before it is safe"
             await asyncio.sleep(TTL)
             assert (await granted(guard, ADA, known=900)).token == 900 + server.version
             assert (await other.acquire(BEN, TTL)) == HeldBy("ada", 900 + server.version, TTL)
