@@ -22,6 +22,7 @@ from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment, RunResult
 from hustings.sim.experiment import play as play_world
 from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
+from hustings.sim.mobility import DIRECT, RandomWaypoint
 from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.scenarios import Scenario
 from hustings.sim.trace import Tracer
@@ -87,7 +88,28 @@ def experiments(seed: int) -> dict[str, Experiment]:
             detector=HeartbeatConfig(T=3.0, D=1.0),
             until=60.0,
         )
-    return made | announcing(seed) | large(seed) | among_liars(seed)
+    return made | announcing(seed) | moving(seed) | large(seed) | among_liars(seed)
+
+
+def moving(seed: int) -> dict[str, Experiment]:
+    """Members that move, over several hops and over one."""
+    kind = find("le-s")
+    ways = {
+        "routed": RandomWaypoint(pause=5.0, speed_max=30.0),
+        "direct": RandomWaypoint(links=DIRECT, range=400.0, speed_max=30.0),
+    }
+    return {
+        f"random moving {name} le-s": Experiment(
+            kind,
+            8,
+            kind.Settings.parse({"delta": 0.1}),
+            network=Network(delay=Fixed(0.1)),
+            scenario=Scenario(mobility=model),
+            seed=seed,
+            until=60.0,
+        )
+        for name, model in ways.items()
+    }
 
 
 def announcing(seed: int) -> dict[str, Experiment]:

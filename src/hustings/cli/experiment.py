@@ -21,6 +21,7 @@ from hustings.sim.churn import Rates
 from hustings.sim.clocks import Clocks
 from hustings.sim.course import MAX_STEPS
 from hustings.sim.experiment import Experiment
+from hustings.sim.mobility import MODELS, Mobility, parse_mobility
 from hustings.sim.models import Loss, LossModel, Network
 from hustings.sim.ordering import Order
 from hustings.sim.scenarios import HORIZON, JOINING, SCENARIOS, Scenario
@@ -188,6 +189,23 @@ WORLD_OPTIONS = (
         "lowest:delay ranks by it; T_M, window, step.",
     ),
     click.option(
+        "--mobility",
+        default=None,
+        metavar="MODEL",
+        help=f"Members move, and reach who is in range: {' or '.join(MODELS)}. Each component is "
+        "watched for its own leader until the time limit. With --detection, or --composed; who "
+        "announces needs neither.",
+    ),
+    click.option(
+        "--mobility-set",
+        "mobility_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="side (of the square, 1000), range (250), links (routed: over several hops; direct: "
+        "one hop), settle (how long a component may lack one leader); random-waypoint: speed_min "
+        "(1), speed_max (10), pause (0).",
+    ),
+    click.option(
         "--arrivals", type=REAL, metavar="MEAN", help="churn: mean time between two arrivals."
     ),
     click.option(
@@ -280,6 +298,8 @@ class Options:
     departures: float | None = None
     orderly: bool = False
     linger: float = 0.0
+    mobility: str | None = None
+    mobility_settings: tuple[str, ...] = ()
     until: float | None = None
     max_events: int | None = None
     course: float | None = None
@@ -379,7 +399,17 @@ def _scenario(typed: Options) -> Scenario:
         extra=reading.faults(typed.faults),
         rates=Rates(typed.arrivals, typed.departures, typed.orderly),
         linger=typed.linger,
+        mobility=_mobility(typed),
     )
+
+
+def _mobility(typed: Options) -> Mobility | None:
+    settings = reading.settings(typed.mobility_settings)
+    if typed.mobility is not None:
+        return parse_mobility(typed.mobility, settings)
+    if settings:
+        raise BadInput("--mobility-set goes with --mobility")
+    return None
 
 
 def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:

@@ -145,7 +145,7 @@ def sim(
         warn(sentence)
     result, short = _run(chosen, goal, number, jobs, trace_to)
     for sentence in [
-        *_shortfall(result),
+        *(_shortfall(result) if experiment.scenario.mobility is None else []),
         *given_up(result),
         *remark_on(result.course),
         *remarks_on_outcome(experiment, result),
@@ -297,6 +297,8 @@ def _particulars(experiment: Experiment) -> dict[str, object]:
             "departures": rates.departures,
             "orderly": rates.orderly,
         }
+    if scenario.mobility is not None:
+        found["mobility"] = scenario.mobility.to_json()
     if scenario.linger:
         found["linger"] = scenario.linger
     if experiment.endless:

@@ -235,12 +235,13 @@ def effective_settings(described: Description, upon: Settings | None = None) -> 
 
 
 def scenario_settings(kind: type[Election], scenario: Scenario) -> dict[str, object]:
-    """What a scenario sets unless others are given: nothing where faults are to happen.
+    """What a scenario sets unless others are given: nothing where faults happen or members move.
 
     A start is measured without a leader being missed, say; a group in which something happens
     has to miss one.
     """
-    return {} if scenario.extra else kind.Settings.for_scenario(scenario.name)
+    eventful = scenario.extra or scenario.mobility is not None
+    return {} if eventful else kind.Settings.for_scenario(scenario.name)
 
 
 def _known(described: Description, given: Settings) -> dict[str, object]:
@@ -324,6 +325,11 @@ def _detection(described: Description, delta: float) -> tuple[HeartbeatConfig | 
             raise BadInput("--detection-set goes with --detection perfect, heartbeat or accrual")
         return None, None
     if described.detection == "perfect":
+        if described.scenario.mobility is not None:
+            raise BadInput(
+                "a perfect detector tells of crashes, not of members out of reach: with --mobility "
+                "take --detection heartbeat or accrual"
+            )
         return None, _latency(given)
     kind = HeartbeatConfig if described.detection == "heartbeat" else AccrualConfig
     return kind.parse({"delta": delta, **given}), None

@@ -17,10 +17,9 @@ from hustings.core.choice import Candidate, Choice, HighestId
 from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
-from hustings.core.messages import Role
 from hustings.core.streams import Stream, derive
 from hustings.sim.arranging import Arranged, arrange, told_delta
-from hustings.sim.checkers import LastBit, Verdict, agreed_leader, all_checkers, attach
+from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
 from hustings.sim.churn import Plan, draw
 from hustings.sim.clocks import Clocks
 from hustings.sim.course import Sampled, check_step
@@ -29,6 +28,7 @@ from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Network
 from hustings.sim.oracle import Oracle
 from hustings.sim.resident import Composition, Leaderships
+from hustings.sim.roaming import Roaming
 from hustings.sim.rounds import Rounds, has_rounds
 from hustings.sim.safety import safety_checkers
 from hustings.sim.scenarios import (
@@ -43,7 +43,7 @@ from hustings.sim.scenarios import (
 )
 from hustings.sim.stacking import Settled, settled_at
 from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time, unplayed
-from hustings.sim.studies import Churn, Study
+from hustings.sim.studies import Churn, Study, measure
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.views import gossiped_size, partial_views
 from hustings.sim.voting import Present, Voting
@@ -130,6 +130,8 @@ class Experiment:
             raise BadInput(f"max-events must be >= 1, not {self.max_events}")
         if self.scenario.name == "churn":
             self.scenario.rates.check(self.horizon)
+        if self.scenario.mobility is not None:
+            self.scenario.mobility.check(self.members, self.horizon)
         if not self.counted:
             self._cast_roles()
 
@@ -176,6 +178,8 @@ class Experiment:
             raise BadInput(f"{name} announces by itself and does not go upon gossip membership")
         if self.scenario.name == "churn":
             raise BadInput("scenario 'churn' has no beginning that gossip could settle before")
+        if self.scenario.mobility is not None:
+            raise BadInput("members that move upon gossip membership are --composed")
         if self.members > MAX_STACKED:
             raise BadInput(
                 f"upon gossip membership at most {MAX_STACKED:,} members are played, not "
@@ -303,9 +307,6 @@ class RunResult:
     unplayed: tuple[str, ...] = ()  # faults that were due, and did not happen before the end
 
 
-_COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
-
-
 class _Stage(NamedTuple):
     """A world, and who watches it for what."""
 
@@ -342,7 +343,8 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     if experiment.oracle is not None:
         world.watch(Oracle(experiment.oracle))
     studied = experiment.announces and experiment.repeating  # and a study says when it is over
-    if experiment.calm is not None and not studied and plan is None:
+    roams = experiment.scenario.mobility is not None
+    if experiment.calm is not None and not studied and plan is None and not roams:
         last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
         world.watch(Calm(experiment.calm, last))
     due = tuple(one for one in experiment.scenario.extra if one.at <= experiment.horizon)
@@ -360,7 +362,7 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         world.watch(leaderships)
     study = _begin(experiment, world, parts, plan)
     lease = experiment.guard or experiment.config
-    if isinstance(lease, GuardConfig):
+    if isinstance(lease, GuardConfig) and not roams:  # who moves may come near a guard again
         grace = lease.asked * lease.slack + settling_time(experiment.config)
         Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
     rounds = None
@@ -375,6 +377,7 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
     scenario = experiment.scenario
     # A detector finds the dead among those that it knows: nobody takes them out before it has.
     live_view = experiment.kind.assumptions.live_view and experiment.detector is None
+    roaming = _roaming(experiment)
     if experiment.announces:
         return begin_announcing(
             world,
@@ -387,6 +390,7 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
             repeating=experiment.repeating,
             settling=settling_time(experiment.config) if experiment.settling else None,
             displaces=experiment.kind.assumptions.displaces,
+            roaming=roaming,
         )
     begin(
         world,
@@ -396,22 +400,24 @@ def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None)
         tell=experiment.scripted,
         guarded=experiment.guard is not None,
         origin=experiment.origin,
+        roaming=roaming,
     )
     if plan is None:
-        return None
+        return roaming
     return Churn(world, turnover(scenario, plan, call=True), None)
+
+
+def _roaming(experiment: Experiment) -> Roaming | None:
+    mobility = experiment.scenario.mobility
+    if mobility is None:
+        return None
+    settle = mobility.settle or experiment.calm or settling_time(experiment.config)
+    return Roaming(mobility, experiment.horizon, experiment.choice, settle)
 
 
 def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunResult:
     """Play one run to its end and judge it."""
-    assumptions, composition = experiment.kind.assumptions, experiment.composition
-    checkers = all_checkers(
-        experiment.choice,
-        displaces=assumptions.displaces if composition is None else composition.displaces,
-        announces=assumptions.announces,
-        agrees=assumptions.agrees,
-        unheard=has_rounds(experiment.kind) and not assumptions.reliable,
-    )
+    checkers = _checkers(experiment)
     if experiment.consensus:
         checkers.append(LastBit())
     if experiment.guard is not None:
@@ -420,6 +426,8 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         tracer = Tracer(experiment.header(run))
     world, study, rounds, leaderships = _prepare(experiment, run, tracer)
     attach(checkers, world)
+    if isinstance(study, Roaming):
+        checkers.append(study.checker)
     if isinstance(study, Study):
         study.leaders.step = experiment.course
     until = min(experiment.origin + experiment.horizon, END_OF_TIME)
@@ -440,36 +448,18 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     )
 
 
-def measure(
-    world: World, *, detecting: bool, study: Study | Settled | None = None
-) -> dict[str, float | None]:
-    """Messages by role, time, leader, and what a study has found.
-
-    `time` is the last arrival at a live member or the last declaration, whichever is later; where
-    heartbeats keep arriving, the last declaration; what a study takes it for, where there is one,
-    and then messages count from where it begins.
-    """
-    counts = dict.fromkeys(Role, 0)
-    for kind, number in world.sent.items():
-        counts[kind.role] += number - (study.earlier.get(kind, 0) if study is not None else 0)
-    metrics: dict[str, float | None] = study.metrics(world) if isinstance(study, Study) else {}
-    metrics.update({f"{role.value}_messages": float(counts[role]) for role in _COUNTED})
-    metrics["messages"] = float(sum(counts[role] for role in _COUNTED))
-    if detecting:
-        metrics["detector_messages"] = float(counts[Role.DETECTOR])
-    if world.guard is not None:
-        metrics["guard_requests"] = float(world.guard.asked)
-    if isinstance(study, Study):
-        metrics["time"] = study.time(world)
-    elif study is not None:
-        metrics["time"] = max(0.0, world.last_declared - study.origin)
-    elif detecting:
-        metrics["time"] = world.last_declared
-    else:
-        metrics["time"] = max(world.last_arrival, world.last_declared)
-    leader = agreed_leader(world)
-    metrics["leader"] = None if leader is None else float(leader)
-    return metrics
+def _checkers(experiment: Experiment) -> list[Checker]:
+    """What is asked of a whole group in the end; of one that moves, nothing."""
+    if experiment.scenario.mobility is not None:
+        return []
+    assumptions, composition = experiment.kind.assumptions, experiment.composition
+    return all_checkers(
+        experiment.choice,
+        displaces=assumptions.displaces if composition is None else composition.displaces,
+        announces=assumptions.announces,
+        agrees=assumptions.agrees,
+        unheard=has_rounds(experiment.kind) and not assumptions.reliable,
+    )
 
 
 def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:

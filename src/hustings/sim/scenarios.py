@@ -13,9 +13,21 @@ from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
 from hustings.sim.churn import Plan, Rates, Turnover
-from hustings.sim.faults import Call, Happening, Join, Leave, Suspect, schedule
+from hustings.sim.faults import (
+    Call,
+    Happening,
+    Heal,
+    Join,
+    Leave,
+    OneWay,
+    Partition,
+    Suspect,
+    schedule,
+)
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext, Status
+from hustings.sim.mobility import Mobility
+from hustings.sim.roaming import Roaming
 from hustings.sim.studies import (
     Beginning,
     Churn,
@@ -74,10 +86,12 @@ class Scenario:
     extra: tuple[Happening, ...] = field(default=())
     rates: Rates = field(default_factory=Rates)  # of churn
     linger: float = 0.0  # how long who leaves stays to say goodbye
+    mobility: Mobility | None = None  # how members move about, if they do
 
     def endless(self, *, announces: bool) -> bool:
         """Whether it goes on until the time limit."""
-        return self.name == "churn" or (announces and self.name == "false-departure")
+        moves = self.name == "churn" or self.mobility is not None
+        return moves or (announces and self.name == "false-departure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +143,8 @@ def cast(
         elif scripted or scenario.name in ("start", "false-departure"):  # somebody has to begin
             idle = (*down, leader)
             openers = tuple(each.id for each in order if each.id not in idle)
-            if not unanimous or scenario.name not in ("leader-crash", "leader-leave"):
+            notice = unanimous and scenario.name in ("leader-crash", "leader-leave")
+            if not notice and scenario.mobility is None:  # else some component might hear of none
                 openers = openers[:1]
             openers = tuple(sorted(openers))
     return Cast(leader, down, openers, later)
@@ -142,6 +157,8 @@ def _check(
     name = scenario.name
     if name not in SCENARIOS:
         raise UnknownName("scenario", name, list(SCENARIOS))
+    if scenario.mobility is not None:
+        _check_mobile(scenario, scripted=scripted, announces=announces)
     ids = {candidate.id: candidate for candidate in candidates}
     for role, members in (
         ("crashed", scenario.crashed),
@@ -173,6 +190,24 @@ def _check(
         )
 
 
+def _check_mobile(scenario: Scenario, *, scripted: bool, announces: bool) -> None:
+    if scenario.name != "start":
+        raise BadInput(
+            "members that move begin as a group that starts: take --scenario start, and faults "
+            "for what happens to them, as --fault crash:8@20"
+        )
+    if any(isinstance(one, Partition | OneWay | Heal) for one in scenario.extra):
+        raise BadInput(
+            "where members move, distance says who reaches whom: drop the faults partition, "
+            "one-way and heal"
+        )
+    if scripted and not announces:
+        raise BadInput(
+            "--mobility needs a --detection (heartbeat, accrual) or --composed: this election "
+            "does not find out by itself who is out of reach"
+        )
+
+
 def _openers(
     scenario: Scenario, leader: MemberId | None, down: tuple[MemberId, ...], *, buried: bool
 ) -> tuple[MemberId, ...]:
@@ -195,15 +230,18 @@ def begin(
     tell: bool,
     guarded: bool = False,
     origin: float = 0.0,
+    roaming: Roaming | None = None,
 ) -> None:
     """Set a world up: the dead are down, the living started, the first event scheduled.
 
     `live_view`: views hold the living only. `tell`: the openers are told at 0 (a scripted
     detector); otherwise whatever detector the members run must notice by itself. `guarded`: a
     guard has to confirm the leader first. `origin`: when the scenario's time begins, for a group
-    that has to settle first.
+    that has to settle first. `roaming`: members move, and that is what is watched.
     """
     fresh = _enter(world, cast, live_view=live_view)
+    if roaming is not None:
+        roaming.begin(world)
     _start(world, fresh)
     _establish(fresh, cast.leader, guarded=guarded)
     for happenings in (_opening(scenario, cast, tell), list(scenario.extra)):
@@ -222,6 +260,7 @@ def begin_announcing(
     repeating: bool,
     displaces: bool,
     settling: float | None = None,
+    roaming: Roaming | None = None,
 ) -> Study:
     """Set a world up whose members find out by themselves; the study lets the rest happen.
 
@@ -229,12 +268,17 @@ def begin_announcing(
     the elections that has to be: detectors, or voters, which enrol when they start. `guarded`: a
     guard has to confirm the leader first. `repeating`: members announce again and again, not just
     once. `displaces`: a better member takes over from a living leader. `settling`: they may never
-    agree on one; if they do for so long, a start is over.
+    agree on one; if they do for so long, a start is over. `roaming`: as in `begin`.
     """
     fresh = _enter(world, cast, live_view=live_view)
     leader = cast.leader
-    if leader is None:
-        study: Study = (
+    study: Study
+    if roaming is not None:
+        study = roaming
+        roaming.begin(world)
+        calls = []
+    elif leader is None:
+        study = (
             Beginning(world, repeating=repeating)
             if settling is None
             else Settling(world, settling, max((one.at for one in scenario.extra), default=0.0))
