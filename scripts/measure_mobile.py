@@ -14,7 +14,7 @@ by their own word. `after split` and `after merger`: mean seconds to one leader,
 began without one; in brackets the share of them that changed again before. `relapses` (components
 at rest that lost their leader) and `changes` (of the leader that a member holds) are counted by the
 minute. `messages`: per member and second, with heartbeats. `holds`: runs in which no component
-lacked one leader for longer than `--settle`.
+lacked one leader for longer than `--settle`, of those in which two members stayed together so long.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def cases(asked: argparse.Namespace) -> Iterator[Case]:
 def shown(case: Case, report: Report, until: float) -> str:
     """One line."""
     found = report.metrics
-    holds = report.verdicts["components"][Verdict.HOLDS.value]
+    verdicts = report.verdicts["components"]
+    holds = verdicts[Verdict.HOLDS.value]
     cells = (
         *case,
         *(number(found[name], 3) for name in ("one_leader", "best_leader")),
@@ -106,7 +107,7 @@ def shown(case: Case, report: Report, until: float) -> str:
         *(delay(found, name) for name in ("split", "merge")),
         *(number(found[name], 1, MINUTE / until) for name in ("relapses", "leader_changes")),
         number(found["message_rate"], 2),
-        f"{holds} of {report.runs}",
+        f"{holds} of {holds + verdicts[Verdict.VIOLATED.value]}",
     )
     return f"| {' | '.join(cells)} |"
 

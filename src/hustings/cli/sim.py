@@ -132,6 +132,7 @@ def sim(
     hustings sim ring -n 8 --initiator 3 --trace ring.jsonl
     hustings sim ring -n 8 --initiator 1-8 --order random --runs 1000
     hustings sim bully -n 8 --scenario leader-crash --fault crash:7@2.5 --check
+    hustings sim le-a -n 10 --delay 0.05 --mobility random-waypoint --until 60
     hustings sim sup -n 500 --delay 0.1 --loss 0.4 --runs 10000 --engine fast
     hustings sim probabilistic -n 1000000 --loss 0.001 --engine fast --stderr 0.001
     hustings sim committee -n 10000 --set b=0.1 --runs 10 --engine fast
