@@ -183,6 +183,11 @@ BAD = [
     ("sim bully --fault heal:partitoin@1", "did you mean 'partition'?"),
     ("sim bully --fault heal:one-wy:1>2@1", "did you mean 'one-way'?"),
     ("sim bully --fault heal:one-way:1@1", "needs an arrow"),
+    # Members on a network
+    ("run jobs --measure hops --choice lowest:hops -- true", "what must be one of loss, delay"),
+    ("run jobs --measure loss -- true", "take choice 'lowest:loss'"),
+    ("agent --group jobs --measure hops --check", "what must be one of loss, delay"),
+    ("agent --group jobs --measure delay --check", "take choice 'lowest:delay'"),
     # The demo
     ("demo -n 2", "members must lie between 3 and 100"),
     ("demo -n 10000", "members must lie between 3 and 100"),
