@@ -113,7 +113,8 @@ EXHIBITS = (
         family=FAMILY,
         title=f"Overhead-aware election, Table 1, n = {MEMBERS}",
         source="Overhead-aware paper, Table 1",
-        shows="ELECTION and OK messages by who detects the crash and how many candidates are dead.",
+        shows="The order of the ELECTION and OK messages, by the node that detects the crash and "
+        "the number of elections, which is that of the crashed nodes.",
         needs=(),
         fill=_overhead,
     ),

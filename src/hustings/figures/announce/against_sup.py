@@ -64,7 +64,7 @@ FIGURE_5_6 = Figure(
     title="LE-S and SUP without loss: time until convergence",
     source="Announce-listen thesis, Figure 5.6 (5.4.1)",
     shows="Without loss LE-S converges after E[t_s] = 0.5 whatever the size of the group; SUP "
-    "is faster, and faster in larger groups.",
+    "is faster.",
     panels=(
         Panel(
             "l = 0, T_S = T_A = 1, Delta = 0.1",

@@ -28,7 +28,7 @@ def _judge_first(points: Points) -> list[Finding]:
     le_m, le, sup = points["LE-M"], points["LE-S"], points["SUP"]
     return [
         equal("in the first round LE-M and SUP are the same", le_m, sup),
-        above("the first round of LE-S lasts longer", le, le_m),
+        above("the first round of LE-S lasts longer", le, le_m, theirs=False),
     ]
 
 
@@ -46,8 +46,7 @@ FIGURE_5_12 = Figure(
     family=FAMILY,
     title="LE-M, LE-S and SUP with l = 0.4: the first round",
     source="Announce-listen thesis, Figure 5.12 (5.4.3)",
-    shows="If the first to wake leads (LE-M), the first round is that of SUP; that of LE-S lasts "
-    "longer.",
+    shows="If the first to wake leads (LE-M), the first round closely overlaps with that of SUP.",
     panels=(
         Panel(
             f"uncorrelated loss, l = {LOSS}",

@@ -105,8 +105,8 @@ class Bits:
             family=self.family,
             title=self.title,
             source=f"{SOURCE}, Theorem 1.1",
-            shows="Each good member sends polylogarithmically many bits, where all elections "
-            "before it need a multiple of n.",
+            shows="Each good member sends polylogarithmically many bits; the paper knows of no "
+            "election before it in which they are fewer than linearly many.",
             columns=list(COLUMNS),
             rows=[row for each in [*drawn.values(), *others] for row in rows(each, AXIS, seed)],
             findings=_judge(found, meetings),
@@ -183,6 +183,7 @@ def _judge(points: Points, meetings: Meetings) -> list[Finding]:
             f"{_told(meetings)} At n = {ends.members:,} a member of a lean network sends "
             f"{ends.mean:.2g}, and of the cheapest of the others "
             f"{RIVALS[NEAREST][1](ends.members):.2g}.",
+            theirs=False,  # the paper names no size
         ),
         Finding(
             "bits grow polylogarithmically",

@@ -115,9 +115,9 @@ def drawn(found: Outcomes, seed: int) -> Made:
         family=FAMILY,
         title=Everywhere().title,
         source=f"{SOURCE}, section 1.2, Conjecture 1",
-        shows="If 1 - o(1) of the good members agree on a bit, the bad may send what they like and "
-        "every good member sends o(n) bits, then no protocol lets all good members learn the bit "
-        "with constant probability, where everybody sees all messages.",
+        shows="If a share b < 1/2 is bad, 1 - o(1) of the good members agree on a bit, the bad may "
+        "send what they like and every good member sends o(n) bits, then no protocol lets all good "
+        "members learn the bit with constant probability, where everybody sees all messages.",
         columns=list(COLUMNS),
         rows=rows,
         findings=_judge(found),

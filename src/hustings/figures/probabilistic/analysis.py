@@ -87,8 +87,9 @@ class Bounds:
             source="Probabilistic election 2000, Figure 4 (section 4)",
             shows="Each term of the bound on a round's success for K up to 65, with view_prob = "
             "0.4, all loss and crash probabilities 0.01 and N = 10,000. E1 and E2 converge "
-            "quickly, at K of about 40, whatever N is; E4 alone depends on N, up to 10^107 at "
-            "K = 40; the bound on success peaks at 0.6, and the truth is much higher.",
+            "quickly, at K of about 40, whatever N is; E4 alone seems to depend on N, and is near "
+            "1 for N far below 10^107 at K = 40. The bound on success peaks at 0.6, and is "
+            "pessimistic: where many prefer the same leader, success is much more likely.",
             columns=list(COLUMNS),
             rows=[
                 [label, "printed" if printed else "corrected", K, value]

@@ -46,7 +46,7 @@ RUNS = {
     **dict.fromkeys((0.25, 0.3, 0.35, 0.4, 0.45, 0.5), 300_000),
 }
 LOSSES = tuple(RUNS)
-SELDOM = 0.01  # what we take "very high probability" of one leader to leave for two
+SELDOM = 0.01  # what we take "high probability" of one leader to leave for two
 NOTICED = 0.4  # the loss up to which the paper speaks of very high success
 THREE = 3.0  # of runs in which nothing was seen: less than 3/runs, at a level of 95 %
 ROUNDS = 5
@@ -144,7 +144,8 @@ class Safety:
             family=self.family,
             title=self.title,
             source="Probabilistic election 2000, Uniqueness (section 2.2); it has no such figure",
-            shows="Exactly one leader, with very high probability.",
+            shows="With known high probability, exactly one non-faulty member considers itself the "
+            "leader.",
             columns=list(COLUMNS),
             rows=[row for curves in drawn.values() for each in curves for row in _rows(each, seed)],
             findings=_judge(points),
@@ -250,7 +251,7 @@ def _judge(points: Points) -> list[Finding]:
             [each for each in points[series.label, EVER] if BY_LOSS.place(each.cell) <= NOTICED],
             -inf,
             SELDOM,
-            theirs=False,  # the paper speaks of a very high probability, without a number
+            theirs=False,  # the paper speaks of a known high probability, without a number
             at=_at_loss,
         )
         for series in SERIES
