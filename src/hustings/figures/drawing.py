@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.4, 4.6  # inches of one panel
 DPI = 150
+ASIDE = 0.011  # of the axis, from one curve to the next where points stand side by side
 
 # What was not seen in R runs happens, with 95 % confidence, in at most 3/R of all runs.
 RULE_OF_THREE = 3.0
@@ -57,8 +58,8 @@ def _settings(salt: str) -> dict[RcKeyType, Any]:
 
 def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
     axis = panel.panel.axis
-    for drawn in panel.curves:
-        _draw_curve(axes, drawn, panel.panel)
+    for place, drawn in enumerate(panel.curves):
+        _draw_curve(axes, drawn, panel.panel, _aside(panel, place))
     if axis.logarithmic:
         axes.set_xscale("log")
     if axis.ticks:
@@ -81,21 +82,31 @@ def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
 
 
-def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel) -> None:
+def _aside(panel: DrawnPanel, place: int) -> float:
+    """How far to the right of their place the points of a curve stand."""
+    drawn = panel.curves
+    if not panel.panel.apart:
+        return 0.0
+    places = [panel.panel.axis.place(point.cell) for each in drawn for point in each.points]
+    return ASIDE * (max(places) - min(places)) * (place - (len(drawn) - 1) / 2)
+
+
+def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel, aside: float) -> None:
     curve = drawn.curve
     points = [point for point in drawn.points if point.mean > 0 or not panel.logarithmic]
     if panel.logarithmic and (zeros := _zeros(drawn)):
         # 0 has no place on a logarithmic axis; what the runs allow at most has one.
         axes.plot(
-            [panel.axis.place(point.cell) for point in zeros],
+            [panel.axis.place(point.cell) + aside for point in zeros],
             [RULE_OF_THREE / point.runs for point in zeros],
             "v",
             color=curve.look,
             markersize=4.5,
+            label=None if points else curve.label,
         )
     shown = bool(points or (panel.logarithmic and _zeros(drawn)))
-    if shown:
-        _draw_points(axes, curve, panel, points)
+    if points:
+        _draw_points(axes, curve, panel, points, aside)
     for line in drawn.lines:
         # The first line of a curve without points stands for it in the legend.
         named = not shown and line is drawn.lines[0]
@@ -110,9 +121,9 @@ def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel) -> None:
         )
 
 
-def _draw_points(axes: Axes, curve: Curve, panel: Panel, points: list[Point]) -> None:
+def _draw_points(axes: Axes, curve: Curve, panel: Panel, points: list[Point], aside: float) -> None:
     axes.errorbar(
-        [panel.axis.place(point.cell) for point in points],
+        [panel.axis.place(point.cell) + aside for point in points],
         [point.mean for point in points],
         yerr=[
             [_below(point, panel.logarithmic) for point in points],

@@ -116,6 +116,7 @@ class Panel:
     logarithmic: bool = False
     axis: Axis = SIZES
     forms: str = "closed form"  # what the lines are
+    apart: bool = False  # points that would cover each other stand side by side
 
 
 @dataclass(frozen=True, slots=True)

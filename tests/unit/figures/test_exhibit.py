@@ -172,6 +172,18 @@ def test_an_upper_limit_stands_at_three_over_the_runs(made: Made) -> None:
     legend = axes.get_legend()
     assert legend is not None
     assert ZERO in [text.get_text() for text in legend.get_texts()]
+    assert not axes.containers  # no marker with a bar, which no point has
+
+
+def test_points_of_one_place_may_stand_side_by_side(made: Made) -> None:
+    (panel,) = made.panels
+    twice = [replace(panel.curves[1], lines=[])] * 2
+    axes = Figure().add_subplot()
+    _draw_panel(axes, replace(panel, panel=replace(panel.panel, apart=True), curves=twice))
+    left, right = (np.asarray(line[0].get_xdata()) for line in axes.containers)
+    assert (left < right).all()
+    exact = [panel.panel.axis.place(point.cell) for point in twice[0].points]
+    assert np.allclose((left + right) / 2, exact)
 
 
 def test_a_curve_without_points_has_no_marker_in_the_legend(made: Made) -> None:

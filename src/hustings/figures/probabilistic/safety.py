@@ -33,7 +33,7 @@ from hustings.figures.probabilistic.cells import (
     setting,
 )
 from hustings.figures.probabilistic.scale import FIRST_K, VIEW
-from hustings.figures.probabilistic.simulated import BY_LOSS, settled
+from hustings.figures.probabilistic.simulated import BY_LOSS, SIDE_BY_SIDE, settled
 from hustings.protocols.probabilistic import risk
 from hustings.protocols.probabilistic.strategy import PAPER
 from hustings.protocols.probabilistic.strategy import strategy as plan
@@ -129,6 +129,7 @@ class Safety:
                     logarithmic=True,
                     axis=BY_LOSS,
                     forms="proven bound",
+                    apart=True,
                 ),
                 curves,
             )
@@ -154,7 +155,8 @@ class Safety:
                 "Losses are independent: under a partition each side elects for itself, and "
                 "nothing notices. K = 7, 14, 28, 56, N; view_prob = 0.5, p_fail = 0.001; played by "
                 "the compiled kernel. Where none was seen a triangle stands at 3/runs, the most at "
-                "a level of 95 %. The bound is on the end of some round, and so on the last one."
+                "a level of 95 %. The bound is on the end of some round, and so on the last one.",
+                SIDE_BY_SIDE,
             ],
         )
 

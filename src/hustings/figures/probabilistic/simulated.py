@@ -29,6 +29,7 @@ LOSSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 GROUPS = (1000, 2000, 3000, 4000, 5000, 6000)
 VIEWS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 HIGH = 0.9  # what "very high" is taken to mean
+SIDE_BY_SIDE = "Points of one place stand side by side, so that none covers another."
 TOLERANCE = 0.05  # of "1 expected round", and of what does not vary
 
 BY_LOSS = Axis("p_ucastl = p_mcastl", lambda cell: setting(cell, "p_mcastl"))
@@ -96,7 +97,12 @@ class Simulated:
     @property
     def title(self) -> str:
         """What is drawn over what."""
-        return f"{MEASURES[self.measure]} over {ROWS[self.row].axis.label}"
+        return f"{self.drawn} over {ROWS[self.row].axis.label}"
+
+    @property
+    def drawn(self) -> str:
+        """What the vertical axis shows."""
+        return f"1 - {MEASURES[self.measure]}" if self.rare else MEASURES[self.measure]
 
     def cells(self) -> list[Cell]:
         """Every reading at every place."""
@@ -121,8 +127,14 @@ class Simulated:
             Drawn(curve, [point(curve, cell, results[cell]) for cell in curve.cells], [])
             for curve in curves
         ]
-        measure = f"1 - {MEASURES[self.measure]}" if self.rare else MEASURES[self.measure]
-        panel = Panel(row.given, measure, tuple(curves), logarithmic=self.rare, axis=row.axis)
+        panel = Panel(
+            row.given,
+            self.drawn,
+            tuple(curves),
+            logarithmic=self.rare,
+            axis=row.axis,
+            apart=self.rare,
+        )
         points = {
             (each.curve.label.removeprefix("weak, "), each.curve.metric): each.points
             for each in drawn
@@ -140,7 +152,8 @@ class Simulated:
             notes=[
                 "Played by the compiled kernel, which counts the unicasts of a round with K = N by "
                 "their mean. Hash thinning is Figure 3's; with it one member that alone has "
-                "noticed a failure asks for another round with probability K/N only."
+                "noticed a failure asks for another round with probability K/N only.",
+                *([SIDE_BY_SIDE] if self.rare else []),
             ],
         )
 
