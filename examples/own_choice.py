@@ -7,7 +7,7 @@ that no two are equal. Every protocol takes any of them.
 from functools import partial
 
 from hustings.core.choice import Candidate, Choice, candidate
-from hustings.protocols.catalogue import COMPARED
+from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.faults import Call, schedule
 from hustings.sim.world import World
 
@@ -35,7 +35,7 @@ CHOICE = MainsFirst()
 ranking = sorted(GROUP, key=CHOICE.key, reverse=True)
 print("best to worst:", [one.id for one in ranking])
 
-for kind in COMPARED:
+for kind in classes(COMPARED):
     world = World(partial(kind, kind.Settings(), CHOICE), GROUP)
     world.start()
     schedule(world, [Call(member=3)])

@@ -18,7 +18,7 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from hustings.cli.app import hustings
-from hustings.protocols.register import Use, use_of
+from hustings.protocols.registry import Use, use_of
 from hustings.theory.catalogue import names as closed_forms
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,8 +11,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hustings.cli.app import hustings
-from hustings.protocols.catalogue import EVERY
 from hustings.protocols.reference import markdown as protocols_page
+from hustings.protocols.registry import EVERY, classes
 from hustings.theory.catalogue import markdown as theory_page
 from scripts.coverage_page import markdown as coverage_page
 
@@ -33,7 +33,7 @@ def commands_page() -> str:
 def pages() -> dict[str, str]:
     """Every generated page by its path in docs/."""
     return {
-        "reference/protocols.md": protocols_page(EVERY),
+        "reference/protocols.md": protocols_page(classes(EVERY)),
         "reference/theory.md": theory_page(),
         "reference/commands.md": commands_page(),
         "coverage.md": coverage_page(),

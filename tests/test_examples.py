@@ -1,9 +1,10 @@
 """Examples are tests: examples/*.py print what is stored beside them, and pages show what is so.
 
 A page's block of kind `console` holds commands after `$ ` and what they print. The commands of one
-page run in order in one empty folder, so a later one may read what an earlier one wrote. A line
-`...` stands for any number of lines. What goes to stderr may be left out. `pytest --rewrite` stores
-what is printed now.
+page run in order in one folder, so a later one may read what an earlier one wrote. At first there
+is nothing in it but the files of the page: blocks of Python below a line that ends with "`x.py`:".
+A line `...` stands for any number of lines. What goes to stderr may be left out. `pytest --rewrite`
+stores what is printed now.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from hustings.cli.app import run
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+OWN_FILE = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ANY = "..."
 ASIDE = "hustings: "  # how everything on stderr begins
 PATIENCE = 60  # seconds
@@ -135,12 +137,22 @@ def rewritten(text: str, printed: dict[int, list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_a_page_shows_what_commands_print(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rewrite: bool
-) -> None:
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the commands of a page run; what they loaded from there does not stay loaded."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_shows_what_commands_print(page: Path, folder: Path, rewrite: bool) -> None:
     text = page.read_text(encoding="utf-8")
+    for name, content in OWN_FILE.findall(text):
+        (folder / name).write_text(content, encoding="utf-8")
     wrong: dict[int, list[str]] = {}
     for shown in shown_in(text):
         printed = printed_by(shown.command)

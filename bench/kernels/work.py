@@ -12,7 +12,7 @@ from hustings.fast import announce, probabilistic
 from hustings.fast.ballot import Ballot
 from hustings.fast.columns import COLUMNS
 from hustings.fast.setting import Setting
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sim.scenarios import Scenario

@@ -35,7 +35,7 @@ from hustings.net.port import Endpoint, Port
 from hustings.net.seeds import Seeds
 from hustings.net.udp import open_port, resolve
 from hustings.net.wire import Wire
-from hustings.protocols.register import Use, find, use_of
+from hustings.protocols.registry import PROTOCOLS, Protocol, Use, find, is_ours, use_of
 from hustings.substrate.favour import OBSERVER, with_attribute
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def join(
     *,
     name: str | None = None,
     seeds: Sequence[str] = (),
-    protocol: str = PROTOCOL,
+    protocol: Protocol = PROTOCOL,
     settings: Mapping[str, object] | None = None,
     choice: str | Choice = "highest-id",
     attributes: Mapping[str, float] | None = None,
@@ -117,6 +117,8 @@ def join(
     note: Callable[[str], None] | None = None,
 ) -> Joining:
     """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
+
+    `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election.
 
     `name` must be unique in the group. `seeds` are addresses of members, some of which should be up
     by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
@@ -246,24 +248,30 @@ def _places(
     )
 
 
-def _kind(protocol: str) -> type[Election]:
-    use = use_of(protocol)
+def _kind(protocol: Protocol) -> type[Election]:
+    kind = find(protocol)
+    name, use = kind.about.name, use_of(kind)
+    if name in PROTOCOLS and not is_ours(kind):
+        raise BadInput(
+            f"{kind.__qualname__} has the name {name}, which is another protocol's: members of the "
+            "two would take each other for their own; give it another name in `about`"
+        )
     if use is Use.GUARD:
         raise BadInput(
-            f"on a network {protocol} stands behind an election, as its guard: join with guard="
-            f"'{protocol}://a,b,c', naming the members that vote"
+            f"on a network {name} stands behind an election, as its guard: join with guard="
+            f"'{name}://a,b,c', naming the members that vote"
         )
     if use is Use.ROUNDS:
         raise BadInput(
-            f"{protocol} needs rounds in which everybody speaks at one time, which a network does "
+            f"{name} needs rounds in which everybody speaks at one time, which a network does "
             "not keep: run it with hustings sim"
         )
     if use is Use.STUDY:
         raise BadInput(
-            f"{protocol} is for study, not for use: run it with hustings sim, or join with another "
+            f"{name} is for study, not for use: run it with hustings sim, or join with another "
             "protocol (hustings protocols lists them)"
         )
-    return find(protocol)
+    return kind
 
 
 class Joining:

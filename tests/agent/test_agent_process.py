@@ -72,6 +72,15 @@ def test_three_agents_elect_lose_and_elect(agents: Agents) -> None:
     wait_for(lambda: counted() >= 2, "both elections")  # a page of metrics is kept for a moment
 
 
+def test_agents_run_a_protocol_from_a_file(agents: Agents) -> None:
+    own = Path(__file__).parents[2] / "examples" / "hirschberg_sinclair.py"
+    trio = agents.trio("--protocol", f"{own}:HirschbergSinclair")
+    leader, others = named(trio, wait_agreed(trio))
+    leader.signal(signal.SIGTERM)
+    assert leader.wait_end() == 0
+    wait_agreed(others)
+
+
 def test_sigterm_leaves_in_good_order(agents: Agents) -> None:
     trio = agents.trio()
     leader, others = named(trio, wait_agreed(trio))

@@ -15,7 +15,7 @@ from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.net.composition import Design, configure
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play, prepare

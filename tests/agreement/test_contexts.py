@@ -27,7 +27,7 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.view import View
 from hustings.protocols.bully import Bully
-from hustings.protocols.catalogue import CATALOGUE
+from hustings.protocols.registry import CATALOGUE, classes
 from hustings.sim.faults import (
     Call,
     Crash,
@@ -308,7 +308,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 every_protocol = pytest.mark.parametrize(
-    "kind", [*CATALOGUE, Restless], ids=lambda kind: kind.about.name
+    "kind", [*classes(CATALOGUE), Restless], ids=lambda kind: kind.about.name
 )
 
 

@@ -21,7 +21,7 @@ from hustings.protocols.bully_assistant import BullyAssistant
 from hustings.protocols.bully_grant import BullyGrant
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map import BullyMap
-from hustings.protocols.catalogue import COMPARED
+from hustings.protocols.registry import COMPARED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.sim.experiment import Experiment, play
@@ -36,7 +36,7 @@ LEADER_ONLY = frozenset({"leader"})
 QUADRATIC = (Broadcast, Bully)
 LARGEST = 64
 
-by_kind = pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.about.name)
+by_kind = pytest.mark.parametrize("kind", classes(COMPARED), ids=lambda kind: kind.about.name)
 
 
 def claimed(

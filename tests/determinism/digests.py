@@ -15,7 +15,7 @@ from hustings.byzantine.experiment import ByRounds, by_rounds
 from hustings.core.choice import parse_choice
 from hustings.core.election import Election
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.churn import Rates
 from hustings.sim.clocks import Clocks

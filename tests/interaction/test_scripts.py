@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.testing import play
 
 HERE = Path(__file__).parent

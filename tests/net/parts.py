@@ -17,7 +17,7 @@ from hustings.net.keys import Key
 from hustings.net.limits import Limits
 from hustings.net.sealing import KeyRing
 from hustings.net.wire import Wire
-from hustings.protocols.catalogue import CATALOGUE
+from hustings.protocols.registry import CATALOGUE, classes
 from hustings.substrate import heartbeat
 from hustings.substrate.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
 from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
@@ -76,7 +76,7 @@ def whole(protocol: type[Election]) -> Dialect:
     return Dialect(protocol.about.name, tuple(kinds))
 
 
-DIALECTS = [whole(protocol) for protocol in CATALOGUE]
+DIALECTS = [whole(protocol) for protocol in classes(CATALOGUE)]
 
 
 def composed(protocol: type[Election]) -> list[Election]:

@@ -22,14 +22,12 @@ from hustings.net.plausible import MONTH, RELEASED, SHORT_STEP, STEP, Plausible,
 from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.protocols.quorum.messages import KINDS
-from hustings.protocols.register import REGISTER, Use
+from hustings.protocols.registry import JOINED
 from hustings.substrate.confirmed import ConfirmedMsg
 from hustings.substrate.gossip_messages import Entry, GossipMsg
 from hustings.substrate.helm_messages import HandOverMsg
 from hustings.testing import Group
 from tests.net.lies import STRANGER, liar, tell
-
-PROTOCOLS = [name for name, (_, _, use) in REGISTER.items() if use is Use.JOIN]
 
 # Fields that hold a member's id, wherever they stand; every other integer may be a counter.
 IDS = {"accused", "assistant", "candidate", "heir", "id", "initiator", "leader", "member", "origin"}
@@ -116,7 +114,7 @@ def sane(group: Group, names: tuple[str, ...]) -> None:
     assert group.member(leader).term < bounds(time.time(), 1).end
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", JOINED)
 def test_no_number_ends_a_group(protocol: str, tmp_path: Path) -> None:
     names = ("a", "b", "c")
     with Group(seed=3, protocol=protocol) as group:

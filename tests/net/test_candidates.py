@@ -14,7 +14,7 @@ from hustings.net.limits import Reason
 from hustings.net.member import Member
 from hustings.protocols.broadcast import IdMsg, StartMsg
 from hustings.protocols.bully_grant import OkMsg
-from hustings.protocols.register import REGISTER, Use
+from hustings.protocols.registry import JOINED
 from hustings.protocols.ring import ElectedMsg, ElectionMsg
 from hustings.testing import Group
 from tests.net.kit.crowd import Crowd, dropped, endpoint
@@ -23,7 +23,6 @@ from tests.net.kit.stranger import datagrams, forged, frame
 from tests.net.lies import STRANGER, liar, tell
 from tests.net.test_absurd_numbers import made
 
-PROTOCOLS = [name for name, (_, _, use) in REGISTER.items() if use is Use.JOIN]
 CHOICE = "highest:cpu"
 NAMES = ("a", "b", "c")
 
@@ -39,7 +38,7 @@ def bare(message: Any) -> Any:
 
 
 @pytest.mark.parametrize("multicast", ["fan-out", "gossip"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", JOINED)
 def test_no_candidate_without_the_attribute_ends_a_member(protocol: str, multicast: str) -> None:
     with Group(seed=5, protocol=protocol, choice=CHOICE, multicast=multicast) as group:
         for name in NAMES:

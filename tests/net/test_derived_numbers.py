@@ -20,10 +20,11 @@ from hustings.net.limits import Reason
 from hustings.net.plausible import SHORT_STEP, STEP, bounds
 from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg
 from hustings.protocols.quorum.messages import KINDS
+from hustings.protocols.registry import JOINED
 from hustings.substrate.helm_messages import HandOverMsg
 from hustings.testing import Group
 from tests.net.lies import STRANGER, liar, tell
-from tests.net.test_absurd_numbers import IDS, PROTOCOLS, has_numbers, sane
+from tests.net.test_absurd_numbers import IDS, has_numbers, sane
 
 NAMES = ("a", "b", "c")
 
@@ -73,7 +74,7 @@ def within_bounds(group: Group) -> None:
     assert [group.member(name).metrics().drops["absurd-number"] for name in NAMES] == before
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", JOINED)
 def test_what_follows_from_the_largest_terms_is_believed(protocol: str, tmp_path: Path) -> None:
     with Group(seed=4, protocol=protocol) as group:
         for name in NAMES:

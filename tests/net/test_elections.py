@@ -6,11 +6,15 @@ import pytest
 
 import hustings
 from hustings.core.election import Election
-from hustings.protocols.catalogue import BASELINES, CATALOGUE, CONSENSUS, PRINTED
+from hustings.protocols.registry import BASELINES, CATALOGUE, CONSENSUS, PRINTED, classes
 from tests.net.kit.crowd import Crowd, cut, heal, one_leader
 from tests.net.kit.loops import run, throughout, until
 
-JOINED = [kind for kind in CATALOGUE if kind not in (*PRINTED, *BASELINES, *CONSENSUS)]
+JOINED = [
+    kind
+    for kind in classes(CATALOGUE)
+    if kind not in (*classes(PRINTED), *classes(BASELINES), *classes(CONSENSUS))
+]
 SLOW_TO_TRY = ("broadcast", "bully-assistant", "bully-grant", "bully-group", "le-a", "le-m")
 every_protocol = pytest.mark.parametrize("kind", JOINED, ids=lambda kind: kind.about.name)
 # Of each family one with every change, all with `make soak`.

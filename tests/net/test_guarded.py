@@ -18,12 +18,16 @@ from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.net.campaigns import Term
 from hustings.net.states import LeadershipLost, Peer
-from hustings.protocols.catalogue import BASELINES, CATALOGUE, CONSENSUS, PRINTED
+from hustings.protocols.registry import BASELINES, CATALOGUE, CONSENSUS, PRINTED, classes
 from hustings.testing import Group
 
 TTL = 2.0
 NAMES = ("a", "b", "c", "d", "e")
-JOINED = [kind.about.name for kind in CATALOGUE if kind not in (*PRINTED, *BASELINES, *CONSENSUS)]
+JOINED = [
+    kind.about.name
+    for kind in classes(CATALOGUE)
+    if kind not in (*classes(PRINTED), *classes(BASELINES), *classes(CONSENSUS))
+]
 
 
 def guarded(seed: int = 1, protocol: str = "bully", voters: str = "a,b,c") -> Group:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hustings
-from hustings.protocols.register import REGISTER, Use, find
+from hustings.protocols.registry import JOINED, find
 from hustings.testing import Group
 from tests.net.kit.crowd import Crowd
 from tests.net.kit.loops import run
@@ -17,7 +17,7 @@ PARTIAL: dict[str, Any] = {"substrate_settings": {"view_size": 4}}
 
 @pytest.mark.parametrize(
     "protocol",
-    [name for name, (_, _, use) in REGISTER.items() if use is Use.JOIN and name != "probabilistic"],
+    [name for name in JOINED if name != "probabilistic"],
 )
 def test_protocols_that_need_the_whole_group_refuse_partial_views(protocol: str) -> None:
     assert not find(protocol).assumptions.partial_views

@@ -29,7 +29,7 @@ from hustings.net.context import Desk, NetContext
 from hustings.net.memory import Forgetful, NotPersisted
 from hustings.net.runner import Runner
 from hustings.protocols.bully import ElectionMsg
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.testing import (
     CancelTimer,
     Declare,

@@ -8,10 +8,14 @@ import pytest
 
 from hustings.core.election import Election
 from hustings.net import loops
-from hustings.protocols.catalogue import BASELINES, CATALOGUE, CONSENSUS, PRINTED
+from hustings.protocols.registry import BASELINES, CATALOGUE, CONSENSUS, PRINTED, classes
 from tests.net.kit.crowd import Crowd
 
-JOINABLE = [kind for kind in CATALOGUE if kind not in (*BASELINES, *PRINTED, *CONSENSUS)]
+JOINABLE = [
+    kind
+    for kind in classes(CATALOGUE)
+    if kind not in (*classes(BASELINES), *classes(PRINTED), *classes(CONSENSUS))
+]
 
 
 def test_programs_run_on_it() -> None:

@@ -28,7 +28,7 @@ from hustings.net.wire import (
     tag_of,
 )
 from hustings.protocols.announce.messages import QueryMsg
-from hustings.protocols.catalogue import CATALOGUE, CONSENSUS
+from hustings.protocols.registry import CATALOGUE, CONSENSUS, classes
 from hustings.substrate.gossip_messages import Entry, WelcomeMsg
 from tests.net.parts import (
     DIALECTS,
@@ -103,7 +103,7 @@ def test_kinds_are_told_apart_in_every_protocol(dialect: Dialect, data: st.DataO
 
 
 # Election by consensus is its own guard.
-GUARDED = [protocol for protocol in CATALOGUE if protocol not in CONSENSUS]
+GUARDED = [protocol for protocol in classes(CATALOGUE) if protocol not in classes(CONSENSUS)]
 
 
 @pytest.mark.parametrize("protocol", GUARDED, ids=lambda protocol: protocol.about.name)

@@ -11,7 +11,7 @@ from hustings.core.election import Election
 from hustings.core.outcome import Elected
 from hustings.protocols.broadcast import Broadcast
 from hustings.protocols.bully_map import BullyMap
-from hustings.protocols.catalogue import COMPARED
+from hustings.protocols.registry import COMPARED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.sim.checkers import Verdict
@@ -20,7 +20,7 @@ from hustings.sim.models import Fixed, Network
 from hustings.sim.world import Ended
 from tests.paper.playing import named, played, several_ids
 
-by_kind = pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.about.name)
+by_kind = pytest.mark.parametrize("kind", classes(COMPARED), ids=lambda kind: kind.about.name)
 
 # "Calling for an Election", "Election Problem, Formally": all eight elections
 

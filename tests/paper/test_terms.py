@@ -13,7 +13,7 @@ import pytest
 from hustings.core.choice import HighestId, MemberId
 from hustings.core.election import Election
 from hustings.core.outcome import Elected, Outcome
-from hustings.protocols.catalogue import COMPARED
+from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, prepare
 from hustings.sim.faults import Alive, Crash, Restart, Suspect
@@ -23,7 +23,7 @@ from hustings.sim.world import World
 from tests.paper.playing import finish
 
 INSTANTS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 8.0, 12.0, 30.0)
-by_kind = pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.about.name)
+by_kind = pytest.mark.parametrize("kind", classes(COMPARED), ids=lambda kind: kind.about.name)
 
 
 class History:

@@ -14,7 +14,7 @@ from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
-from hustings.protocols.catalogue import ANNOUNCING, COMPARED, LARGE
+from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.substrate.detector import Detector
 from hustings.substrate.favour import OBSERVER, with_attribute, with_favour
 from hustings.substrate.heartbeat import HeartbeatConfig
@@ -129,7 +129,7 @@ def check(member: Helmsman, effects: list[Effect], term: int) -> int:
     return term
 
 
-KINDS = [*COMPARED, *LARGE, *ANNOUNCING]
+KINDS = [*classes(COMPARED), *classes(LARGE), *classes(ANNOUNCING)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)

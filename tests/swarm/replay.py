@@ -6,7 +6,7 @@ import io
 import sys
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.selection import Options
 from hustings.sim.terminal import draw_text
 from hustings.sim.trace_read import read_stream

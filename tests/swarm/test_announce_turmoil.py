@@ -12,7 +12,7 @@ from hustings.core.choice import parse_choice
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream, derive
 from hustings.protocols.announce.machine import Machine
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.faults import schedule
 from hustings.sim.world import World
 from tests.swarm.draws import (

@@ -16,7 +16,7 @@ from hustings.core.election import Election
 from hustings.core.outcome import Elected, GaveUp
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
-from hustings.protocols.catalogue import ANNOUNCING, BASELINES, COMPARED, LARGE
+from hustings.protocols.registry import ANNOUNCING, BASELINES, COMPARED, LARGE, classes
 from hustings.sim.faults import Crash, Restart
 from hustings.sim.world import World
 from hustings.substrate.favour import OBSERVER, with_attribute, with_favour
@@ -33,8 +33,8 @@ HELM = HelmConfig()
 SOON = 8 * HELM.period
 BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="all-to-all")
 
-WITH_DETECTOR = [*COMPARED, *LARGE]
-AGREEING = [kind for kind in ANNOUNCING if kind not in BASELINES]
+WITH_DETECTOR = [*classes(COMPARED), *classes(LARGE)]
+AGREEING = [kind for kind in classes(ANNOUNCING) if kind not in classes(BASELINES)]
 MARK = partial(pytest.mark.parametrize, "kind", ids=lambda kind: kind.about.name)
 WITH_NOTES = MARK(WITH_DETECTOR)
 EVERY_PROTOCOL = MARK([*WITH_DETECTOR, *AGREEING])

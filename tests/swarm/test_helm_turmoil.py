@@ -12,7 +12,7 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.protocols.bully import Bully
-from hustings.protocols.catalogue import ANNOUNCING, COMPARED, LARGE
+from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.protocols.stable import Stable
 from hustings.substrate.helm import HelmConfig, Helmed
 from hustings.substrate.helm_messages import TidingsMsg
@@ -20,8 +20,8 @@ from tests.swarm.helms import Turmoil, judge
 
 # As often as the election has it, never, and after a while.
 SETTINGS = (HelmConfig(), HelmConfig(preempt_after=0.0), HelmConfig(preempt_after=15.0))
-AGREEING = [kind for kind in ANNOUNCING if kind.assumptions.agrees]
-KINDS = [*COMPARED, *LARGE, *AGREEING]
+AGREEING = [kind for kind in classes(ANNOUNCING) if kind.assumptions.agrees]
+KINDS = [*classes(COMPARED), *classes(LARGE), *AGREEING]
 EVERY_PROTOCOL = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)
 SEEDS = 4
 MANY_SEEDS = 300

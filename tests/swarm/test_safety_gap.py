@@ -14,7 +14,7 @@ from math import exp
 import pytest
 
 from hustings.core.config import Surroundings
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.models import Loss, LossModel, Network

@@ -11,8 +11,8 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election, upon
 from hustings.protocols.bully import ANSWERS, ASKING, WAITING, Bully, OkMsg
-from hustings.protocols.catalogue import CATALOGUE, LARGE
 from hustings.protocols.consensus import Consensus
+from hustings.protocols.registry import CATALOGUE, LARGE, classes
 from hustings.protocols.ring_printed import RingPrinted
 from tests.swarm.claims import CLAIMS, judge
 from tests.swarm.replay import main, replay
@@ -28,8 +28,8 @@ EVERY_CLAIM = pytest.mark.parametrize("claim", CLAIMS)
 # needs a majority of all members, also of the dead: see tests/paper/test_reductions.py.
 RESTING = [
     kind
-    for kind in CATALOGUE
-    if not kind.assumptions.announces and kind not in (*LARGE, RingPrinted, Consensus)
+    for kind in classes(CATALOGUE)
+    if not kind.assumptions.announces and kind not in (*classes(LARGE), RingPrinted, Consensus)
 ]
 EVERY_PROTOCOL = pytest.mark.parametrize("kind", RESTING, ids=lambda kind: kind.about.name)
 

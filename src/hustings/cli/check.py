@@ -21,7 +21,7 @@ from hustings.explore.preflight import NotExplorable, check_explorable
 from hustings.explore.search import Search
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
-from hustings.protocols.catalogue import BY_ROUNDS, find
+from hustings.protocols.registry import Use, find, use_of
 from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 QUORUM = "quorum"
@@ -192,7 +192,7 @@ def explore_election(
     kind: type[Election], members: int, limits: Limits, progress: Progress | None = None
 ) -> Found:
     """Any other election: all call it, and in the end they agree."""
-    if kind in BY_ROUNDS:
+    if use_of(kind) is Use.ROUNDS:
         raise NotExplorable(
             f"{kind.about.name} cannot be explored: its members go in rounds that the world keeps, "
             f"so there are no schedules to choose from; hustings sim {kind.about.name} plays it"

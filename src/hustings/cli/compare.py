@@ -13,7 +13,7 @@ from hustings.core.errors import BadInput
 from hustings.figures.comparison import Row
 from hustings.figures.comparison import compare as run_comparison
 from hustings.figures.overhead_table import COLUMNS, counted_table
-from hustings.protocols.catalogue import COMPARED, find
+from hustings.protocols.registry import COMPARED, classes
 from hustings.theory.catalogue import formulas
 
 
@@ -37,7 +37,7 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     options = Options(**typed)
     if options.scenario == "churn":
         raise BadInput("scenario 'churn' has no end to compare: use hustings sim")
-    kinds = [find(name) for name in protocols] or list(COMPARED)
+    kinds = classes(protocols or COMPARED)
     experiments = [build(kind, options) for kind in kinds]
     for sentence in dict.fromkeys(each for one in experiments for each in idle(one, options)):
         warn(sentence)

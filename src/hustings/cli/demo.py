@@ -20,7 +20,7 @@ SIMULATED = "bully", 9, 36.0  # the same
 
 
 @click.command()
-@click.option("--protocol", help=f"See hustings protocols.  [default: {PROTOCOL}]")
+@click.option("--protocol", help=f"A name, or file.py:Class.  [default: {PROTOCOL}]")
 @click.option(
     "--members", "-n", type=WHOLE, help=f"Processes, from 3 to 100.  [default: {MEMBERS}]"
 )

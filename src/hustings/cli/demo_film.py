@@ -18,7 +18,7 @@ from hustings.demo.pace import Pace
 from hustings.demo.picture import Row, draw, plain
 from hustings.demo.story import play
 from hustings.demo.telling import COLUMNS, note, row, title, to_json, transcript
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 
 PICTURES = 20  # a second
 SMALLEST = (64, 18)  # columns and rows below which the picture makes no sense

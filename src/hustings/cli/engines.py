@@ -19,7 +19,7 @@ from hustings.cli.output import progress
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.figures.kernels import CUT, at_once, ending_of, known, setting_of
-from hustings.protocols.catalogue import BY_ROUNDS
+from hustings.protocols.registry import Use, use_of
 from hustings.sim.experiment import Experiment, RunResult, prepare
 from hustings.sim.metrics import summarise
 from hustings.sim.runs import Progress, Report, play_block, report
@@ -66,7 +66,7 @@ def pick(
 
     def describe(counted: bool) -> Experiment:
         experiment = build(kind, typed, digest=digest, counted=counted)
-        if kind in BY_ROUNDS:
+        if use_of(kind) is Use.ROUNDS:
             return by_rounds(experiment, limited=typed.max_events is not None)
         return experiment
 

@@ -8,8 +8,8 @@ from hustings.cli.output import show_json, show_table
 from hustings.core.config import describe
 from hustings.core.election import Election
 from hustings.core.messages import kind_of
-from hustings.protocols.catalogue import EVERY, find
 from hustings.protocols.reference import markdown
+from hustings.protocols.registry import classes, names
 
 
 @click.command()
@@ -25,7 +25,7 @@ def protocols(name: str | None, as_json: bool, as_markdown: bool) -> None:
     hustings protocols
     hustings protocols bully-map
     """
-    chosen = [find(name)] if name is not None else list(EVERY)
+    chosen = classes(names() if name is None else [name])
     if as_json:
         show_json({"protocols": [to_json(kind) for kind in chosen]})
     elif as_markdown:

@@ -47,7 +47,11 @@ RESTARTS = ("never", "on-failure", "always")
 )
 @click.option("--insecure", is_flag=True, help="Have no key: who reaches us can decide who leads.")
 @click.option(
-    "--protocol", default="le-s", show_default=True, metavar="NAME", help="See hustings protocols."
+    "--protocol",
+    default="le-s",
+    show_default=True,
+    metavar="NAME",
+    help="See hustings protocols; or module:Class, or file.py:Class.",
 )
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting of the protocol."

@@ -21,7 +21,7 @@ from hustings.cli.numbers import REAL, WholeRange
 from hustings.cli.output import show_json, show_table, warn
 from hustings.cli.remarks import remarks_on, remarks_on_faults
 from hustings.core.errors import BadInput
-from hustings.protocols.catalogue import BY_ROUNDS, find
+from hustings.protocols.registry import Use, find, use_of
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.files import TraceFile
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
@@ -188,7 +188,7 @@ def prepare(
         raise BadInput("--metric goes with --stderr, the standard error that it shall have")
     options = Options(**given)
     kind = find(protocol)
-    if kind in BY_ROUNDS:
+    if use_of(kind) is Use.ROUNDS:
         load()
     # Before the engine is known, so is not its bound: an error asked for means many runs.
     expected = runs or (1 if stderr is None else MAX_RUNS)

@@ -11,8 +11,7 @@ from hustings.cli.numbers import WholeRange
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.protocols.catalogue import BY_ROUNDS, CATALOGUE, find
-from hustings.protocols.register import Use, use_of
+from hustings.protocols.registry import CATALOGUE, Use, find, use_of
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
@@ -151,16 +150,15 @@ def entry(name: str) -> Entry:
         return known
     try:
         kind = find(name)
-        if use_of(name) is Use.GUARD:
+        if use_of(kind) is Use.GUARD:
             raise BadInput(
                 f"{name} needs nobody to confirm it: try the same voters with --guard quorum"
             )
-        if kind in BY_ROUNDS:
+        if use_of(kind) is Use.ROUNDS:
             raise BadInput(f"{name} has an adversary of its own: hustings sim {name}")
         return Entry(kind)
     except UnknownName:
-        others = (kind.about.name for kind in CATALOGUE)
-        every = tuple(dict.fromkeys((*ENTRIES, *others)))
+        every = tuple(dict.fromkeys((*ENTRIES, *CATALOGUE)))
         raise UnknownName("protocol", name, every) from None
 
 

@@ -15,7 +15,7 @@ from hustings.cli.numbers import WholeRange
 from hustings.cli.output import show_json, warn
 from hustings.core.errors import BadInput
 from hustings.core.messages import Role, kind_of
-from hustings.protocols.register import find
+from hustings.protocols.registry import EVERY, find
 from hustings.sim.files import AtomicFile, shown
 from hustings.sim.selection import Drawing, Heartbeats, Options
 from hustings.sim.shiviz import draw_shiviz
@@ -36,6 +36,11 @@ Draw = Callable[[Trace, Options], Drawing]
 @click.option(
     "--width", type=WholeRange(min=1), default=None, help="Columns. [default: the terminal's]"
 )
+@click.option(
+    "--protocol",
+    metavar="CLASS",
+    help="Where its messages are described, if it is none of ours: module:Class or file.py:Class.",
+)
 @click.option("--json", "as_json", is_flag=True, help="What the trace holds, as one JSON object.")
 def trace(
     file: Path,
@@ -44,6 +49,7 @@ def trace(
     heartbeats: str,
     plain: bool,
     width: int | None,
+    protocol: str | None,
     as_json: bool,
 ) -> None:
     """Check the trace FILE (seal and all) and show it: as text, as SVG, or for ShiViz.
@@ -54,7 +60,8 @@ def trace(
     hustings trace run.jsonl --svg run.svg --shiviz run.log
     """
     read = read_trace(file)
-    options = Options(heartbeats=_heartbeats(heartbeats), roles=_roles(read.header.protocol))
+    roles = _roles(read.header.protocol, protocol)
+    options = Options(heartbeats=_heartbeats(heartbeats), roles=roles)
     written = _write(read, options, file, [(svg, draw_svg), (shiviz, draw_shiviz)])
     if as_json:
         show_json(_summary(read, written))
@@ -65,12 +72,16 @@ def trace(
         _show(read, options, width, plain)
 
 
-def _roles(protocol: str) -> dict[str, Role]:
-    """What each kind of message is for; nothing is known of protocols that are not ours."""
-    try:
-        kind = find(protocol)
-    except BadInput:
+def _roles(recorded: str, given: str | None) -> dict[str, Role]:
+    """What each kind of message is for; nothing is known of protocols that are not ours.
+
+    A recording may come from anybody: no code is loaded because it says so.
+    """
+    if given is None and recorded not in EVERY:
         return {}
+    kind = find(recorded if given is None else given)
+    if kind.about.name != recorded:
+        raise BadInput(f"the trace is of {recorded}, and --protocol names {kind.about.name}")
     return {kind_of(message): message.role for message in kind.handlers}
 
 

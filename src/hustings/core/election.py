@@ -17,7 +17,7 @@ from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
-from hustings.core.messages import Message, kind_of
+from hustings.core.messages import Message, is_reserved, kind_of
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader
 
 E = TypeVar("E")
@@ -96,8 +96,8 @@ class Election(ABC):
     """One member's part in an election.
 
     A subclass lists its message kinds in `messages` and marks one handler for each with `@upon`;
-    one that is missing, or one too many, fails when the class is created. `leader` and `term` are
-    this member's present belief.
+    one that is missing, or one too many, or a tag that layers reserve, fails when the class is
+    created. `leader` and `term` are this member's present belief.
     """
 
     __slots__ = ("choice", "config", "leader", "term")
@@ -138,6 +138,12 @@ class Election(ABC):
         extra = [kind_of(kind) for kind in found if kind not in cls.messages]
         if extra:
             raise ProtocolBug(f"{cls.__name__} handles {', '.join(extra)}, not in its messages")
+        taken = [kind_of(kind) for kind in cls.messages if is_reserved(kind)]
+        if taken:
+            raise ProtocolBug(
+                f"{cls.__name__} has a message with the tag {', '.join(taken)}, which the network "
+                "layer reserves: give it another tag"
+            )
         cls.handlers = found
 
     # What a world calls. Each default does nothing, so a protocol overrides what it needs.

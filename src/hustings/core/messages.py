@@ -48,6 +48,39 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
     role: ClassVar[Role] = Role.OTHER
 
 
+class LayerMessage(Message, frozen=True):
+    """Base of the messages of layers, guards and the network, whose tags are theirs alone."""
+
+
+# A group's messages share one wire with those of its layers. So these tags, and all that begin with
+# the prefix, are refused where an election's class is made: in the simulator it would run, and on a
+# network nobody could tell the two apart.
+RESERVED_TAGS = frozenset(
+    (
+        *("ASK", "CAST", "CAST-ANSWER", "CAST-COORDINATOR", "CAST-DETECTOR", "CAST-ELECTION"),
+        *("CAST-OTHER", "CONFIG", "CONFIRMED", "COPY", "DETECTOR-PING", "DETECTOR-PONG", "DIGEST"),
+        *("GONE", "GOSSIP", "HAND-OVER", "HEARTBEAT", "JOIN", "LEADING", "LEAVE", "LIFELINE"),
+        *("LIVED-LATER", "MEASURE", "NAME-TAKEN", "OTHER-CONFIG", "PRESENT", "PROBE", "PULL"),
+        *("SOLICIT", "TIDINGS", "WATCH", "WELCOME"),
+    )
+)
+RESERVED_PREFIX = "Q-"  # of voters
+
+
+def is_reserved(kind: type[Message]) -> bool:
+    """Whether an election may not have this kind of message: its tag is a layer's.
+
+    >>> class Probe(Message, tag="PROBE"):
+    ...     hops: int
+    >>> is_reserved(Probe)
+    True
+    """
+    tag = kind_of(kind)
+    if issubclass(kind, LayerMessage):
+        return False
+    return tag in RESERVED_TAGS or tag.startswith(RESERVED_PREFIX)
+
+
 def kind_of(message: Message | type[Message]) -> str:
     """The message kind's name, as in the paper: `ELECTION`, `OK`, ..."""
     return str(message.__struct_config__.tag)

@@ -23,8 +23,8 @@ from hustings.core.streams import derive
 from hustings.fast.ballot import Ballot
 from hustings.fast.setting import Setting
 from hustings.figures.kernels import setting_of
-from hustings.protocols.catalogue import BY_ROUNDS, find
 from hustings.protocols.probabilistic.election import Probabilistic
+from hustings.protocols.registry import Use, find, use_of
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.models import Fixed, Loss, LossModel, Network
@@ -82,7 +82,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def in_rounds(self) -> bool:
         """Whether the election is one among liars, in synchronous rounds."""
-        return find(self.protocol) in BY_ROUNDS
+        return use_of(self.protocol) is Use.ROUNDS
 
     def seed(self, seed: int) -> int:
         """The seed of this cell's runs under the figures' seed."""

@@ -9,7 +9,7 @@ from hustings.figures.exhibit import Finding, Verdict
 from hustings.figures.measuring import Results
 from hustings.figures.overhead_table import COLUMNS, counted_table
 from hustings.figures.table import Filled, Table
-from hustings.protocols.catalogue import COMPARED
+from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.experiment import Experiment
 from hustings.sim.scenarios import Scenario
 
@@ -37,7 +37,7 @@ def _comparison(results: Results) -> Filled:
             config=kind.Settings(),
             scenario=Scenario(name="leader-crash"),
         )
-        for kind in COMPARED
+        for kind in classes(COMPARED)
     )
     differing = [row.protocol for row in rows if row.agrees is False]
     with_formula = [row for row in rows if row.agrees is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.scenarios import Scenario
 from hustings.theory.catalogue import Table1Row, table_1

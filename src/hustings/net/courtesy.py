@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Message, Role
+from hustings.core.messages import LayerMessage, Message, Role
 
 
-class LifelineMsg(Message, frozen=True, tag="LIFELINE"):
+class LifelineMsg(LayerMessage, frozen=True, tag="LIFELINE"):
     """Opens a stream, and shows whose it is: one that is kept to see it end, or a transfer."""
 
     role: ClassVar[Role] = Role.DETECTOR
 
 
-class ProbeMsg(Message, frozen=True, tag="PROBE"):
+class ProbeMsg(LayerMessage, frozen=True, tag="PROBE"):
     """Is anybody there? Say so, with this number."""
 
     role: ClassVar[Role] = Role.DETECTOR
     nonce: int
 
 
-class PresentMsg(Message, frozen=True, tag="PRESENT"):
+class PresentMsg(LayerMessage, frozen=True, tag="PRESENT"):
     """I am here."""
 
     role: ClassVar[Role] = Role.DETECTOR
     nonce: int
 
 
-class NameTakenMsg(Message, frozen=True, tag="NAME-TAKEN"):
+class NameTakenMsg(LayerMessage, frozen=True, tag="NAME-TAKEN"):
     """A living member has your name: this is where it is, and in which of its lives.
 
     Said to one life of one member, and to nobody else: it must be of no use to whoever records it.
@@ -40,7 +40,7 @@ class NameTakenMsg(Message, frozen=True, tag="NAME-TAKEN"):
     yours: int
 
 
-class LivedLaterMsg(Message, frozen=True, tag="LIVED-LATER"):
+class LivedLaterMsg(LayerMessage, frozen=True, tag="LIVED-LATER"):
     """I have heard you in a later life, this one, than in yours."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -48,7 +48,7 @@ class LivedLaterMsg(Message, frozen=True, tag="LIVED-LATER"):
     yours: int
 
 
-class GoneMsg(Message, frozen=True, tag="GONE"):
+class GoneMsg(LayerMessage, frozen=True, tag="GONE"):
     """Where this member was, nobody listens any more: its process has ended."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -56,7 +56,7 @@ class GoneMsg(Message, frozen=True, tag="GONE"):
     incarnation: int
 
 
-class ConfigMsg(Message, frozen=True, tag="CONFIG"):
+class ConfigMsg(LayerMessage, frozen=True, tag="CONFIG"):
     """So am I configured: name, value, and whether it must be equal. Understood by all members.
 
     A question has a number, which its answer repeats. An answer names some others of its group, so
@@ -73,7 +73,7 @@ class ConfigMsg(Message, frozen=True, tag="CONFIG"):
     peers: tuple[tuple[str, int], ...] = ()
 
 
-class OtherConfigMsg(Message, frozen=True, tag="OTHER-CONFIG"):
+class OtherConfigMsg(LayerMessage, frozen=True, tag="OTHER-CONFIG"):
     """I have met somebody there who is configured otherwise: ask it."""
 
     role: ClassVar[Role] = Role.DETECTOR

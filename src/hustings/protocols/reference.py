@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hustings.core.config import describe
 from hustings.core.election import Election
 from hustings.core.messages import kind_of
-from hustings.protocols.register import Use, use_of
+from hustings.protocols.registry import Use, use_of
 
 OPENING = """\
 # Protocols

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Count, Incarnation, Message, Role
+from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.substrate.stack_config import StackConfig
 
 # Who sent it first, in which life, and the how manieth of that life it was.
 MulticastId = tuple[MemberId, int, int]
 
 
-class Cast(Message, frozen=True, tag="CAST"):
+class Cast(LayerMessage, frozen=True, tag="CAST"):
     """The first phase: to all, as far as the network carries it. Its origin is its sender."""
 
     incarnation: Incarnation
@@ -60,21 +60,21 @@ CASTS: Mapping[Role, type[Cast]] = {
 }
 
 
-class DigestMsg(Message, frozen=True, tag="DIGEST"):
+class DigestMsg(LayerMessage, frozen=True, tag="DIGEST"):
     """What the sender has in its buffer, the latest first."""
 
     role: ClassVar[Role] = Role.DETECTOR
     ids: tuple[MulticastId, ...]
 
 
-class SolicitMsg(Message, frozen=True, tag="SOLICIT"):
+class SolicitMsg(LayerMessage, frozen=True, tag="SOLICIT"):
     """What the sender lacks of the receiver's digest."""
 
     role: ClassVar[Role] = Role.DETECTOR
     ids: tuple[MulticastId, ...]
 
 
-class CopyMsg(Message, frozen=True, tag="COPY"):
+class CopyMsg(LayerMessage, frozen=True, tag="COPY"):
     """A retransmission; `age` is how long ago its origin sent it, when this arrives at the latest.
 
     Ages, not instants: members' clocks need not agree.

@@ -35,7 +35,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import BadInput
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
-from hustings.core.messages import Message, Role, Token
+from hustings.core.messages import LayerMessage, Message, Role, Token
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.substrate.guard_config import GuardConfig
 from hustings.substrate.nominating import NominatingContext
@@ -55,7 +55,7 @@ __all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "Confirmed", "ConfirmedMsg", "Gua
 __all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "confirmed"]
 
 
-class ConfirmedMsg(Message, frozen=True, tag="CONFIRMED"):
+class ConfirmedMsg(LayerMessage, frozen=True, tag="CONFIRMED"):
     """The guard has granted `token` to `leader`; to itself: this is the largest token known."""
 
     role: ClassVar[Role] = Role.COORDINATOR

@@ -11,7 +11,7 @@ from typing import ClassVar
 import msgspec
 
 from hustings.core.choice import Candidate
-from hustings.core.messages import Count, Incarnation, Message, Role
+from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.core.names import LONGEST_NAME, is_attribute_name
 from hustings.substrate.helm_messages import TidingsMsg
 from hustings.substrate.sizing import Codes
@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False, repr_omit_de
     place: str = ""
 
 
-class GossipMsg(Message, frozen=True, tag="GOSSIP"):
+class GossipMsg(LayerMessage, frozen=True, tag="GOSSIP"):
     """Some of the members that the sender takes for alive, itself first, and the size's minima."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -56,7 +56,7 @@ class LeadingMsg(GossipMsg, frozen=True, tag="LEADING"):
     leading: TidingsMsg | None = None
 
 
-class WelcomeMsg(Message, frozen=True, tag="WELCOME"):
+class WelcomeMsg(LayerMessage, frozen=True, tag="WELCOME"):
     """A part of the state transfer to a member that asked to join, or all of it."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -67,7 +67,7 @@ class WelcomeMsg(Message, frozen=True, tag="WELCOME"):
     known: int = 0  # how many the sender takes for alive; 0: it does not say
 
 
-class JoinMsg(Message, frozen=True, tag="JOIN"):
+class JoinMsg(LayerMessage, frozen=True, tag="JOIN"):
     """Here I am. To one member, or to all; asking for a state transfer, or only to be known."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -76,14 +76,14 @@ class JoinMsg(Message, frozen=True, tag="JOIN"):
     asks: bool
 
 
-class PullMsg(Message, frozen=True, tag="PULL"):
+class PullMsg(LayerMessage, frozen=True, tag="PULL"):
     """I know far fewer than you: tell me of all. I am in the group already."""
 
     role: ClassVar[Role] = Role.DETECTOR
     entry: Entry
 
 
-class LeaveMsg(Message, frozen=True, tag="LEAVE"):
+class LeaveMsg(LayerMessage, frozen=True, tag="LEAVE"):
     """I depart: this incarnation is over."""
 
     role: ClassVar[Role] = Role.DETECTOR

@@ -29,11 +29,11 @@ from msgspec import Meta
 
 from hustings.core.choice import MemberId
 from hustings.core.config import Config
-from hustings.core.messages import Count, Incarnation, Message, Role
+from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.substrate.health import Health
 
 
-class HeartbeatMsg(Message, frozen=True, tag="HEARTBEAT"):
+class HeartbeatMsg(LayerMessage, frozen=True, tag="HEARTBEAT"):
     """I am alive; the numbers tell a new one from a copy, and a restart from a pause.
 
     `heir` is who hears from me at the pace of `haste`, if anybody does.
@@ -45,20 +45,20 @@ class HeartbeatMsg(Message, frozen=True, tag="HEARTBEAT"):
     heir: MemberId | None = None
 
 
-class WatchMsg(Message, frozen=True, tag="WATCH"):
+class WatchMsg(LayerMessage, frozen=True, tag="WATCH"):
     """I watch you: send me heartbeats too, as long as I keep asking."""
 
     role: ClassVar[Role] = Role.DETECTOR
 
 
-class PingMsg(Message, frozen=True, tag="DETECTOR-PING"):
+class PingMsg(LayerMessage, frozen=True, tag="DETECTOR-PING"):
     """I have not heard you for long: are you there?"""
 
     role: ClassVar[Role] = Role.DETECTOR
     number: int
 
 
-class PongMsg(Message, frozen=True, tag="DETECTOR-PONG"):
+class PongMsg(LayerMessage, frozen=True, tag="DETECTOR-PONG"):
     """I am; the number is that of the question."""
 
     role: ClassVar[Role] = Role.DETECTOR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Message, Role, Term, Weight
+from hustings.core.messages import LayerMessage, Role, Term, Weight
 from hustings.substrate.favour import MAX_FAVOUR
 
 MAX_TERM = 2**62  # a forged term beyond it teaches nothing
@@ -13,7 +13,7 @@ MAX_LEADERS = 64
 MAX_ID = 1 << 63
 
 
-class HandOverMsg(Message, frozen=True, tag="HAND-OVER"):
+class HandOverMsg(LayerMessage, frozen=True, tag="HAND-OVER"):
     """`to` leads from now on, in this term, and is favoured so much: itself, where it insists."""
 
     role: ClassVar[Role] = Role.COORDINATOR
@@ -22,7 +22,7 @@ class HandOverMsg(Message, frozen=True, tag="HAND-OVER"):
     favour: Weight
 
 
-class TidingsMsg(Message, frozen=True, tag="TIDINGS"):
+class TidingsMsg(LayerMessage, frozen=True, tag="TIDINGS"):
     """I hold these for the leaders, the best first, in this term; how favoured the first is."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -31,7 +31,7 @@ class TidingsMsg(Message, frozen=True, tag="TIDINGS"):
     favour: Weight
 
 
-class AskMsg(Message, frozen=True, tag="ASK"):
+class AskMsg(LayerMessage, frozen=True, tag="ASK"):
     """Who leads? I know of nobody, and have heard of no term later than this."""
 
     role: ClassVar[Role] = Role.DETECTOR

@@ -34,7 +34,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import BadInput
 from hustings.core.guard import Verdict
-from hustings.core.messages import Count, Incarnation, Message, Role
+from hustings.core.messages import Count, Incarnation, LayerMessage, Message, Role
 from hustings.substrate.carrying import Carrying
 from hustings.substrate.favour import with_attribute
 
@@ -48,7 +48,7 @@ _WEIGHT = 0.125  # of the latest round trip in the mean
 Echo = tuple[MemberId, Count, float]  # whose probe, its number, how long ago
 
 
-class MeasureMsg(Message, frozen=True, tag="MEASURE"):
+class MeasureMsg(LayerMessage, frozen=True, tag="MEASURE"):
     """A numbered probe, with what its sender has heard last of others."""
 
     role: ClassVar[Role] = Role.DETECTOR

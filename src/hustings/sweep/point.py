@@ -10,6 +10,7 @@ from hashlib import blake2b
 import msgspec
 
 from hustings.core.errors import BadInput
+from hustings.protocols.plugins import source_digest
 from hustings.sim.experiment import Experiment
 from hustings.sweep.block import Block
 from hustings.sweep.engines import EVENTS, Player, engine_of
@@ -56,7 +57,9 @@ class Point:
         goal = f"{type(self.goal).__name__} {self.goal!r}"
         what = self.command or _ADDRESS.sub("", repr(self.experiment))
         parameters = msgspec.json.encode(dict(self.parameters)).decode()
-        return "\n".join([parameters, self.engine, str(self.experiment.seed), goal, what])
+        source = source_digest(self.experiment.kind)
+        parts = [parameters, self.engine, str(self.experiment.seed), goal, what]
+        return "\n".join([*parts, source] if source else parts)
 
 
 @dataclass(frozen=True, slots=True)

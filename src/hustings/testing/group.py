@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 from hustings.core.errors import BadInput
 from hustings.joining import PROTOCOL
 from hustings.net.member import Member
+from hustings.protocols.registry import Protocol
 from hustings.testing.clock import MOST_CALLBACKS, MOST_SECONDS, VirtualLoop
 from hustings.testing.company import WITHIN, AsyncGroup, Logged
 from hustings.testing.switchboard import Conditions, Switchboard
@@ -40,7 +41,7 @@ class Group:
         self,
         *,
         seed: int = 0,
-        protocol: str = PROTOCOL,
+        protocol: Protocol = PROTOCOL,
         group: str = "test",
         delay: float | tuple[float, float] = 0.001,
         loss: float = 0.0,

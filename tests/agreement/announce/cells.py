@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sim.scenarios import Scenario

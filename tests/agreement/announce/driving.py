@@ -16,7 +16,7 @@ from hustings.core.choice import Candidate, HighestId
 from hustings.core.election import Election
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream, derive
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.faults import Crash, Join, schedule
 from hustings.sim.instants import on_grid

@@ -8,8 +8,8 @@ from hustings.byzantine.experiment import ByRounds, by_rounds
 from hustings.byzantine.messages import MOST_IN_ONE, check, elected, play
 from hustings.core.errors import BadInput
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.catalogue import find
 from hustings.protocols.committee.election import Standing
+from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult
 from hustings.sim.trace import Tracer

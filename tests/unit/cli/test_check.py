@@ -16,7 +16,7 @@ from hustings.explore.standing import Standing
 from hustings.explore.values import Limits
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
-from hustings.protocols.catalogue import BY_ROUNDS, EVERY, LARGE
+from hustings.protocols.registry import BY_ROUNDS, EVERY, LARGE, classes
 from tests.unit.cli.commands import Hustings
 
 
@@ -65,12 +65,12 @@ def test_what_is_broken_is_told_step_by_step(hustings: Hustings) -> None:
 
 
 NEVER_AT_REST = ("al", "le-a", "le-m", "le-s", "le-s-printed", "sup-al", "sup-al-random")
-REFUSED = (*NEVER_AT_REST, *(kind.about.name for kind in (*LARGE, *BY_ROUNDS)))
+REFUSED = (*NEVER_AT_REST, *(kind.about.name for kind in (*classes(LARGE), *classes(BY_ROUNDS))))
 
 
 @pytest.mark.parametrize("crashes", ["0", "1"])
 @pytest.mark.parametrize("members", ["1", "2", "3", "4"])
-@pytest.mark.parametrize("protocol", [kind.about.name for kind in EVERY])
+@pytest.mark.parametrize("protocol", [kind.about.name for kind in classes(EVERY)])
 def test_every_protocol_is_explored_or_refused_with_a_sentence(
     hustings: Hustings, protocol: str, members: str, crashes: str
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hustings.protocols.catalogue import CATALOGUE, COMPARED
+from hustings.protocols.registry import CATALOGUE, COMPARED, classes
 from tests.unit.cli.commands import Hustings, in_own_process
 
 LEADER_CRASH = ("--scenario", "leader-crash")
@@ -47,7 +47,7 @@ def test_one_object_and_nothing_else(arguments: str, hustings: Hustings) -> None
     assert read(hustings, *arguments.split())
 
 
-@pytest.mark.parametrize("protocol", [kind.about.name for kind in CATALOGUE])
+@pytest.mark.parametrize("protocol", [kind.about.name for kind in classes(CATALOGUE)])
 def test_sim_reports_what_scripts_rely_on(protocol: str, hustings: Hustings) -> None:
     shown = read(hustings, "sim", protocol, "-n", "9", "--runs", "3", "--seed", "5", *LEADER_CRASH)
     assert [shown[key] for key in ("protocol", "members", "runs", "seed", "engine")] == [
@@ -98,7 +98,9 @@ def test_remarks_go_to_stderr_and_into_the_object(hustings: Hustings) -> None:
 
 def test_compare_has_a_row_for_each(hustings: Hustings) -> None:
     shown = read(hustings, "compare", "-n", "16", *LEADER_CRASH)
-    assert [row["protocol"] for row in shown["rows"]] == [kind.about.name for kind in COMPARED]
+    assert [row["protocol"] for row in shown["rows"]] == [
+        kind.about.name for kind in classes(COMPARED)
+    ]
     assert len(shown["formulas"]) == 7
     assert shown["table_1"]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hustings.cli.app import run
-from hustings.protocols.catalogue import names
+from hustings.protocols.registry import names
 from tests.unit.cli.commands import COMMAND, PATIENCE
 
 LONG = ("sim", "bully", "-n", "30", "--runs", "100000", "--jobs", "2")

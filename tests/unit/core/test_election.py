@@ -14,7 +14,7 @@ from hustings.core.outcome import Elected, GaveUp, NoLeader
 from hustings.testing import Declare, RecordedMember, persist, recording, view_of
 
 
-class AskMsg(Message, frozen=True, tag="ASK"):
+class AskMsg(Message, frozen=True, tag="ASKED"):
     """A question."""
 
 
@@ -39,7 +39,7 @@ def election() -> Asking:
 
 
 def test_a_missing_handler_fails_when_the_class_is_made() -> None:
-    with pytest.raises(ProtocolBug, match="Deaf has no handler for ASK, TELL"):
+    with pytest.raises(ProtocolBug, match="Deaf has no handler for ASKED, TELL"):
 
         class Deaf(Election):
             messages = (AskMsg, TellMsg)
@@ -134,7 +134,7 @@ def test_recalling_never_takes_a_term_back(stored: dict[str, object]) -> None:
 
 
 def test_messages_are_known_by_their_papers_name_and_differ_by_kind() -> None:
-    assert kind_of(AskMsg) == kind_of(AskMsg()) == "ASK"
+    assert kind_of(AskMsg) == kind_of(AskMsg()) == "ASKED"
     assert kind_of(TellMsg(1)) == "TELL"
     assert AskMsg.role is Role.OTHER
 

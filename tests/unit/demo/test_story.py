@@ -13,7 +13,7 @@ from hustings.demo.story import FEWEST, LIMIT, LIMIT_EACH, MOST, QUIET, play
 from hustings.demo.telling import row, to_json, transcript
 from hustings.demo.watch import latest
 from hustings.protocols.bully import Bully
-from hustings.protocols.catalogue import CATALOGUE, find
+from hustings.protocols.registry import CATALOGUE, classes, find
 from hustings.protocols.ring import Ring
 from hustings.sim.member import Status
 from tests.unit.demo.deaf import Deaf, Vain
@@ -61,7 +61,7 @@ def test_large_groups_play() -> None:
     assert all(act.settled is not None for act in play(Bully, MOST, 1).acts)
 
 
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: str(kind.about.name))
+@pytest.mark.parametrize("kind", classes(CATALOGUE), ids=lambda kind: str(kind.about.name))
 def test_every_protocol_of_the_catalogue_plays_to_the_end(kind: type[Bully]) -> None:
     acts = play(kind, 5, 1).acts
     assert [act.name for act in acts] == NAMES

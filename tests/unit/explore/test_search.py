@@ -15,10 +15,10 @@ from hustings.explore.locals import Group, OrderMatters
 from hustings.explore.search import Search
 from hustings.explore.standing import Bystander
 from hustings.explore.values import Ending, Found, Laws, Limits
-from hustings.protocols.catalogue import find
 from hustings.protocols.quorum import Quorate, QuorumConfig
 from hustings.protocols.quorum.messages import Ballot
 from hustings.protocols.quorum.voter import Voter
+from hustings.protocols.registry import find
 from hustings.substrate.confirmed import Confirmed
 
 

@@ -14,7 +14,7 @@ from hustings.figures.comparison import METRICS, Row, compare
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map_printed import BullyMapPrinted
-from hustings.protocols.catalogue import CATALOGUE, COMPARED
+from hustings.protocols.registry import CATALOGUE, COMPARED, classes
 from hustings.protocols.ring import Ring
 from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
@@ -42,7 +42,7 @@ def test_a_row_has_every_count_and_every_formula() -> None:
 
 
 def test_rows_come_in_order() -> None:
-    kinds = [kind for kind in CATALOGUE if not kind.assumptions.announces]
+    kinds = [kind for kind in classes(CATALOGUE) if not kind.assumptions.announces]
     experiments = [Experiment(kind, 6, kind.Settings(), scenario=CRASH) for kind in kinds]
     assert [one.protocol for one in compare(experiments)] == [kind.about.name for kind in kinds]
 
@@ -120,7 +120,7 @@ def test_the_printed_pseudo_code_has_counts_but_no_leader() -> None:
     assert not found.sound
 
 
-@pytest.mark.parametrize("kind", COMPARED, ids=lambda kind: kind.about.name)
+@pytest.mark.parametrize("kind", classes(COMPARED), ids=lambda kind: kind.about.name)
 def test_a_row_is_plain_json(kind: Any) -> None:
     found = row(kind=kind, config=kind.Settings()).to_json()
     assert json.loads(json.dumps(found, allow_nan=False)) == found

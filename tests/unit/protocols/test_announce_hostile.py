@@ -23,11 +23,11 @@ from hustings.protocols.announce.machine import ANNOUNCE, LISTEN, MAX_TERM, SUPP
 from hustings.protocols.announce.messages import AnnounceMsg, ByeMsg, QueryMsg
 from hustings.protocols.announce.printed import LeSPrinted
 from hustings.protocols.announce.sup_al import SupAl
-from hustings.protocols.catalogue import ANNOUNCING, find
+from hustings.protocols.registry import ANNOUNCING, classes, find
 from hustings.testing import Declare, RecordedMember, view_of
 
 ME = 3
-KINDS: list[type[Election]] = [*ANNOUNCING, LeSPrinted, SupAl]
+KINDS: list[type[Election]] = [*classes(ANNOUNCING), LeSPrinted, SupAl]
 SETTINGS: dict[str, list[dict[str, object]]] = {
     "le-a": [{}, {"query": "query"}, {"leaders": 2}, {"bye": 2, "bye_gap": 0.5}],
     "le-s": [

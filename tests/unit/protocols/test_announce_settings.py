@@ -21,7 +21,7 @@ from hustings.protocols.announce.settings import (
     LeSConfig,
     SupConfig,
 )
-from hustings.protocols.catalogue import ANNOUNCING
+from hustings.protocols.registry import ANNOUNCING, classes
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_how_many_byes() -> None:
     assert LeSConfig.parse({"bye_loss": 0.4, "bye_eps": 0.5}).byes(49) < 10
 
 
-@pytest.mark.parametrize("kind", ANNOUNCING, ids=lambda kind: kind.about.name)
+@pytest.mark.parametrize("kind", classes(ANNOUNCING), ids=lambda kind: kind.about.name)
 def test_where_only_convergence_is_measured_nobody_is_missed(kind: type[Election]) -> None:
     for scenario in ("start", "join-larger", "join-smaller"):
         usual = kind.Settings.for_scenario(scenario)

@@ -10,9 +10,9 @@ from hustings.core.choice import Candidate, HighestId
 from hustings.core.config import Surroundings
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected, Guarantee
-from hustings.protocols.catalogue import find
 from hustings.protocols.quorum.election import STAND, LeaseConfig, Quorum, ResignMsg
 from hustings.protocols.quorum.messages import FreedMsg
+from hustings.protocols.registry import find
 from hustings.sim.checkers import agreed_leader, attach
 from hustings.sim.faults import Crash, Happening, Heal, Leave, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as plan

@@ -12,7 +12,7 @@ import pytest
 from hustings.cli.guarding import electorate
 from hustings.core.errors import BadInput
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.catalogue import CATALOGUE, find
+from hustings.protocols.registry import CATALOGUE, classes, find
 from hustings.sim.build import Description, build
 from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment, play
@@ -94,7 +94,7 @@ def test_python_and_the_command_line_play_the_same_runs(
 
 
 @pytest.mark.parametrize("delay", [Fixed(0.1), Uniform(0.2, 3.0), Lognormal(0.5, 0.2)])
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.about.name)
+@pytest.mark.parametrize("kind", classes(CATALOGUE), ids=lambda kind: kind.about.name)
 def test_settings_without_a_delta_take_the_networks_bound(kind: Any, delay: Delay) -> None:
     network = Network(delay=delay)
     config = kind.Settings.parse({})

@@ -7,7 +7,7 @@ from array import array
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.consistency import Leaders
 from hustings.sim.course import MAX_STEPS, Sampled, check_step, summarise_courses
 from hustings.sim.experiment import Experiment, play

@@ -16,8 +16,8 @@ from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_m import LeM
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
-from hustings.protocols.catalogue import CATALOGUE, CONSENSUS, PRINTED
 from hustings.protocols.quorum import Quorate
+from hustings.protocols.registry import CATALOGUE, CONSENSUS, PRINTED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.sim.build import Description, build
@@ -30,7 +30,7 @@ from hustings.sim.models import Fixed, Network
 from hustings.sim.scenarios import SCENARIOS, Scenario
 from hustings.sim.world import Ended, World
 
-KINDS = [kind for kind in CATALOGUE if kind not in PRINTED]
+KINDS = [kind for kind in classes(CATALOGUE) if kind not in classes(PRINTED)]
 GUARDS: dict[str, dict[str, Any]] = {
     "none": {},
     "memory": {"guard": {}},
@@ -78,7 +78,7 @@ class Claims:
 def test_a_leader_is_confirmed_or_something_says_why_not(
     kind: type[Election], scenario: str, guard: str
 ) -> None:
-    if kind in CONSENSUS and guard != "none":
+    if kind in classes(CONSENSUS) and guard != "none":
         with pytest.raises(BadInput, match="has a guard already"):
             described(kind, scenario, guard)
         return
@@ -197,7 +197,8 @@ def test_a_group_whose_voters_are_dead_is_given_up_before_it_is_disturbed() -> N
 @pytest.mark.parametrize("guard", GUARDS)
 @pytest.mark.parametrize("detection", ["heartbeat", "accrual", "perfect"])
 @pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if not kind.assumptions.announces and kind not in CONSENSUS]
+    "kind",
+    [kind for kind in KINDS if not kind.assumptions.announces and kind not in classes(CONSENSUS)],
 )
 def test_a_dead_leader_is_noticed_by_every_detector(
     kind: type[Election], detection: str, guard: str

@@ -11,7 +11,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected, NoLeader
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.checkers import Checker, attach
 from hustings.sim.checkers import Verdict as Judgement
 from hustings.sim.clocks import Clocks

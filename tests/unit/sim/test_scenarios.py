@@ -13,7 +13,7 @@ from hustings.core.election import Assumptions, Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.catalogue import COMPARED
+from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.checkers import Verdict
 from hustings.sim.churn import Rates
 from hustings.sim.experiment import Experiment, play, prepare
@@ -278,7 +278,7 @@ def test_n_counts_those_before_a_join() -> None:
         replace(experiment, attributes=(("cpu", (1.0, 2.0, 3.0, 4.0)),))
 
 
-CLASSIC = [kind for kind in COMPARED if not kind.assumptions.announces]
+CLASSIC = [kind for kind in classes(COMPARED) if not kind.assumptions.announces]
 
 
 @pytest.mark.parametrize("kind", CLASSIC, ids=lambda kind: kind.about.name)

@@ -11,7 +11,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform

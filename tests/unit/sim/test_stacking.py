@@ -10,9 +10,9 @@ import pytest
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.catalogue import find
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Call, Crash, Suspect
 from hustings.sim.scenarios import Scenario

@@ -11,7 +11,14 @@ import pytest
 from hustings.core.election import Election
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.settings import LeSConfig
-from hustings.protocols.catalogue import ANNOUNCING, BASELINES, CATALOGUE, CONSENSUS, PRINTED
+from hustings.protocols.registry import (
+    ANNOUNCING,
+    BASELINES,
+    CATALOGUE,
+    CONSENSUS,
+    PRINTED,
+    classes,
+)
 from hustings.sim.build import Description, build
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
@@ -23,8 +30,11 @@ from hustings.sim.world import Ended
 from tests.unit.cli.commands import in_process
 
 TENTH = Network(delay=Fixed(0.1))
-LEFT_OUT = (*CONSENSUS, *PRINTED)  # leases are renewed for ever; programs with errors may hang
-ANNOUNCERS = [kind for kind in ANNOUNCING if kind not in BASELINES]
+LEFT_OUT = (
+    *classes(CONSENSUS),
+    *classes(PRINTED),
+)  # leases are renewed for ever; programs with errors may hang
+ANNOUNCERS = [kind for kind in classes(ANNOUNCING) if kind not in classes(BASELINES)]
 
 
 def faulty(kind: type[Election], *faults: Happening, **given: Any) -> Experiment:
@@ -35,7 +45,7 @@ def faulty(kind: type[Election], *faults: Happening, **given: Any) -> Experiment
 
 @pytest.mark.parametrize("at", [0.3, 5.0, 77.0])
 @pytest.mark.parametrize("member", [6, 8])
-@pytest.mark.parametrize("kind", [kind for kind in CATALOGUE if kind not in LEFT_OUT])
+@pytest.mark.parametrize("kind", [kind for kind in classes(CATALOGUE) if kind not in LEFT_OUT])
 def test_a_crash_happens_whenever_it_is_scheduled(
     kind: type[Election], member: int, at: float
 ) -> None:

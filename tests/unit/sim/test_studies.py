@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.streams import Stream, derive
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play, prepare
 from hustings.sim.faults import Crash, Heal, OneWay

@@ -11,8 +11,8 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
-from hustings.protocols.catalogue import CATALOGUE, CONSENSUS, find
 from hustings.protocols.probabilistic.messages import Call, InitMsg
+from hustings.protocols.registry import CATALOGUE, CONSENSUS, classes, find
 from hustings.substrate.confirmed import (
     ASK,
     AWAITING,
@@ -477,7 +477,7 @@ def test_several_seats_cannot_be_confirmed() -> None:
 
 
 # Election by consensus is its own guard.
-GUARDED = [kind for kind in CATALOGUE if kind not in CONSENSUS]
+GUARDED = [kind for kind in classes(CATALOGUE) if kind not in classes(CONSENSUS)]
 
 
 @pytest.mark.parametrize("kind", GUARDED, ids=lambda kind: kind.about.name)

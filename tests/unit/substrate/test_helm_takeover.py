@@ -7,9 +7,9 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.outcome import Elected
-from hustings.protocols.catalogue import COMPARED, LARGE
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import Call, FinalMsg
+from hustings.protocols.registry import COMPARED, LARGE, classes
 from hustings.protocols.ring import ElectedMsg, Ring, RingConfig
 from hustings.substrate.helm_messages import HandOverMsg
 from hustings.substrate.helm_steering import JOIN
@@ -17,7 +17,9 @@ from hustings.testing.effects import Declare
 from hustings.testing.recording import RecordedMember, view_of
 from tests.unit.substrate.helmsmen import ORDER, Helmsman, people, told
 
-MARK = pytest.mark.parametrize("kind", [*COMPARED, *LARGE], ids=lambda kind: kind.about.name)
+MARK = pytest.mark.parametrize(
+    "kind", [*classes(COMPARED), *classes(LARGE)], ids=lambda kind: kind.about.name
+)
 
 
 def electing(kind: type[Election]) -> RecordedMember:

@@ -13,7 +13,7 @@ from hustings.core.election import upon
 from hustings.core.guard import Freed
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Elected, NoLeader
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.substrate.confirmed import (
     ASK,
     AWAITING,

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment
 from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sweep.engines import EVENTS, FAST

@@ -8,7 +8,7 @@ import pytest
 
 from hustings.byzantine.experiment import by_rounds
 from hustings.core.errors import BadInput
-from hustings.protocols.catalogue import find
+from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment
 from hustings.sim.models import Fixed, Network
 from hustings.sim.runs import MAX_RUNS

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.protocols.register import REGISTER, Use, find
+from hustings.protocols.registry import JOINED, find
 from hustings.testing import Group
 
-JOINED = [name for name, (_, _, use) in REGISTER.items() if use is Use.JOIN]
 by_name = pytest.mark.parametrize("protocol", JOINED)
 LONG = 30.0  # seconds: many times what an election takes
 MEETING = 3.0  # seconds in which two sides of a cut that has healed agree

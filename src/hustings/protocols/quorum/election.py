@@ -33,7 +33,7 @@ from hustings.core.choice import Choice, MemberId
 from hustings.core.config import Surroundings
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
-from hustings.core.messages import Message
+from hustings.core.messages import LayerMessage, Message
 from hustings.core.outcome import Guarantee
 from hustings.protocols.quorum.config import QuorumConfig, broken_voters
 from hustings.protocols.quorum.messages import KINDS, MOST_VOTERS, FreedMsg, Round
@@ -43,7 +43,7 @@ from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
 STAND = "stand"
 
 
-class ResignMsg(Message, frozen=True, tag="Q-RESIGN"):
+class ResignMsg(LayerMessage, frozen=True, tag="Q-RESIGN"):
     """I lead no more, and have given `token` back."""
 
     token: Round

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from hustings.core.choice import MemberId
-from hustings.core.messages import Count, Incarnation, Message, Role, Token
+from hustings.core.messages import Count, Incarnation, LayerMessage, Message, Role, Token
 
 MAX_NUMBER = 1 << 62  # of rounds, tokens, requests and configurations
 MAX_TIME = 1e12
@@ -77,7 +77,7 @@ NOBODY = Ballot(0, 0, 0)
 # Asking for the lease
 
 
-class PrepareMsg(Message, frozen=True, tag="Q-PREPARE"):
+class PrepareMsg(LayerMessage, frozen=True, tag="Q-PREPARE"):
     """May I have this round?"""
 
     role: ClassVar[Role] = Role.ELECTION
@@ -86,7 +86,7 @@ class PrepareMsg(Message, frozen=True, tag="Q-PREPARE"):
     incarnation: Number
 
 
-class PromiseMsg(Message, frozen=True, tag="Q-PROMISE"):
+class PromiseMsg(LayerMessage, frozen=True, tag="Q-PROMISE"):
     """You may, and nobody shall have a lower one; this is what I accepted last."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -97,7 +97,7 @@ class PromiseMsg(Message, frozen=True, tag="Q-PROMISE"):
     lease: Lease | None
 
 
-class ProposeMsg(Message, frozen=True, tag="Q-PROPOSE"):
+class ProposeMsg(LayerMessage, frozen=True, tag="Q-PROPOSE"):
     """Hold the lease for me from now on."""
 
     role: ClassVar[Role] = Role.ELECTION
@@ -109,7 +109,7 @@ class ProposeMsg(Message, frozen=True, tag="Q-PROPOSE"):
     request: Number
 
 
-class AcceptedMsg(Message, frozen=True, tag="Q-ACCEPTED"):
+class AcceptedMsg(LayerMessage, frozen=True, tag="Q-ACCEPTED"):
     """I do, since this request."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -120,7 +120,7 @@ class AcceptedMsg(Message, frozen=True, tag="Q-ACCEPTED"):
     births: Births
 
 
-class RefusedMsg(Message, frozen=True, tag="Q-REFUSED"):
+class RefusedMsg(LayerMessage, frozen=True, tag="Q-REFUSED"):
     """I do not: a higher round was promised, or `lease` of somebody else lives on."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -132,7 +132,7 @@ class RefusedMsg(Message, frozen=True, tag="Q-REFUSED"):
     remaining: Time
 
 
-class ReleaseMsg(Message, frozen=True, tag="Q-RELEASE"):
+class ReleaseMsg(LayerMessage, frozen=True, tag="Q-RELEASE"):
     """I hold it no more; `to` should be next."""
 
     config: ConfigNumber
@@ -142,7 +142,7 @@ class ReleaseMsg(Message, frozen=True, tag="Q-RELEASE"):
     to: MemberId | None
 
 
-class FreedMsg(Message, frozen=True, tag="Q-FREED"):
+class FreedMsg(LayerMessage, frozen=True, tag="Q-FREED"):
     """The lease that you were refused for was given back; or I did not vote, and do now."""
 
     config: ConfigNumber
@@ -152,7 +152,7 @@ class FreedMsg(Message, frozen=True, tag="Q-FREED"):
 # Voters that have not voted yet, or have forgotten
 
 
-class EnrollMsg(Message, frozen=True, tag="Q-ENROLL"):
+class EnrollMsg(LayerMessage, frozen=True, tag="Q-ENROLL"):
     """I was born so: have I ever voted? `proof` is the challenge of whoever is asked, if known."""
 
     config: ConfigNumber
@@ -161,7 +161,7 @@ class EnrollMsg(Message, frozen=True, tag="Q-ENROLL"):
     proof: Number = 0
 
 
-class FreshMsg(Message, frozen=True, tag="Q-FRESH"):
+class FreshMsg(LayerMessage, frozen=True, tag="Q-FRESH"):
     """I do not know, I do not vote either; this is my birth, and this my incarnation.
 
     Rounds begin above that, so it must be one that the date allows.
@@ -174,7 +174,7 @@ class FreshMsg(Message, frozen=True, tag="Q-FRESH"):
     incarnation: Annotated[Incarnation, Meta(ge=0, le=MAX_NUMBER)]
 
 
-class KnownMsg(Message, frozen=True, tag="Q-KNOWN"):
+class KnownMsg(LayerMessage, frozen=True, tag="Q-KNOWN"):
     """I vote; as you I know who was born `listed`, and this is what I have promised so far.
 
     `counted`: who was born so was there when nobody remembered a vote and all began anew.
@@ -196,14 +196,14 @@ class KnownMsg(Message, frozen=True, tag="Q-KNOWN"):
 # Other voters
 
 
-class InviteMsg(Message, frozen=True, tag="Q-INVITE"):
+class InviteMsg(LayerMessage, frozen=True, tag="Q-INVITE"):
     """You are to vote from the next configuration on: how were you born?"""
 
     config: ConfigNumber
     nonce: Number = 0
 
 
-class InvitedMsg(Message, frozen=True, tag="Q-INVITED"):
+class InvitedMsg(LayerMessage, frozen=True, tag="Q-INVITED"):
     """So was I."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -212,7 +212,7 @@ class InvitedMsg(Message, frozen=True, tag="Q-INVITED"):
     nonce: Number = 0
 
 
-class SurveyMsg(Message, frozen=True, tag="Q-SURVEY"):
+class SurveyMsg(LayerMessage, frozen=True, tag="Q-SURVEY"):
     """I want to change the voters: may I have this round, whoever holds the lease?"""
 
     config: ConfigNumber
@@ -220,7 +220,7 @@ class SurveyMsg(Message, frozen=True, tag="Q-SURVEY"):
     incarnation: Number
 
 
-class SurveyedMsg(Message, frozen=True, tag="Q-SURVEYED"):
+class SurveyedMsg(LayerMessage, frozen=True, tag="Q-SURVEYED"):
     """You may; this is what I had sealed before, and with this ticket you may seal."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -232,7 +232,7 @@ class SurveyedMsg(Message, frozen=True, tag="Q-SURVEYED"):
     ticket: Number = 0
 
 
-class SealMsg(Message, frozen=True, tag="Q-SEAL"):
+class SealMsg(LayerMessage, frozen=True, tag="Q-SEAL"):
     """Vote no more in this configuration: so shall it go on."""
 
     config: ConfigNumber
@@ -242,7 +242,7 @@ class SealMsg(Message, frozen=True, tag="Q-SEAL"):
     ticket: Number = 0
 
 
-class SealedMsg(Message, frozen=True, tag="Q-SEALED"):
+class SealedMsg(LayerMessage, frozen=True, tag="Q-SEALED"):
     """I vote no more."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -252,7 +252,7 @@ class SealedMsg(Message, frozen=True, tag="Q-SEALED"):
     births: Births
 
 
-class InstallMsg(Message, frozen=True, tag="Q-INSTALL"):
+class InstallMsg(LayerMessage, frozen=True, tag="Q-INSTALL"):
     """`config` has begun: with which voters, above which round, and who may hold the lease.
 
     A lease of nobody's (incarnation 0) says that it cannot be told who holds it: all wait. With
@@ -268,21 +268,21 @@ class InstallMsg(Message, frozen=True, tag="Q-INSTALL"):
     births: Births = ()
 
 
-class InstalledMsg(Message, frozen=True, tag="Q-INSTALLED"):
+class InstalledMsg(LayerMessage, frozen=True, tag="Q-INSTALLED"):
     """I go by this configuration now."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
 
 
-class AfterMsg(Message, frozen=True, tag="Q-AFTER"):
+class AfterMsg(LayerMessage, frozen=True, tag="Q-AFTER"):
     """I have heard that `config` is over: what came after it?"""
 
     config: ConfigNumber
     nonce: Number
 
 
-class MovedMsg(Message, frozen=True, tag="Q-MOVED"):
+class MovedMsg(LayerMessage, frozen=True, tag="Q-MOVED"):
     """These are the voters now, as far as I know.
 
     With a `nonce` it answers AFTER, and `step` is what came after the configuration asked about.

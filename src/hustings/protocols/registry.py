@@ -1,0 +1,158 @@
+"""Every election by name. Only the one that is asked for is loaded.
+
+Wherever a protocol is named, on a command line, in a file or in Python, one of these will do:
+
+    bully                          one of ours, or of an installed package
+    mine.elections:Claims          a class in a module that can be imported
+    claims.py:Claims               a class in a file
+    Claims                         the class itself (in Python)
+
+A package installs elections by entry points of the group `hustings.protocols` (see `plugins`).
+
+A member on a network runs one election, and the others would be a twelfth of its memory: so a
+family is a tuple of names, and `classes` loads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from importlib import import_module
+from typing import NamedTuple, TypeAlias
+
+from hustings.core.election import About, Election
+from hustings.core.errors import BadInput
+
+Protocol: TypeAlias = str | type[Election]
+
+
+class Use(Enum):
+    """What an election is for, on a network."""
+
+    JOIN = "elects among members that join"
+    GUARD = "stands behind an election, as its guard"
+    ROUNDS = "needs rounds that only the simulator keeps"
+    STUDY = "is there to be studied"
+
+
+class Entry(NamedTuple):
+    """Where one of ours is."""
+
+    module: str
+    named: str
+    use: Use = Use.JOIN
+
+
+# The classic elections, which `hustings compare` sets side by side.
+COMPARED = (
+    *("broadcast", "ring", "bully", "bully-map", "bully-grant", "bully-group"),
+    *("stable", "bully-assistant"),
+)
+# Elections by repetition over lossy multicast, and the baselines they are measured against.
+ANNOUNCING = ("le-a", "le-s", "le-m", "sup", "al", "sup-al-random")
+# Right for studying what repetition, suppression and consensus do, not for use.
+BASELINES = ("sup", "al", "sup-al-random", "consensus")
+# Elections for groups so large that nobody knows all of it.
+LARGE = ("probabilistic",)
+# Election by consensus of members that are named beforehand.
+CONSENSUS = ("quorum",)
+# Programs as the papers print or sketch them, to be seen failing.
+PRINTED = ("ring-printed", "bully-map-printed", "le-s-printed", "sup-al")
+# Among members that lie, in synchronous rounds, which only the simulator keeps.
+BY_ROUNDS = ("committee", "committee-agreement", "committee-coin", "agreement", "lightest-bin")
+
+CATALOGUE = (*COMPARED, *ANNOUNCING, *LARGE, "consensus", *CONSENSUS, *PRINTED)
+EVERY = (*CATALOGUE, *BY_ROUNDS)
+
+PROTOCOLS: Mapping[str, Entry] = {
+    "broadcast": Entry("broadcast", "Broadcast"),
+    "ring": Entry("ring", "Ring"),
+    "bully": Entry("bully", "Bully"),
+    "bully-map": Entry("bully_map", "BullyMap"),
+    "bully-grant": Entry("bully_grant", "BullyGrant"),
+    "bully-group": Entry("bully_group", "BullyGroup"),
+    "stable": Entry("stable", "Stable"),
+    "bully-assistant": Entry("bully_assistant", "BullyAssistant"),
+    "le-a": Entry("announce.le_a", "LeA"),
+    "le-s": Entry("announce.le_s", "LeS"),
+    "le-m": Entry("announce.le_m", "LeM"),
+    "sup": Entry("announce.sup", "Sup", Use.STUDY),
+    "al": Entry("announce.al", "Al", Use.STUDY),
+    "sup-al-random": Entry("announce.sup_al_random", "SupAlRandom", Use.STUDY),
+    "probabilistic": Entry("probabilistic.election", "Probabilistic"),
+    "consensus": Entry("consensus", "Consensus", Use.STUDY),
+    "quorum": Entry("quorum.election", "Quorum", Use.GUARD),
+    "ring-printed": Entry("ring_printed", "RingPrinted", Use.STUDY),
+    "bully-map-printed": Entry("bully_map_printed", "BullyMapPrinted", Use.STUDY),
+    "le-s-printed": Entry("announce.printed", "LeSPrinted", Use.STUDY),
+    "sup-al": Entry("announce.sup_al", "SupAl", Use.STUDY),
+    "committee": Entry("committee.election", "Committee", Use.ROUNDS),
+    "committee-agreement": Entry("committee.extensions", "GroupAgreement", Use.ROUNDS),
+    "committee-coin": Entry("committee.extensions", "CommonCoin", Use.ROUNDS),
+    "agreement": Entry("committee.single", "Agreement", Use.ROUNDS),
+    "lightest-bin": Entry("committee.single", "LightestBin", Use.ROUNDS),
+}
+
+# Those that members can join with.
+JOINED = tuple(name for name, entry in PROTOCOLS.items() if entry.use is Use.JOIN)
+
+
+def find(protocol: Protocol) -> type[Election]:
+    """The class of an election; an underscore in a name stands for a hyphen.
+
+    >>> find("bully").about.family
+    'bully'
+    >>> find("hustings.protocols.bully:Bully") is find("bully") is find(find("bully"))
+    True
+    """
+    if isinstance(protocol, type):
+        return checked(protocol, protocol.__qualname__)
+    name = protocol.replace("_", "-")
+    if name in PROTOCOLS:
+        ours = PROTOCOLS[name]
+        module = import_module(f"hustings.protocols.{ours.module}")
+        return checked(getattr(module, ours.named), name)
+    from hustings.protocols import plugins  # noqa: PLC0415 (memory: most members run one of ours)
+
+    return checked(plugins.load(protocol, EVERY), protocol)
+
+
+def use_of(protocol: Protocol) -> Use:
+    """What an election is for; one that is not ours is for members that join."""
+    kind = find(protocol)
+    return PROTOCOLS[kind.about.name].use if is_ours(kind) else Use.JOIN
+
+
+def is_ours(kind: type[Election]) -> bool:
+    """Whether this is the class that its name stands for in the table, and no other of that name.
+
+    >>> class Mine(find("bully")):
+    ...     pass
+    >>> is_ours(find("bully")), is_ours(Mine)
+    (True, False)
+    """
+    ours = PROTOCOLS.get(kind.about.name)
+    if ours is None:
+        return False
+    return (kind.__module__, kind.__name__) == (f"hustings.protocols.{ours.module}", ours.named)
+
+
+def names() -> list[str]:
+    """All names: ours, then those of installed packages."""
+    from hustings.protocols import plugins  # noqa: PLC0415 (memory, likewise)
+
+    return [*EVERY, *plugins.names(EVERY)]
+
+
+def classes(protocols: Iterable[Protocol]) -> tuple[type[Election], ...]:
+    """The classes of several, in their order."""
+    return tuple(map(find, protocols))
+
+
+def checked(found: object, named: str) -> type[Election]:
+    """What was found, if it is an election that can be run."""
+    if not (isinstance(found, type) and issubclass(found, Election)):
+        raise BadInput(f"{named} is no protocol: a protocol is a subclass of Election")
+    if not isinstance(getattr(found, "about", None), About):
+        raise BadInput(f"{named} is not complete: a protocol says what it is in `about`")
+    return found
