@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hustings.cli.guarding import electorate
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected, NoLeader, Outcome
+from hustings.lab.options import electorate
 from hustings.net.composition import Design, configure
 from hustings.protocols.registry import find
 from hustings.sim.build import Description, build

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from hustings.cli.experiment import Options, build, group_options
+from hustings.cli.experiment import group_options
 from hustings.cli.output import show, show_json, show_table, warn
-from hustings.cli.remarks import idle
 from hustings.core.errors import BadInput
 from hustings.figures.comparison import Row
 from hustings.figures.comparison import compare as run_comparison
 from hustings.figures.overhead_table import COLUMNS, counted_table
+from hustings.lab.options import Options, build
+from hustings.lab.remarks import idle
 from hustings.protocols.registry import COMPARED, classes
 from hustings.theory.catalogue import formulas
 

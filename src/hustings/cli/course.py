@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hustings.cli.output import show_table
-from hustings.sim.course import MAX_STEPS, Course
+from hustings.sim.course import Course
 
 MOST_ROWS = 20
 WIDEST = 30  # characters of the longest bar
@@ -30,13 +30,3 @@ def show_course(course: Course) -> None:
         note = f"One in {stride} of {points:,} instants; --json has all. {note}"
     columns = ["time", "mean", "stderr", "max", "under way", ""]
     show_table("Simultaneous leaders over time", columns, rows, note)
-
-
-def remark_on(course: Course | None) -> list[str]:
-    """What the course does not show."""
-    if course is None or not course.cut:
-        return []
-    return [
-        f"the course ends at {course.time[-1]:g}, after {MAX_STEPS:,} steps, and some runs went "
-        "on: a longer --course STEP shows more"
-    ]

@@ -1,35 +1,19 @@
-"""The options that describe an experiment, and how they become one."""
+"""The options of the command line that describe an experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from hustings.cli import reading
-from hustings.cli.guarding import GUARD_OPTIONS, lease, voting
 from hustings.cli.numbers import REAL, WHOLE
 from hustings.cli.substrate import SUBSTRATE_OPTIONS
-from hustings.core.choice import MemberId
-from hustings.core.election import Election
-from hustings.core.errors import BadInput, UnknownName
-from hustings.sim import build as sim_build
-from hustings.sim.build import Composed, Description
-from hustings.sim.churn import Rates
-from hustings.sim.clocks import Clocks
 from hustings.sim.course import MAX_STEPS
-from hustings.sim.experiment import Experiment
-from hustings.sim.mobility import MODELS, Mobility, parse_mobility
-from hustings.sim.models import Loss, LossModel, Network
-from hustings.sim.ordering import Order
-from hustings.sim.scenarios import HORIZON, JOINING, SCENARIOS, Scenario
+from hustings.sim.mobility import MODELS
+from hustings.sim.scenarios import HORIZON, SCENARIOS
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-MEMBERS = 8  # unless others are asked for
-ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
 
 FAULT_HELP = (
     "Something that happens to the group, again and again: crash:7@2.5 (at time 2.5), "
@@ -39,6 +23,23 @@ FAULT_HELP = (
     "heal:one-way@9 (all one-way cuts), heal:one-way:1>2,3@9 (this one)."
 )
 
+GUARD_OPTIONS = (
+    click.option(
+        "--guard",
+        default="none",
+        show_default=True,
+        help="Who confirms leaders: none, memory (a register, number 0 in partitions), or quorum "
+        "(the first members vote).",
+    ),
+    click.option(
+        "--guard-set",
+        "guard_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="ttl (how long a leader is confirmed), drift (what clocks may differ), retry; for a "
+        "quorum voters (3, 5 or 7).",
+    ),
+)
 
 GROUP_OPTIONS = (
     click.option(
@@ -257,160 +258,3 @@ def world_options(command: F) -> F:
     for option in reversed(WORLD_OPTIONS):
         command = option(command)
     return command
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What was typed."""
-
-    members: int | None
-    scenario: str
-    detectors: tuple[str, ...]
-    initiators: tuple[str, ...]
-    crashed: str
-    settings: tuple[str, ...]
-    delay: str
-    choice: str
-    attributes: tuple[str, ...]
-    seed: int
-    loss: float = 0.0
-    loss_model: str | None = None
-    collision: float = 0.0
-    links: tuple[str, ...] = ()
-    duplicate: float = 0.0
-    reorder: float = 0.0
-    hold_back: float = 0.0
-    fifo: bool = False
-    faults: tuple[str, ...] = ()
-    view: float | None = None
-    drift: float = 0.0
-    offset: float = 0.0
-    detection: str = "scripted"
-    detection_settings: tuple[str, ...] = ()
-    guard: str = "none"
-    guard_settings: tuple[str, ...] = ()
-    composed: bool = False
-    leadership_settings: tuple[str, ...] = ()
-    measure: tuple[str, ...] = ()
-    substrate: str = "ideal"
-    substrate_settings: tuple[str, ...] = ()
-    arrivals: float | None = None
-    departures: float | None = None
-    orderly: bool = False
-    linger: float = 0.0
-    mobility: str | None = None
-    mobility_settings: tuple[str, ...] = ()
-    until: float | None = None
-    max_events: int | None = None
-    course: float | None = None
-    consensus: bool = False
-    debug: bool = False
-    order: str | None = None
-
-    @property
-    def clockwise(self) -> Order | None:
-        """The order of ids round the ring, if one was typed."""
-        return None if self.order is None else reading.order(self.order)
-
-    @property
-    def size(self) -> int:
-        """How many members there are, before any joins."""
-        if self.members is not None:
-            return self.members
-        order = self.clockwise
-        if order is None or isinstance(order, str):
-            return MEMBERS
-        return max(1, len(order) - (self.scenario in JOINING))
-
-
-def build(
-    kind: type[Election], typed: Options, *, digest: bool = False, counted: bool = False
-) -> Experiment:
-    """An experiment from what was typed; `counted`: by an engine that makes no members.
-
-    Texts become values here. What follows from them is worked out in `sim.build`, for everybody.
-    """
-    return sim_build.build(
-        Description(
-            kind=kind,
-            members=typed.size,
-            settings=reading.settings(typed.settings),
-            scenario=_scenario(typed),
-            network=_network(typed),
-            choice=typed.choice,
-            attributes=reading.attributes(typed.attributes),
-            order=typed.clockwise,
-            seed=typed.seed,
-            view=typed.view,
-            clocks=Clocks(typed.drift, typed.offset),
-            detection=typed.detection,
-            detection_settings=reading.settings(typed.detection_settings),
-            guard=lease(typed.guard, typed.guard_settings),
-            voting=voting(typed.guard, typed.guard_settings, typed.size),
-            composer=_composer() if typed.composed else None,
-            leadership_settings=reading.settings(typed.leadership_settings),
-            measure=reading.settings(typed.measure),
-            substrate=typed.substrate,
-            substrate_settings=reading.settings(typed.substrate_settings),
-            until=typed.until,
-            max_events=typed.max_events,
-            course=typed.course,
-            consensus=typed.consensus,
-            debug=typed.debug,
-            digest=digest,
-            counted=counted,
-        )
-    )
-
-
-def _composer() -> Callable[[Description, Mapping[str, object]], Composed]:
-    from hustings.testing.composed import compose_members  # loads what runs on a network
-
-    return compose_members
-
-
-def _network(typed: Options) -> Network:
-    delay = reading.delay(typed.delay, typed.links)
-    model = typed.loss_model
-    if model is None:
-        model = "uncorrelated" if typed.loss or typed.collision else "none"
-    if model == ADJUSTED:
-        if not typed.collision:
-            raise BadInput("loss model 'adjusted' needs --collision: how much each message adds")
-        model = "uncorrelated"
-    if model not in [each.value for each in LossModel]:
-        raise UnknownName("loss model", model, [*(each.value for each in LossModel), ADJUSTED])
-    return Network(
-        delay=delay,
-        loss=Loss(LossModel(model), typed.loss, typed.collision),
-        duplicate=typed.duplicate,
-        reorder=typed.reorder,
-        hold_back=typed.hold_back,
-        fifo=typed.fifo,
-    )
-
-
-def _scenario(typed: Options) -> Scenario:
-    return Scenario(
-        name=typed.scenario,
-        crashed=reading.members(typed.crashed, "--crashed") if typed.crashed.strip() else (),
-        detectors=_ids(typed.detectors, "--detector"),
-        initiators=_ids(typed.initiators, "--initiator"),
-        extra=reading.faults(typed.faults),
-        rates=Rates(typed.arrivals, typed.departures, typed.orderly),
-        linger=typed.linger,
-        mobility=_mobility(typed),
-    )
-
-
-def _mobility(typed: Options) -> Mobility | None:
-    settings = reading.settings(typed.mobility_settings)
-    if typed.mobility is not None:
-        return parse_mobility(typed.mobility, settings)
-    if settings:
-        raise BadInput("--mobility-set goes with --mobility")
-    return None
-
-
-def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:
-    return tuple(member for text in texts for member in reading.members(text, what))

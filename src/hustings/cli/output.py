@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hustings.core.errors import printable
+from hustings.core.numbers import plain
 from hustings.sim.runs import Progress as Report
 
 PIPE_WIDTH = 160
@@ -27,17 +27,7 @@ MOST_COLUMNS = 10_000
 
 def show_json(value: Mapping[str, object]) -> None:
     """One JSON object on stdout; infinities, which JSON lacks, become the text "inf"."""
-    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
+    click.echo(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 def show_table(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli import reading
 from hustings.cli.numbers import WHOLE, RealRange, WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import UnknownName
+from hustings.lab import parsing
 from hustings.protocols.committee.adversary import known
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def plan(
     load()
     if effort not in EFFORTS:
         raise UnknownName("effort", effort, EFFORTS)
-    given: dict[str, object] = {**reading.settings(settings)}
+    given: dict[str, object] = {**parsing.settings(settings)}
     adversary = str(given.pop("adversary", "random"))
     _check_words(adversary)
     with progress("plan", 100) as tell:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli import reading
 from hustings.cli.numbers import WholeRange
 from hustings.core.errors import BadInput
+from hustings.lab import parsing
 
 if TYPE_CHECKING:
     from hustings.agent.command import CommandSpec, Say
@@ -205,7 +205,7 @@ def run(
         name=name,
         seeds=seeds,
         protocol=protocol,
-        settings=reading.settings(pairs),
+        settings=parsing.settings(pairs),
         choice=choice,
         attributes=_attributes(attributes),
         bind=bind,
@@ -214,7 +214,7 @@ def run(
         insecure=insecure,
         multicast=multicast,
         detector=detector,
-        detector_settings=reading.settings(detecting),
+        detector_settings=parsing.settings(detecting),
         preempt=preempt,
         preempt_after=preempt_after,
         stall_bound=stall_bound,
@@ -290,5 +290,5 @@ def _attributes(texts: Iterable[str]) -> dict[str, float]:
             raise BadInput(f"--attribute {text!r} is not understood: write NAME=NUMBER")
         if name.strip() in table:
             raise BadInput(f"--attribute {name.strip()} is given twice")
-        table[name.strip()] = reading.number(value, f"attribute {name.strip()}")
+        table[name.strip()] = parsing.number(value, f"attribute {name.strip()}")
     return table

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import click
-import msgspec
 
-from hustings.byzantine import messages
-from hustings.byzantine.adversaries import load
-from hustings.byzantine.experiment import ByRounds
-from hustings.cli.course import remark_on, show_course
-from hustings.cli.engines import gather, given_up, pick
-from hustings.cli.experiment import Options, group_options, world_options
-from hustings.cli.guarding import remarks_on_outcome
+from hustings.cli.course import show_course
+from hustings.cli.experiment import group_options, world_options
 from hustings.cli.numbers import REAL, WholeRange
-from hustings.cli.output import show_json, show_table, warn
-from hustings.cli.remarks import remarks_on, remarks_on_faults
+from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
-from hustings.protocols.registry import Use, find, use_of
-from hustings.sim.experiment import Experiment, play
-from hustings.sim.files import TraceFile
-from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
+from hustings.lab.options import Options
+from hustings.lab.simulation import Goals, prepare
+from hustings.lab.study import Study
+from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 from hustings.sim.scenarios import SCENARIOS
-from hustings.sim.steady import warm_up
-from hustings.sim.trace import Tracer
-from hustings.sweep.engines import Chosen
-from hustings.sweep.goal import Goal, Precision, Runs
-from hustings.sweep.limits import check_runs
-
-# A metric that no run has, as when members do not agree on a leader.
-NO_VALUE = dict.fromkeys(("mean", "stderr", "min", "p50", "p99", "max"))
 
 
 def _told() -> str:
@@ -138,184 +122,31 @@ def sim(
     hustings sim committee -n 10000 --set b=0.1 --runs 10 --engine fast
     hustings sim --scenarios
     """
-    prepared = prepare(protocol, engine, typed, trace=trace_to, check=check)
-    chosen, goal, remarks = prepared.chosen, prepared.goal, list(prepared.remarks)
-    experiment = chosen.experiment
-    check_runs(chosen.engine.name, experiment.members, prepared.most, jobs)
-    for sentence in remarks:
+    goals = Goals(typed.pop("runs"), typed.pop("stderr"), typed.pop("metric"))
+    digest = typed.pop("digest")
+    simulation = prepare(
+        protocol, Options(**typed), goals, engine=engine, digest=digest, trace=trace_to, check=check
+    )
+    simulation.check_memory(jobs)
+    for sentence in simulation.remarks:
         warn(sentence)
-    result, short = _run(chosen, goal, number, jobs, trace_to)
-    for sentence in [
-        *(_shortfall(result) if experiment.scenario.mobility is None else []),
-        *given_up(result),
-        *remark_on(result.course),
-        *remarks_on_outcome(experiment, result),
-        *remarks_on_faults(experiment, result),
-    ]:
+    study = simulation.play(first=number, jobs=jobs, trace=trace_to, watch=progress)
+    for sentence in study.remarks[len(simulation.remarks) :]:
         warn(sentence)
-        remarks.append(sentence)
     if as_json:
-        shown = to_json(experiment, result, remarks)
-        show_json({**shown, "engine": chosen.engine.name, **_choices(prepared, result, short)})
+        show_json(study.to_json())
     else:
-        show_report(experiment, result)
+        show_report(study)
         if trace_to is not None:
             click.echo(f"trace of run {number}: {trace_to}")
-    if short is not None:
-        raise BadInput(short)
-    return 1 if check and result.violated else 0
+    if study.short is not None:
+        raise BadInput(study.short)
+    return 1 if check and study.violated else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """One command line: what is played, by whom, and how often."""
-
-    chosen: Chosen
-    goal: Goal
-    most: int  # runs
-    remarks: list[str]
-    order: str | None = None  # of ids round a ring, as it was typed
-
-
-def prepare(
-    protocol: str, engine: str | None, typed: dict[str, Any], **judging: object
-) -> Prepared:
-    """Everything about a command line before it is played, from what was typed."""
-    given = dict(typed)
-    runs, stderr = given.pop("runs"), given.pop("stderr")
-    metric, digest = given.pop("metric"), given.pop("digest")
-    if metric is not None and stderr is None:
-        raise BadInput("--metric goes with --stderr, the standard error that it shall have")
-    options = Options(**given)
-    kind = find(protocol)
-    if use_of(kind) is Use.ROUNDS:
-        load()
-    # Before the engine is known, so is not its bound: an error asked for means many runs.
-    expected = runs or (1 if stderr is None else MAX_RUNS)
-    chosen = pick(kind, options, engine, expected, digest=digest, **judging)
-    most = runs or (1 if stderr is None else chosen.engine.most)
-    goal: Goal = Runs(most) if stderr is None else Precision(stderr, most, metric)
-    remarks = remarks_on(chosen.experiment, options)
-    if chosen.reason is not None:
-        remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
-    return Prepared(chosen, goal, most, remarks, options.order)
-
-
-def _choices(prepared: Prepared, result: Report, short: str | None) -> dict[str, object]:
-    """What was left to us, as scripts read it."""
-    shown: dict[str, object] = {}
-    if prepared.order is not None:
-        shown["order"] = prepared.order
-    if prepared.chosen.reason is not None:
-        shown["engine_reason"] = prepared.chosen.reason
-    if isinstance(prepared.goal, Precision):
-        metric = prepared.goal.aim(result.metrics)
-        summary = result.metrics[metric]
-        shown["precision"] = {
-            "metric": metric,
-            "target": prepared.goal.stderr,
-            "stderr": None if summary is None else summary.stderr,
-            "most_runs": prepared.most,
-            "reached": short is None,
-        }
-    return shown
-
-
-def _run(
-    chosen: Chosen, goal: Goal, number: int, jobs: int, trace_to: Path | None
-) -> tuple[Report, str | None]:
-    """The trace appears under its name when all runs have gone well, or not at all."""
-    if trace_to is None:
-        return gather(chosen, goal, number, jobs)
-    experiment = chosen.experiment
-    with TraceFile(trace_to) as out:
-        player = messages.play if isinstance(experiment, ByRounds) else play
-        first = player(experiment, number, Tracer(experiment.header(number), out))
-        if goal == Runs(1):
-            return report([first], number, experiment.course), None
-        return gather(chosen, goal, number, jobs)
-
-
-def _shortfall(result: Report) -> list[str]:
-    """Why metrics have no value, where a limit is the reason."""
-    lacking = [name for name, summary in result.metrics.items() if summary is None]
-    limits = [name for name in ("until", "max-events") if name in result.endings]
-    if not limits or all(name == "leader" for name in lacking):
-        return []
-    raised = " or ".join(f"--{name}" for name in limits)
-    return [
-        f"{lacking[0]} has no value: every run ended before what it measures came about; "
-        f"raise {raised}"
-    ]
-
-
-def to_json(experiment: Experiment, result: Report, remarks: list[str]) -> dict[str, object]:
-    """The report as scripts read it."""
-    scenario = experiment.scenario
-    shown: dict[str, object] = {
-        "protocol": experiment.kind.about.name,
-        "members": experiment.members,
-        "runs": result.runs,
-        "seed": experiment.seed,
-        "engine": "events",
-        "scenario": {
-            "name": scenario.name,
-            "crashed": scenario.crashed,
-            "detectors": scenario.detectors,
-            "initiators": scenario.initiators,
-            "faults": len(scenario.extra),
-            **_particulars(experiment),
-        },
-        "params": {"choice": experiment.choice.name, **msgspec.to_builtins(experiment.config)},
-        "metrics": {
-            name: NO_VALUE if summary is None else summary.to_json()
-            for name, summary in result.metrics.items()
-        },
-        "verdicts": result.verdicts,
-        "reasons": result.reasons,
-        "endings": result.endings,
-        "failure": result.failure,
-        "remarks": remarks,
-    }
-    if experiment.guard is not None:
-        shown["guard"] = msgspec.to_builtins(experiment.guard)
-    if result.course is not None:
-        shown["courses"] = {"simultaneous_leaders": result.course.to_json()}
-    if result.digest is not None:
-        shown["digest"] = result.digest
-    return shown
-
-
-def _particulars(experiment: Experiment) -> dict[str, object]:
-    """What only some scenarios have."""
-    scenario, rates = experiment.scenario, experiment.scenario.rates
-    found: dict[str, object] = {}
-    if experiment.announces and scenario.name != "start":
-        found["warm_up_periods"] = warm_up(experiment.network.multicasts, experiment.members)
-    if scenario.name == "churn":
-        found |= {
-            "arrivals": rates.arrivals,
-            "departures": rates.departures,
-            "orderly": rates.orderly,
-        }
-    if scenario.mobility is not None:
-        found["mobility"] = scenario.mobility.to_json()
-    if scenario.linger:
-        found["linger"] = scenario.linger
-    if experiment.endless:
-        found["until"] = experiment.horizon
-    if experiment.stack is not None:
-        found |= {"substrate": "full", "settled_at": experiment.origin}
-    return found
-
-
-def show_report(experiment: Experiment, result: Report) -> None:
+def show_report(study: Study) -> None:
     """The report as people read it."""
-    about = experiment.kind.about
-    title = (
-        f"{about.name}, {experiment.members} members, scenario {experiment.scenario.name}, "
-        f"{result.runs} run{'s' if result.runs > 1 else ''}, seed {experiment.seed}"
-    )
+    result = study.report
     if result.runs == 1:
         columns = ["metric", "value"]
         rows: list[list[object]] = [
@@ -328,7 +159,7 @@ def show_report(experiment: Experiment, result: Report) -> None:
             [name, *(summary.to_json().values() if summary is not None else [None] * 6)]
             for name, summary in result.metrics.items()
         ]
-    show_table(title, columns, rows)
+    show_table(study.title, columns, rows)
     if result.course is not None:
         show_course(result.course)
         click.echo()

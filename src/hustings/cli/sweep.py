@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from hustings.cli.experiment import Options
 from hustings.cli.numbers import WholeRange
 from hustings.cli.output import Pace, show_json, show_table, warn
-from hustings.cli.sim import prepare
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
 from hustings.core.streams import derive
+from hustings.lab.options import Options
+from hustings.lab.simulation import Goals, prepare
 from hustings.sim.files import shown, write_atomically
 from hustings.sim.runs import MAX_JOBS
 
@@ -208,7 +208,9 @@ def _point(
         given = one.make_context("sim", [*world, *rest, _seed(typed), "--", protocol]).params
         # Points are independent: each has a seed of its own, whatever else is in the file.
         given["seed"] = derive(given["seed"], "sweep", protocol, *sorted(world)) >> 16
-        ready = prepare(protocol, given.pop("engine"), _of_a_point(given))
+        engine = given.pop("engine")
+        goals = Goals(given.pop("runs"), given.pop("stderr"), given.pop("metric"))
+        ready = prepare(protocol, Options(**_of_a_point(given)), goals, engine=engine)
     except click.UsageError as error:
         raise _refusal(grid, typed, error) from None
     except BadInput as error:
@@ -222,7 +224,7 @@ def _point(
         ready.chosen.engine.name,
         shlex.join([*words, "--json"]),
     )
-    return point, ready.remarks
+    return point, list(ready.remarks)
 
 
 def _seed(typed: Typed) -> str:
@@ -232,7 +234,7 @@ def _seed(typed: Typed) -> str:
 def _of_a_point(given: Mapping[str, Any]) -> dict[str, Any]:
     """Without what belongs to a command and not to a point."""
     options = {field.name for field in fields(Options)}
-    return {key: given[key] for key in given if key in options or key in (*GOALS, "digest")}
+    return {key: given[key] for key in given if key in options}
 
 
 def _parameters(typed: Typed, varied: Mapping[str, bool]) -> dict[str, Value]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from hustings.cli import reading
 from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput
+from hustings.lab import parsing
 from hustings.theory.catalogue import evaluate, markdown, names, parameters
 from hustings.theory.committee.setting import KEYS as COMMITTEE
 from hustings.theory.quorum import KEYS as QUORUM
@@ -48,7 +48,7 @@ def theory(
     if protocol is None:
         _list(settings, as_json)
         return
-    result = evaluate(protocol, reading.settings(settings))
+    result = evaluate(protocol, parsing.settings(settings))
     if as_json:
         show_json(result.to_json())
         return

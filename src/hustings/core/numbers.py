@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 _FORM = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -58,3 +59,18 @@ def parse_whole(text: str) -> int:
     if exact is None or exact.denominator != 1 or abs(exact) > _LARGEST:
         raise ValueError(f"{text!r} is not a whole number")
     return int(exact)
+
+
+def plain(value: object) -> object:
+    """The same for JSON, which lacks infinities: they become the text "inf".
+
+    >>> plain({"T_L": math.inf, "runs": (1, 2.5)})
+    {'T_L': 'inf', 'runs': [1, 2.5]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

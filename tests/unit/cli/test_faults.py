@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.cli.reading import faults
+from hustings.lab.parsing import faults
 from hustings.sim.cuts import Cuts
 from hustings.sim.faults import Happening, Heal, OneWay, Partition
 

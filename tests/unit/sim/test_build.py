@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hustings.cli.guarding import electorate
 from hustings.core.errors import BadInput
+from hustings.lab.options import electorate
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import CATALOGUE, classes, find
 from hustings.sim.build import Description, build

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hustings.cli.guarding import electorate
 from hustings.core.election import Election
+from hustings.lab.options import electorate
 from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.broadcast import Broadcast

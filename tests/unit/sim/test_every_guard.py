@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hustings.cli.guarding import electorate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected, Outcome
+from hustings.lab.options import electorate
 from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_m import LeM
 from hustings.protocols.announce.le_s import LeS

@@ -1,4 +1,4 @@
-"""`hustings sim --engine ...`: who plays, and how what was played becomes a report.
+"""Who plays an experiment, and how what was played becomes a report.
 
 Which engines there are, what they refuse and which one is taken stands in `sweep.engines`; here is
 how the results of each are gathered. Another kind of experiment adds a row to both tables.
@@ -7,18 +7,18 @@ how the results of each are gathered. Another kind of experiment adds a row to b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from hustings.byzantine import messages
 from hustings.byzantine.engines import TASKS, LargePlayer, large_player
 from hustings.byzantine.experiment import ByRounds, by_rounds
-from hustings.cli.experiment import Options, build
-from hustings.cli.output import progress
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.figures.kernels import CUT, at_once, ending_of, known, setting_of
+from hustings.lab.options import Options, build
 from hustings.protocols.registry import Use, use_of
 from hustings.sim.experiment import Experiment, RunResult, prepare
 from hustings.sim.metrics import summarise
@@ -96,6 +96,9 @@ class Tally(Protocol):
     def columns(self) -> Mapping[str, Column]:
         """Each metric over all runs so far, worked out when asked for."""
 
+    def values(self) -> Mapping[str, list[float]]:
+        """Each metric in the runs that have one."""
+
     def report(self) -> Report:
         """What came of all of them."""
 
@@ -149,6 +152,10 @@ class EventsTally:
         values = (result.metrics.get(name) for result in self._results)
         return [value for value in values if value is not None]
 
+    def values(self) -> Mapping[str, list[float]]:
+        names = chain.from_iterable(result.metrics for result in self._results)
+        return {name: self._values(name) for name in dict.fromkeys(names)}
+
     def report(self) -> Report:
         return report(self._results, self._first or 0, self._experiment.course)
 
@@ -175,6 +182,9 @@ class FastTally(Generic[P]):
 
     def _values(self, name: str) -> list[float]:
         return known(list(chain.from_iterable(each.metrics[name].tolist() for each in self._found)))
+
+    def values(self) -> Mapping[str, list[float]]:
+        return {name: self._values(name) for name in self._found[0].metrics}
 
     def report(self) -> Report:
         runs = sum(each.runs for each in self._found)
@@ -227,16 +237,36 @@ TALLIES: Mapping[type, Mapping[str, Callable[[Experiment, int], AbstractContextM
 }
 
 
-def gather(chosen: Chosen, goal: Goal, first: int, jobs: int) -> tuple[Report, str | None]:
-    """Runs from `first` on until the goal says enough; and a sentence where it is not reached."""
+# From what is played and how many runs to who is told how many are done.
+Watch = Callable[[str, int], AbstractContextManager[Progress | None]]
+
+
+def unwatched(what: str, runs: int) -> AbstractContextManager[None]:
+    """Nobody is told."""
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All runs of one experiment."""
+
+    report: Report
+    values: Mapping[str, list[float]]  # of each metric, in the runs that have one
+    short: str | None = None  # a sentence where a precision was not reached
+
+
+def gather(
+    chosen: Chosen, goal: Goal, first: int = 0, jobs: int = 1, watch: Watch = unwatched
+) -> Gathered:
+    """Runs from `first` on until the goal says enough."""
     done, wanted = 0, goal.first
     with TALLIES[type(chosen.experiment)][chosen.engine.name](chosen.experiment, jobs) as tally:
         while done < wanted:
-            with progress(chosen.experiment.kind.about.name, wanted - done) as tell:
+            with watch(chosen.experiment.kind.about.name, wanted - done) as tell:
                 tally.play(range(first + done, first + wanted), tell)
             done, wanted = wanted, goal.next(wanted, tally.columns)
         short = goal.shortfall(done, tally.columns) if isinstance(goal, Precision) else None
-        return tally.report(), short
+        return Gathered(tally.report(), tally.values(), short)
 
 
 def given_up(result: Report) -> list[str]:

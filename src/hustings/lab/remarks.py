@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-from hustings.cli import reading
-from hustings.cli.experiment import Options
-from hustings.cli.guarding import remarks_on_guard
-from hustings.cli.output import show
 from hustings.core.choice import ByAttributes
+from hustings.lab import parsing
+from hustings.lab.options import Options, Voters
 from hustings.protocols.announce.idle import idle_settings, ranks_otherwise, says_goodbye
 from hustings.sim.build import scenario_settings
+from hustings.sim.course import MAX_STEPS, Course
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening, Leave
 from hustings.sim.models import Fixed, PerLink
 from hustings.sim.ordering import renamed
 from hustings.sim.prospects import idle_faults
 from hustings.sim.runs import Report
+from hustings.sim.world import Ended
 
 
 def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
@@ -32,17 +32,19 @@ def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
             f"{kind.about.name} assumes that messages arrive; with loss it may end "
             "without a leader, or with two"
         )
-    given = reading.settings(typed.settings)
+    given = parsing.settings(typed.settings)
     composed = experiment.composition is not None
     for key, value in ({} if composed else scenario_settings(kind, experiment.scenario)).items():
         if key in given:
             continue
         if getattr(experiment.config, key) == value:
-            remarks.append(f"scenario {name} sets {key}={show(value)}: --set {key}=... changes it")
+            remarks.append(
+                f"scenario {name} sets {key}={_shown(value)}: --set {key}=... changes it"
+            )
         else:
             remarks.append(
-                f"scenario {name} would set {key}={show(value)}, which does not go with the other "
-                f"settings: {key} keeps its default"
+                f"scenario {name} would set {key}={_shown(value)}, which does not go with the "
+                f"other settings: {key} keeps its default"
             )
     if name in ("leader-crash", "leader-leave") and given.get("T_L") == "inf":
         remarks.append("with T_L=inf nobody ever misses a leader that says no goodbye")
@@ -52,7 +54,7 @@ def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
 def idle(experiment: Experiment, typed: Options) -> list[str]:
     """On what was typed and changes nothing."""
     leaving = _leaving(experiment)
-    given = reading.settings(typed.settings)
+    given = parsing.settings(typed.settings)
     return [
         *idle_settings(experiment.config, given, leaving=leaving),
         *_who(experiment, typed),
@@ -147,3 +149,58 @@ def remarks_on_faults(experiment: Experiment, result: Report) -> list[str]:
 
 def _too_late(experiment: Experiment) -> list[Happening]:
     return [one for one in experiment.scenario.extra if one.at > experiment.horizon]
+
+
+def remarks_on_guard(experiment: Experiment) -> list[str]:
+    """What a guard cannot promise in this world."""
+    guard, drift = experiment.guard, experiment.clocks.drift
+    if guard is None or drift <= guard.drift:
+        return []
+    return [
+        f"clocks drift by up to {drift:g}, and members count on {guard.drift:g}: two may lead at "
+        "one time, with different tokens; --guard-set drift=... tells them"
+    ]
+
+
+def remarks_on_outcome(experiment: Experiment, result: Report) -> list[str]:
+    """That nobody was confirmed, where a guard should have."""
+    if lost := result.endings.get(Ended.UNCONFIRMABLE.value, 0):
+        return [
+            f"{lost} of {result.runs} runs were given up: nobody could be confirmed, and no fault "
+            "was to come that could change it"
+        ]
+    if experiment.guard is None or result.metrics.get("leader") is not None:
+        return []
+    told = "no run ended with a confirmed leader that all live members hold"
+    if isinstance(experiment.voting, Voters):
+        voters = experiment.voting.config.voters
+        needed = len(voters) // 2 + 1
+        told += (
+            f": its voters, {_named(experiment, experiment.voting)}, have to be up when they first "
+            f"vote, and {needed} of them from then on"
+        )
+    return [told]
+
+
+def _named(experiment: Experiment, voting: Voters) -> str:
+    """Who votes, in words; where attributes are drawn, that may differ from run to run."""
+    if any(values is None for _, values in experiment.attributes):
+        return f"the first {len(voting.config.voters)} members that are there from the beginning"
+    plan = experiment.plan(0)
+    parts = experiment.cast(experiment.candidates(0, plan), plan)
+    voters = voting.among(experiment.present(parts))
+    return f"members {', '.join(map(str, voters))}"
+
+
+def remarks_on_course(course: Course | None) -> list[str]:
+    """What the course does not show."""
+    if course is None or not course.cut:
+        return []
+    return [
+        f"the course ends at {course.time[-1]:g}, after {MAX_STEPS:,} steps, and some runs went "
+        "on: a longer --course STEP shows more"
+    ]
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

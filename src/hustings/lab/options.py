@@ -1,0 +1,413 @@
+"""From plain words to an experiment: the one way for the command line, sweeps and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import msgspec
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.election import Election
+from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_whole
+from hustings.lab import parsing
+from hustings.sim import build as sim_build
+from hustings.sim.build import Composed, Description, ToVoting
+from hustings.sim.churn import Rates
+from hustings.sim.clocks import Clocks
+from hustings.sim.experiment import Experiment
+from hustings.sim.mobility import Mobility, parse_mobility
+from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.ordering import Order
+from hustings.sim.scenarios import JOINING, Scenario
+from hustings.substrate.confirmed import Confirmed
+
+if TYPE_CHECKING:
+    from hustings.protocols.quorum import QuorumConfig
+
+MEMBERS = 8  # unless others are asked for
+ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
+GUARDS = ("none", "memory", "quorum")
+VOTERS = 3
+
+Settings = Mapping[str, object] | Iterable[str]
+Ids = int | str | Iterable[int]
+Number = int | float
+
+# Options whose flag is not the field's name.
+FLAGS = {
+    "attributes": "attribute",
+    "detection_settings": "detection-set",
+    "detectors": "detector",
+    "faults": "fault",
+    "guard_settings": "guard-set",
+    "initiators": "initiator",
+    "leadership_settings": "leadership-set",
+    "links": "link",
+    "measure": "measure-set",
+    "mobility_settings": "mobility-set",
+    "settings": "set",
+    "substrate_settings": "substrate-set",
+}
+
+
+class World(TypedDict, total=False):
+    """The options of an experiment as Python gives them; `hustings sim --help` tells of each."""
+
+    members: int
+    scenario: str
+    detectors: Ids
+    initiators: Ids
+    crashed: Ids
+    settings: Settings
+    delay: Number | str
+    choice: str | Choice
+    attributes: Mapping[str, Iterable[Number] | str] | Iterable[str]
+    seed: int
+    loss: Number
+    loss_model: str
+    collision: Number
+    links: Mapping[tuple[MemberId, MemberId], Number] | Iterable[str]
+    duplicate: Number
+    reorder: Number
+    hold_back: Number
+    fifo: bool
+    faults: str | Iterable[str]
+    view: Number
+    drift: Number
+    offset: Number
+    detection: str
+    detection_settings: Settings
+    guard: str
+    guard_settings: Settings
+    composed: bool
+    leadership_settings: Settings
+    measure: Settings
+    substrate: str
+    substrate_settings: Settings
+    arrivals: Number
+    departures: Number
+    orderly: bool
+    linger: Number
+    mobility: str
+    mobility_settings: Settings
+    until: Number
+    max_events: int
+    course: Number
+    consensus: bool
+    debug: bool
+    order: str | Iterable[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """An experiment in plain words, as they are typed after `hustings sim`.
+
+    The same words make the same experiment, whoever gives them: a command line, the file of a
+    sweep, or Python by way of `Options.of`.
+    """
+
+    members: int | None = None
+    scenario: str = "start"
+    detectors: tuple[str, ...] = ()
+    initiators: tuple[str, ...] = ()
+    crashed: str = ""
+    settings: tuple[str, ...] = ()
+    delay: str = "1"
+    choice: str = "highest-id"
+    attributes: tuple[str, ...] = ()
+    seed: int = 1
+    loss: float = 0.0
+    loss_model: str | None = None
+    collision: float = 0.0
+    links: tuple[str, ...] = ()
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    hold_back: float = 0.0
+    fifo: bool = False
+    faults: tuple[str, ...] = ()
+    view: float | None = None
+    drift: float = 0.0
+    offset: float = 0.0
+    detection: str = "scripted"
+    detection_settings: tuple[str, ...] = ()
+    guard: str = "none"
+    guard_settings: tuple[str, ...] = ()
+    composed: bool = False
+    leadership_settings: tuple[str, ...] = ()
+    measure: tuple[str, ...] = ()
+    substrate: str = "ideal"
+    substrate_settings: tuple[str, ...] = ()
+    arrivals: float | None = None
+    departures: float | None = None
+    orderly: bool = False
+    linger: float = 0.0
+    mobility: str | None = None
+    mobility_settings: tuple[str, ...] = ()
+    until: float | None = None
+    max_events: int | None = None
+    course: float | None = None
+    consensus: bool = False
+    debug: bool = False
+    order: str | None = None
+
+    @property
+    def clockwise(self) -> Order | None:
+        """The order of ids round the ring, if one was typed."""
+        return None if self.order is None else parsing.order(self.order)
+
+    @property
+    def size(self) -> int:
+        """How many members there are, before any joins."""
+        if self.members is not None:
+            return self.members
+        order = self.clockwise
+        if order is None or isinstance(order, str):
+            return MEMBERS
+        return max(1, len(order) - (self.scenario in JOINING))
+
+    @classmethod
+    def of(cls, **given: Unpack[World]) -> Options:
+        """The words for values as Python has them.
+
+        >>> Options.of(members=8, crashed=[6, 7], settings={"T_A": 0.5}, delay=0.1).words()
+        ['--members=8', '--crashed=6,7', '--set=T_A=0.5', '--delay=0.1']
+        """
+        known = {each.name: each.type for each in fields(cls)}
+        words: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                raise UnknownName("option", name, known)
+            words[name] = _WORDS.get(name, _plain)(name, value)
+        return cls(**words)
+
+    def words(self) -> list[str]:
+        """What would be typed; nothing for what is as by default."""
+        words: list[str] = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            option = f"--{FLAGS.get(each.name, each.name.replace('_', '-'))}"
+            if value == each.default:
+                continue
+            if isinstance(value, bool):
+                words.append(option)
+            else:
+                words += [
+                    f"{option}={one}" for one in (value if isinstance(value, tuple) else [value])
+                ]
+        return words
+
+
+def build(
+    kind: type[Election], typed: Options, *, digest: bool = False, counted: bool = False
+) -> Experiment:
+    """An experiment from plain words; `counted`: by an engine that makes no members.
+
+    Texts become values here. What follows from them is worked out in `sim.build`, for everybody.
+    """
+    return sim_build.build(
+        Description(
+            kind=kind,
+            members=typed.size,
+            settings=parsing.settings(typed.settings),
+            scenario=_scenario(typed),
+            network=_network(typed),
+            choice=typed.choice,
+            attributes=parsing.attributes(typed.attributes),
+            order=typed.clockwise,
+            seed=typed.seed,
+            view=typed.view,
+            clocks=Clocks(typed.drift, typed.offset),
+            detection=typed.detection,
+            detection_settings=parsing.settings(typed.detection_settings),
+            guard=lease(typed.guard, typed.guard_settings),
+            voting=voting(typed.guard, typed.guard_settings, typed.size),
+            composer=_composer() if typed.composed else None,
+            leadership_settings=parsing.settings(typed.leadership_settings),
+            measure=parsing.settings(typed.measure),
+            substrate=typed.substrate,
+            substrate_settings=parsing.settings(typed.substrate_settings),
+            until=typed.until,
+            max_events=typed.max_events,
+            course=typed.course,
+            consensus=typed.consensus,
+            debug=typed.debug,
+            digest=digest,
+            counted=counted,
+        )
+    )
+
+
+def _composer() -> Callable[[Description, Mapping[str, object]], Composed]:
+    from hustings.testing.composed import compose_members  # noqa: PLC0415 (loads the network)
+
+    return compose_members
+
+
+def _network(typed: Options) -> Network:
+    delay = parsing.delay(typed.delay, typed.links)
+    model = typed.loss_model
+    if model is None:
+        model = "uncorrelated" if typed.loss or typed.collision else "none"
+    if model == ADJUSTED:
+        if not typed.collision:
+            raise BadInput("loss model 'adjusted' needs --collision: how much each message adds")
+        model = "uncorrelated"
+    if model not in [each.value for each in LossModel]:
+        raise UnknownName("loss model", model, [*(each.value for each in LossModel), ADJUSTED])
+    return Network(
+        delay=delay,
+        loss=Loss(LossModel(model), typed.loss, typed.collision),
+        duplicate=typed.duplicate,
+        reorder=typed.reorder,
+        hold_back=typed.hold_back,
+        fifo=typed.fifo,
+    )
+
+
+def _scenario(typed: Options) -> Scenario:
+    return Scenario(
+        name=typed.scenario,
+        crashed=parsing.members(typed.crashed, "--crashed") if typed.crashed.strip() else (),
+        detectors=_ids(typed.detectors, "--detector"),
+        initiators=_ids(typed.initiators, "--initiator"),
+        extra=parsing.faults(typed.faults),
+        rates=Rates(typed.arrivals, typed.departures, typed.orderly),
+        linger=typed.linger,
+        mobility=_mobility(typed),
+    )
+
+
+def _mobility(typed: Options) -> Mobility | None:
+    settings = parsing.settings(typed.mobility_settings)
+    if typed.mobility is not None:
+        return parse_mobility(typed.mobility, settings)
+    if settings:
+        raise BadInput("--mobility-set goes with --mobility")
+    return None
+
+
+def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:
+    return tuple(member for text in texts for member in parsing.members(text, what))
+
+
+# A guard
+
+
+def lease(guard: str, typed: tuple[str, ...]) -> dict[str, str] | None:
+    """What members ask the guard for, if there is one."""
+    if guard not in GUARDS:
+        raise UnknownName("guard", guard, GUARDS)
+    given = parsing.settings(typed)
+    if guard == "none":
+        if given:
+            raise BadInput("--guard-set goes with --guard memory or --guard quorum")
+        return None
+    if guard == "quorum":
+        given.pop("voters", None)
+    return given
+
+
+def voting(guard: str, typed: tuple[str, ...], members: int) -> ToVoting | None:
+    """The first members as voters, if they are the guard."""
+    if guard != "quorum":
+        return None
+    text = str(parsing.settings(typed).get("voters", VOTERS))
+    try:
+        count = parse_whole(text)
+    except ValueError:
+        raise BadInput(f"voters must be a whole number, not {text!r}") from None
+    if count > members:
+        raise BadInput(f"{count} voters need as many members, and there are {members}")
+    return partial(electorate, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Voters:
+    """Puts a part in the quorum round a member's election."""
+
+    config: QuorumConfig
+
+    def __call__(self, confirmed: Confirmed, present: tuple[MemberId, ...] = ()) -> Election:
+        from hustings.protocols.quorum import Quorate  # noqa: PLC0415 (few have voters)
+
+        return Quorate(confirmed, msgspec.structs.replace(self.config, voters=self.among(present)))
+
+    def among(self, present: tuple[MemberId, ...]) -> tuple[MemberId, ...]:
+        """The first members of those who are there from the beginning, if they are enough."""
+        voters = self.config.voters
+        return present[: len(voters)] if len(present) >= len(voters) else voters
+
+
+def electorate(voters: int, delta: float) -> Voters:
+    """Members 1 to `voters` as the guard, where messages take `delta` at most."""
+    from hustings.protocols.quorum import QuorumConfig  # noqa: PLC0415 (few have voters)
+
+    return Voters(QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, voters + 1))}))
+
+
+# Values as words
+
+
+def _text(name: str, value: object) -> str:
+    """A value as it is typed; a float so that it reads back exactly."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise BadInput(f"{name} is to be a text or a number, not {type(value).__name__}")
+
+
+def _plain(name: str, value: object) -> object:
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise BadInput(f"{name} is to be a text or a number, not {type(value).__name__}")
+
+
+def _pairs(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, Mapping):
+        return tuple(f"{key}={_text(f'{name} {key}', each)}" for key, each in value.items())
+    return _several(name, value)
+
+
+def _several(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str | int):
+        return (str(value),)
+    if not isinstance(value, Iterable):
+        raise BadInput(f"{name} is to be a list, not {type(value).__name__}")
+    return tuple(_text(name, each) for each in value)
+
+
+def _listed(name: str, value: object) -> str | None:
+    return None if value is None else ",".join(_several(name, value))
+
+
+def _attribute_words(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, Mapping):
+        return _several(name, value)
+    return tuple(f"{key}={_listed(f'{name} {key}', each)}" for key, each in value.items())
+
+
+def _link_words(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, Mapping):
+        return _several(name, value)
+    return tuple(f"{one}>{other}={_text(name, each)}" for (one, other), each in value.items())
+
+
+def _choice_word(name: str, value: object) -> str:
+    return value.name if isinstance(value, Choice) else _text(name, value)
+
+
+_WORDS: Mapping[str, Callable[[str, object], object]] = {
+    **dict.fromkeys(("settings", "detection_settings", "guard_settings", "measure"), _pairs),
+    **dict.fromkeys(("leadership_settings", "substrate_settings", "mobility_settings"), _pairs),
+    **dict.fromkeys(("detectors", "initiators", "faults"), _several),
+    **dict.fromkeys(("crashed", "order"), _listed),
+    "attributes": _attribute_words,
+    "links": _link_words,
+    "choice": _choice_word,
+    "delay": _text,
+}

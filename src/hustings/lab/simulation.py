@@ -1,0 +1,244 @@
+"""`simulate`: one protocol in the deterministic world, as often as it takes."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from hustings.byzantine import messages
+from hustings.byzantine.adversaries import load
+from hustings.byzantine.experiment import ByRounds
+from hustings.core.errors import BadInput
+from hustings.lab.gathering import Gathered, Watch, gather, given_up, pick, unwatched
+from hustings.lab.options import Options, World
+from hustings.lab.remarks import (
+    remarks_on,
+    remarks_on_course,
+    remarks_on_faults,
+    remarks_on_outcome,
+)
+from hustings.lab.study import Study
+from hustings.protocols.registry import Protocol, Use, find, is_ours, use_of
+from hustings.sim.experiment import play
+from hustings.sim.files import TraceFile
+from hustings.sim.runs import MAX_RUNS, Report, report
+from hustings.sim.trace import Tracer
+from hustings.sweep.engines import Chosen
+from hustings.sweep.goal import Goal, Precision, Runs
+from hustings.sweep.limits import check_runs
+
+
+def simulate(
+    protocol: Protocol,
+    *,
+    runs: int | None = None,
+    stderr: float | None = None,
+    metric: str | None = None,
+    engine: str | None = None,
+    jobs: int = 1,
+    first: int = 0,
+    digest: bool = False,
+    trace: str | Path | None = None,
+    watch: Watch = unwatched,
+    **options: Unpack[World],
+) -> Study:
+    """Run a protocol in the deterministic world: as `hustings sim`, with the same numbers.
+
+    `protocol` is a name, `module:Class`, `file.py:Class` or a class. With `stderr` runs are played
+    until the standard error of a metric's mean is at most that; if `runs` do not suffice,
+    `Study.short` says so. Run numbers begin with `first`. `trace` is a file for the first run.
+
+    >>> study = simulate("bully", members=8, scenario="leader-crash", detectors=[1])
+    >>> study["messages"].mean, study["leader"].mean, study.violated
+    (56.0, 7.0, False)
+    >>> study.command
+    'hustings sim bully --members=8 --scenario=leader-crash --detector=1'
+    """
+    simulation = prepare(
+        protocol,
+        Options.of(**options),
+        Goals(runs, stderr, metric),
+        engine=engine,
+        digest=digest,
+        trace=trace,
+    )
+    return simulation.play(first=first, jobs=jobs, trace=trace, watch=watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """How many runs, in plain words."""
+
+    runs: int | None = None
+    stderr: float | None = None
+    metric: str | None = None
+
+    @property
+    def expected(self) -> int:
+        """Runs, as far as one can tell before the engine is known: an error means many."""
+        return self._runs(MAX_RUNS)
+
+    def most(self, chosen: Chosen) -> int:
+        """Runs by this engine, at most."""
+        return self._runs(chosen.engine.most)
+
+    def _runs(self, most: int) -> int:
+        if self.runs is not None:
+            return self.runs
+        return 1 if self.stderr is None else most
+
+    def goal(self, chosen: Chosen) -> Goal:
+        """The same for an engine."""
+        if self.stderr is None:
+            return Runs(self.most(chosen))
+        return Precision(self.stderr, self.most(chosen), self.metric)
+
+    def words(self) -> list[str]:
+        """What would be typed."""
+        named = [("runs", self.runs), ("stderr", self.stderr), ("metric", self.metric)]
+        return [f"--{name}={value}" for name, value in named if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """An experiment that is ready to be played: by whom, how often, and what to know before."""
+
+    chosen: Chosen
+    goal: Goal
+    most: int  # runs
+    remarks: tuple[str, ...]
+    words: tuple[str, ...]  # of the command line that gives the same, if there is one
+    order: str | None = None  # of ids round a ring
+
+    def check_memory(self, jobs: int = 1) -> None:
+        """Refuse runs that do not fit into this machine."""
+        chosen = self.chosen
+        check_runs(chosen.engine.name, chosen.experiment.members, self.most, jobs)
+
+    def play(
+        self,
+        *,
+        first: int = 0,
+        jobs: int = 1,
+        trace: str | Path | None = None,
+        watch: Watch = unwatched,
+    ) -> Study:
+        """Play it. A trace appears under its name when all runs have gone well, or not at all."""
+        experiment = self.chosen.experiment
+        self.check_memory(jobs)
+        found = self._gathered(first, jobs, trace, watch)
+        after = [
+            *(_shortfall(found.report) if experiment.scenario.mobility is None else []),
+            *given_up(found.report),
+            *remarks_on_course(found.report.course),
+            *remarks_on_outcome(experiment, found.report),
+            *remarks_on_faults(experiment, found.report),
+        ]
+        words = [*self.words, *([f"--run={first}"] if first else [])]
+        command = shlex.join(["hustings", "sim", *words]) if self.words else ""
+        return Study(
+            experiment=experiment,
+            report=found.report,
+            engine=self.chosen.engine.name,
+            command=command,
+            remarks=(*self.remarks, *after),
+            values=found.values,
+            short=found.short,
+            choices=self._choices(found),
+        )
+
+    def _gathered(self, first: int, jobs: int, trace: str | Path | None, watch: Watch) -> Gathered:
+        if trace is None:
+            return gather(self.chosen, self.goal, first, jobs, watch)
+        experiment = self.chosen.experiment
+        with TraceFile(Path(trace)) as out:
+            player = messages.play if isinstance(experiment, ByRounds) else play
+            played = player(experiment, first, Tracer(experiment.header(first), out))
+            if self.goal == Runs(1):
+                values = {
+                    name: [value] for name, value in played.metrics.items() if value is not None
+                }
+                return Gathered(report([played], first, experiment.course), values)
+            return gather(self.chosen, self.goal, first, jobs, watch)
+
+    def _choices(self, found: Gathered) -> dict[str, object]:
+        """What was left to us, as scripts read it."""
+        shown: dict[str, object] = {}
+        if self.order is not None:
+            shown["order"] = self.order
+        if self.chosen.reason is not None:
+            shown["engine_reason"] = self.chosen.reason
+        if isinstance(self.goal, Precision):
+            metric = self.goal.aim(found.report.metrics)
+            summary = found.report.metrics[metric]
+            shown["precision"] = {
+                "metric": metric,
+                "target": self.goal.stderr,
+                "stderr": None if summary is None else summary.stderr,
+                "most_runs": self.most,
+                "reached": found.short is None,
+            }
+        return shown
+
+
+def prepare(
+    protocol: Protocol,
+    options: Options,
+    goals: Goals | None = None,
+    *,
+    engine: str | None = None,
+    digest: bool = False,
+    **judging: object,
+) -> Simulation:
+    """Everything about a simulation before it is played; what is wrong is told here.
+
+    `judging` names what needs every message, as a trace: kernels cannot give it.
+    """
+    goals = Goals() if goals is None else goals
+    if goals.metric is not None and goals.stderr is None:
+        raise BadInput("--metric goes with --stderr, the standard error that it shall have")
+    kind = find(protocol)
+    if use_of(kind) is Use.ROUNDS:
+        load()
+    chosen = pick(kind, options, engine, goals.expected, digest=digest, **judging)
+    remarks = remarks_on(chosen.experiment, options)
+    if chosen.reason is not None:
+        remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
+    name = _named(protocol)
+    words = [*options.words(), *goals.words()]
+    words += [] if engine is None else [f"--engine={engine}"]
+    words += ["--digest"] if digest else []
+    return Simulation(
+        chosen=chosen,
+        goal=goals.goal(chosen),
+        most=goals.most(chosen),
+        remarks=tuple(remarks),
+        words=() if name is None else (name, *words),
+        order=options.order,
+    )
+
+
+def _named(protocol: Protocol) -> str | None:
+    """How a command line names it; None for a class that only this process has."""
+    if isinstance(protocol, str):
+        return protocol
+    if is_ours(protocol):
+        return protocol.about.name
+    if "." in protocol.__qualname__ or protocol.__module__ == "__main__":
+        return None
+    return f"{protocol.__module__}:{protocol.__qualname__}"
+
+
+def _shortfall(result: Report) -> list[str]:
+    """Why metrics have no value, where a limit is the reason."""
+    lacking = [name for name, summary in result.metrics.items() if summary is None]
+    limits = [name for name in ("until", "max-events") if name in result.endings]
+    if not limits or all(name == "leader" for name in lacking):
+        return []
+    raised = " or ".join(f"--{name}" for name in limits)
+    return [
+        f"{lacking[0]} has no value: every run ended before what it measures came about; "
+        f"raise {raised}"
+    ]
