@@ -23,8 +23,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from hustings.protocols.registry import BASELINES, CATALOGUE, PRINTED, find
+
 from hustings.core.errors import BadInput
-from hustings.protocols.catalogue import BASELINES, CATALOGUE, PRINTED, find
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment
@@ -35,9 +36,9 @@ from hustings.sim.runs import Report, run_all
 from hustings.sim.scenarios import Scenario
 from hustings.testing.composed import compose_members
 
-EVERY = tuple(kind.about.name for kind in CATALOGUE)
+EVERY = CATALOGUE
 # For use; the others are there to be studied, or to be seen failing.
-USED = tuple(kind.about.name for kind in CATALOGUE if kind not in (*BASELINES, *PRINTED))
+USED = tuple(name for name in CATALOGUE if name not in (*BASELINES, *PRINTED))
 WAYS = ("alone", "composed", "preempt")
 DELAY = 0.05  # seconds: with it composed members have the defaults of `join`
 HEARD = 1.0  # seconds between two heartbeats, as between two announcements
