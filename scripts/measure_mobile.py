@@ -23,9 +23,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hustings.protocols.registry import BASELINES, CATALOGUE, PRINTED, find
-
 from hustings.core.errors import BadInput
+from hustings.protocols.registry import BASELINES, CATALOGUE, PRINTED, find
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment

@@ -8,9 +8,9 @@ its own, and each component shall have one leader. We assume a routing layer wit
 from __future__ import annotations
 
 import pytest
-from hustings.protocols.registry import find
 
 from hustings.core.choice import MemberId
+from hustings.protocols.registry import find
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.consistency import held_by

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hustings.protocols.registry import find
 
+from hustings.protocols.registry import find
 from hustings.sim.build import Description, build
 from hustings.sim.experiment import play
 from hustings.sim.mobility import MODELS, RandomWaypoint
