@@ -10,6 +10,7 @@ from typing import Unpack
 from hustings.byzantine import messages
 from hustings.byzantine.adversaries import load
 from hustings.byzantine.experiment import ByRounds
+from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.lab.gathering import Gathered, Watch, gather, given_up, pick, unwatched
 from hustings.lab.options import Options, World
@@ -206,7 +207,7 @@ def prepare(
     remarks = remarks_on(chosen.experiment, options)
     if chosen.reason is not None:
         remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
-    name = _named(protocol)
+    name = _named(protocol, kind)
     words = [*options.words(), *goals.words()]
     words += [] if engine is None else [f"--engine={engine}"]
     words += ["--digest"] if digest else []
@@ -220,15 +221,15 @@ def prepare(
     )
 
 
-def _named(protocol: Protocol) -> str | None:
+def _named(protocol: Protocol, kind: type[Election]) -> str | None:
     """How a command line names it; None for a class that only this process has."""
+    if is_ours(kind):
+        return kind.about.name
     if isinstance(protocol, str):
         return protocol
-    if is_ours(protocol):
-        return protocol.about.name
-    if "." in protocol.__qualname__ or protocol.__module__ == "__main__":
+    if "." in kind.__qualname__ or kind.__module__ == "__main__":
         return None
-    return f"{protocol.__module__}:{protocol.__qualname__}"
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _shortfall(result: Report) -> list[str]:
