@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hustings.cli.swarm import ENTRIES, quorate, votes
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
+from hustings.lab.swarming import ENTRIES, quorate, votes
 from hustings.protocols.quorum import Quorate, QuorumConfig
 from hustings.protocols.quorum.enrolment import Enrolment
 from hustings.protocols.quorum.messages import Ballot

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hustings.cli.swarm import ENTRIES, quorate, replay, votes
+from hustings.lab.swarming import ENTRIES, quorate, replay, votes
 from hustings.sim.swarm import MEMORY, QUORUM, Swarm
 from hustings.sim.swarm_runs import Tally, play_all
 

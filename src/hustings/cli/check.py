@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import click
 
 from hustings.cli.numbers import WHOLE, WholeRange
 from hustings.cli.output import show_json, show_table, warn
-from hustings.core.choice import Candidate, HighestId, MemberId
-from hustings.core.config import Config, Surroundings
-from hustings.core.election import Election
-from hustings.core.errors import BadInput
-from hustings.explore.encoding import NotEncodable
-from hustings.explore.locals import Group, OrderMatters, settled
-from hustings.explore.preflight import NotExplorable, check_explorable
-from hustings.explore.search import Search
-from hustings.explore.standing import Bystander, Standing
-from hustings.explore.values import Ending, Found, Laws, Limits, Progress
-from hustings.protocols.registry import Use, find, use_of
-from hustings.substrate.confirmed import Confirmed, GuardConfig
-
-QUORUM = "quorum"
-MOST_MEMBERS = 9
-
-# A lease of two ticks, which its holder renews at every tick. Whoever was refused for it asks again
-# when it runs out; whoever was outdone or got no answer asks no more within the few ticks that can
-# be explored, or, eager, at the next tick: that is far more to explore.
-LEASE = GuardConfig(delta=10.0, ttl=2.0, drift=0.0, retry=10.0)
-EAGER = GuardConfig(delta=0.4, ttl=2.0, drift=0.0, retry=10.0)
+from hustings.explore.values import Ending, Progress
+from hustings.lab.checking import MOST_MEMBERS, QUORUM, Checked
+from hustings.lab.checking import check as lab_check
 
 EXIT_CODES = {Ending.EXHAUSTED: 0, Ending.BROKEN: 1, Ending.MAX_STATES: 2, Ending.UNJUDGED: 2}
-
-Quorum = Callable[[Confirmed, tuple[MemberId, ...]], Election]
 
 
 @click.command()
@@ -119,114 +98,34 @@ def check(
     input, an election that cannot be explored, or a limit (--max-states, --ticks) was reached
     before all schedules had been tried, or before any could be judged.
     """
-    is_quorum = protocol == QUORUM
-    kind = None if is_quorum else find(protocol)
-    limits = Limits(
-        ticks=(2 if is_quorum else 20) if ticks is None else ticks,
-        delay=delay,
-        crashes=crashes,
-        losses=losses,
-        wipes=wipes,
-        at_once=at_once,
-        max_states=max_states,
-    )
     with _progress() as tell:
-        if kind is None:
-            lease = EAGER if eager else LEASE
-            found = explore_quorum(voters, candidates, limits, tell, lease=lease)
-        else:
-            found = explore_election(kind, members, limits, tell)
+        checked = lab_check(
+            protocol,
+            members=members,
+            voters=voters,
+            candidates=candidates,
+            crashes=crashes,
+            losses=losses,
+            wipes=wipes,
+            eager=eager,
+            at_once=at_once,
+            ticks=ticks,
+            delay=delay,
+            max_states=max_states,
+            progress=tell,
+        )
     if as_json:
-        show_json(to_json(protocol, limits, found))
+        show_json(checked.to_json())
     else:
-        show(protocol, limits, found)
-    if found.ending is Ending.MAX_STATES:
-        _complain(f"{max_states:,} states were not enough: raise --max-states, or explore less")
-    elif found.ending is Ending.UNJUDGED:
-        _complain(f"{limits.ticks:,} ticks were not enough: raise --ticks")
-    elif kind is not None and found.cut:
+        show(checked)
+    if checked.shortfall is not None:
+        click.echo(f"hustings: {checked.shortfall}", err=True)
+    elif protocol != QUORUM and checked.found.cut:
         warn(
-            f"{found.cut:,} states were cut off after {limits.ticks:,} ticks, and what follows "
-            "them was not tried: raise --ticks"
+            f"{checked.found.cut:,} states were cut off after {checked.limits.ticks:,} ticks, and "
+            "what follows them was not tried: raise --ticks"
         )
-    return EXIT_CODES[found.ending]
-
-
-def _complain(sentence: str) -> None:
-    click.echo(f"hustings: {sentence}", err=True)
-
-
-def explore_quorum(
-    voters: int,
-    candidates: int,
-    limits: Limits,
-    progress: Progress | None = None,
-    quorum: Quorum | None = None,
-    lease: GuardConfig = LEASE,
-) -> Found:
-    """A quorum whose voters know each other already; `quorum` may put a broken one in its place."""
-    if voters not in (3, 5, 7):
-        raise BadInput(f"there must be 3, 5 or 7 voters, not {voters}")
-    if not 1 <= candidates <= MOST_MEMBERS:
-        raise BadInput(f"candidates must lie between 1 and {MOST_MEMBERS}, not {candidates}")
-    ids = range(1, max(voters, candidates) + 1)
-    electorate = tuple(range(1, voters + 1))
-    around = _quorate if quorum is None else quorum
-
-    def maker(kind: type[Election]) -> Callable[[], Election]:
-        return lambda: around(Confirmed(kind(Config(), HighestId()), lease), electorate)
-
-    everybody = {member: Candidate(member) for member in ids}
-    stored = settled(Group({member: maker(Bystander) for member in ids}, everybody))
-    makers = {member: maker(Standing if member <= candidates else Bystander) for member in ids}
-
-    def search(ordered: bool) -> Search:
-        # What a leader tells the group makes others believe, and changes nothing at the voters.
-        group = Group(makers, everybody, stored=stored, multicasts=False, ordered=ordered)
-        return Search(group, limits, Laws(leased=True))
-
-    return _run(search, progress)
-
-
-def explore_election(
-    kind: type[Election], members: int, limits: Limits, progress: Progress | None = None
-) -> Found:
-    """Any other election: all call it, and in the end they agree."""
-    if use_of(kind) is Use.ROUNDS:
-        raise NotExplorable(
-            f"{kind.about.name} cannot be explored: its members go in rounds that the world keeps, "
-            f"so there are no schedules to choose from; hustings sim {kind.about.name} plays it"
-        )
-    ids = range(1, members + 1)
-    known = kind.Settings.for_group(members, Surroundings())
-    config = kind.Settings.parse({**known, "delta": float(max(limits.delay, 1))})
-    everybody = {member: Candidate(member) for member in ids}
-    make = partial(kind, config, HighestId())
-    check_explorable(kind, make)
-    makers = dict.fromkeys(ids, make)
-
-    def search(ordered: bool) -> Search:
-        group = Group(makers, everybody, ordered=ordered)
-        return Search(group, limits, Laws(agreed=True), calls=ids)
-
-    try:
-        return _run(search, progress)
-    except NotEncodable as error:
-        raise NotExplorable(f"{kind.about.name} cannot be explored: {error}") from error
-
-
-def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
-    """States in different orders are one where that makes no difference."""
-    try:
-        return search(False).run(progress)
-    except OrderMatters:
-        return search(True).run(progress)
-
-
-def _quorate(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
-    from hustings.protocols.quorum import Quorate, QuorumConfig
-
-    return Quorate(inner, QuorumConfig(delta=LEASE.delta, voters=voters, longest=LEASE.asked))
+    return EXIT_CODES[checked.found.ending]
 
 
 @contextmanager
@@ -245,11 +144,12 @@ def _progress() -> Iterator[Progress | None]:
         click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def show(protocol: str, limits: Limits, found: Found) -> None:
+def show(checked: Checked) -> None:
     """What was found, as people read it."""
+    limits, found = checked.limits, checked.found
     show_table(
-        f"{protocol}: {limits.ticks} ticks, {limits.crashes} crashes, {limits.losses} losses, "
-        f"{limits.wipes} disks lost",
+        f"{checked.protocol}: {limits.ticks} ticks, {limits.crashes} crashes, "
+        f"{limits.losses} losses, {limits.wipes} disks lost",
         ["what", "number"],
         [
             ["states", found.states],
@@ -270,31 +170,3 @@ def show(protocol: str, limits: Limits, found: Found) -> None:
         click.echo(f"{number:3}  t={step.time:g}  {step.what}")
         for line in step.said:
             click.echo(f"          {line}")
-
-
-def to_json(protocol: str, limits: Limits, found: Found) -> dict[str, object]:
-    """What was found, as scripts read it."""
-    return {
-        "protocol": protocol,
-        "limits": {
-            "ticks": limits.ticks,
-            "delay": limits.delay,
-            "crashes": limits.crashes,
-            "losses": limits.losses,
-            "wipes": limits.wipes,
-            "at_once": limits.at_once,
-            "max_states": limits.max_states,
-        },
-        "ending": found.ending.value,
-        "states": found.states,
-        "transitions": found.transitions,
-        "handlers": found.handlers,
-        "depth": found.depth,
-        "grants": found.grants,
-        "rests": found.rests,
-        "cut": found.cut,
-        "why": found.why,
-        "steps": [
-            {"time": step.time, "what": step.what, "said": list(step.said)} for step in found.steps
-        ],
-    }

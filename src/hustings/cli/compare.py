@@ -8,13 +8,10 @@ import click
 
 from hustings.cli.experiment import group_options
 from hustings.cli.output import show, show_json, show_table, warn
-from hustings.core.errors import BadInput
 from hustings.figures.comparison import Row
-from hustings.figures.comparison import compare as run_comparison
 from hustings.figures.overhead_table import COLUMNS, counted_table
-from hustings.lab.options import Options, build
-from hustings.lab.remarks import idle
-from hustings.protocols.registry import COMPARED, classes
+from hustings.lab.comparison import compared
+from hustings.lab.options import Options
 from hustings.theory.catalogue import formulas
 
 
@@ -33,35 +30,18 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     hustings compare -n 64 --scenario leader-crash
     hustings compare bully bully-map -n 16 --scenario leader-crash --crashed 13-15
     """
-    if typed["settings"] and len(protocols) != 1:
-        raise BadInput("--set goes with one protocol: settings differ between protocols")
-    options = Options(**typed)
-    if options.scenario == "churn":
-        raise BadInput("scenario 'churn' has no end to compare: use hustings sim")
-    kinds = classes(protocols or COMPARED)
-    experiments = [build(kind, options) for kind in kinds]
-    for sentence in dict.fromkeys(each for one in experiments for each in idle(one, options)):
+    found = compared(protocols, Options(**typed))
+    for sentence in found.remarks:
         warn(sentence)
-    rows = run_comparison(experiments)
-    n = options.size
-    paper = options.scenario == "leader-crash" and n % 4 == 0 and n >= 4
     if as_json:
-        shown: dict[str, object] = {
-            "members": n,
-            "scenario": options.scenario,
-            "rows": [row.to_json() for row in rows],
-        }
-        if paper:
-            shown["formulas"] = [row.to_json() for row in formulas(n)]
-            shown["table_1"] = [cell.to_json() for cell in counted_table(n)]
-        show_json(shown)
+        show_json(found.to_json())
     else:
-        _show(rows, options)
-        if paper:
-            _show_paper(n)
-        elif options.scenario == "leader-crash":
+        _show(list(found.compared), found.options)
+        if found.paper:
+            _show_paper(found.members)
+        elif found.options.scenario == "leader-crash":
             warn("the overhead-aware paper's tables are shown for n divisible by 4")
-    return 1 if check and any(row.agrees is False for row in rows) else 0
+    return 0 if found.agrees or not check else 1
 
 
 def _show(rows: list[Row], options: Options) -> None:

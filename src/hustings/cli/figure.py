@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,20 +85,14 @@ def figure(
         return 0
     chosen = choose(names, family)
     draw = _drawing() if any(exhibit.pictured for exhibit in chosen) else _nothing
-    from hustings.figures.cell import FAST
-    from hustings.figures.measuring import measure
-    from hustings.figures.precision import Adaptive, Fixed
-    from hustings.figures.store import Store
     from hustings.figures.writing import write
+    from hustings.lab.pictures import measured
+    from hustings.lab.sweeping import processors
 
-    cells = [cell for exhibit in chosen for cell in exhibit.cells()]
-    if any(cell.engine == FAST for cell in cells):
-        import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
-    store = Store(out / "cells", seed, warn)
-    policy = Adaptive() if runs is None else Fixed(runs)
     with _progress() as tell:
-        results = measure(cells, seed, policy, store, jobs=jobs or _processors(), tell=tell)
-    made = [exhibit.make(results, seed) for exhibit in chosen]
+        made = measured(
+            chosen, out, runs=runs, seed=seed, jobs=jobs or processors(), warn=warn, tell=tell
+        )
     written = [write(each, out, draw) for each in made]
     if as_json:
         show_json(
@@ -190,13 +182,6 @@ def _show(made: list[Made], written: list[list[Path]]) -> None:
         for finding in each.findings:
             who = "" if finding.theirs else "(our check) "
             click.echo(f"{each.name}: {who}{finding.claim}: {finding.verdict.value}")
-
-
-def _processors() -> int:
-    try:
-        return min(MAX_JOBS, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on every system
-        return min(MAX_JOBS, os.cpu_count() or 1)
 
 
 @contextmanager

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
 
 import click
 
 from hustings.cli.numbers import WholeRange
 from hustings.cli.output import progress, show_json, show_table
-from hustings.core.choice import MemberId
-from hustings.core.errors import BadInput, UnknownName
-from hustings.protocols.registry import CATALOGUE, Use, find, use_of
+from hustings.core.errors import BadInput
+from hustings.lab.swarming import ENTRIES, drawn
+from hustings.lab.swarming import swarm as lab_swarm
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
-from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
-from hustings.sim.swarm_fickle import Fickle
-from hustings.sim.swarm_runs import MAX_SEEDS, Tally, play_all
+from hustings.sim.swarm import GUARDS, Played, Swarm, play
+from hustings.sim.swarm_runs import MAX_SEEDS, Tally
 from hustings.sim.terminal import draw_text
 from hustings.sim.trace_read import read_stream
-from hustings.substrate.confirmed import GuardConfig
 
 MAX_SEED = 2**63 - 1
-
-# Fickle is no protocol: it nominates at random, and a guard must hold all the same.
-ENTRIES: dict[str, Entry] = {
-    "fickle": Entry(Fickle, weight=3),
-    "bully": Entry(find("bully")),
-    "le-s": Entry(find("le-s")),
-    "le-a": Entry(find("le-a"), (("query", "query"), ("bye", 2))),
-    "probabilistic": Entry(find("probabilistic"), (("K", 3),)),
-}
 
 TOLD = {
     "windows": "never two leaders at one time",
@@ -110,75 +98,28 @@ def swarm(
     """
     if trace and (seeds > 1 or as_json):
         raise BadInput("--trace draws one world: it goes with --seeds 1 and without --json")
-    drawn = Swarm(
-        entries=tuple(entry(name) for name in protocols or ENTRIES),
-        guards=_guards(guards),
-        quorate=quorate,
-        votes=votes,
-        beyond=beyond,
-    )
     if trace:
-        return _draw(drawn, first)
+        return _draw(drawn(guards, protocols, beyond=beyond), first)
     with progress("swarm", seeds) as tell:
-        tally = play_all(drawn, first, seeds, jobs, tell)
-    replays = [replay(seed, guards, protocols, beyond) for seed, _ in tally.failures]
+        found = lab_swarm(
+            seeds=seeds,
+            first=first,
+            guards=guards,
+            protocols=protocols,
+            beyond=beyond,
+            jobs=jobs,
+            progress=tell,
+        )
     if as_json:
-        show_json(to_json(tally, first, beyond, replays))
+        show_json(found.to_json())
     else:
-        show(tally, first, beyond, replays)
-    return 1 if tally.failed else 0
+        show(found.tally, first, beyond, found.replays)
+    return 1 if found.failed else 0
 
 
-def quorate(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
-    """A quorum of these voters round elections; the longest lease is the one asked for."""
-    from hustings.protocols.quorum import QuorumConfig
-    from hustings.protocols.quorum import quorate as go_round
-
-    config = QuorumConfig(delta=lease.delta, voters=voters, longest=lease.asked)
-    return go_round(elect, config)
-
-
-def votes(stored: Mapping[str, object]) -> bool:
-    """Whether a voter that stored this has begun to vote."""
-    return stored.get("quorum-votes") is True
-
-
-def entry(name: str) -> Entry:
-    """An election of the swarm by its name: those that it draws by default, or any other."""
-    known = ENTRIES.get(name.replace("_", "-"))
-    if known is not None:
-        return known
-    try:
-        kind = find(name)
-        if use_of(kind) is Use.GUARD:
-            raise BadInput(
-                f"{name} needs nobody to confirm it: try the same voters with --guard quorum"
-            )
-        if use_of(kind) is Use.ROUNDS:
-            raise BadInput(f"{name} has an adversary of its own: hustings sim {name}")
-        return Entry(kind)
-    except UnknownName:
-        every = tuple(dict.fromkeys((*ENTRIES, *CATALOGUE)))
-        raise UnknownName("protocol", name, every) from None
-
-
-def _guards(typed: tuple[str, ...]) -> tuple[str, ...]:
-    for name in typed:
-        if name not in GUARDS:
-            raise UnknownName("guard", name, GUARDS)
-    return typed or ("memory", "quorum")
-
-
-def replay(seed: int, guards: tuple[str, ...], protocols: tuple[str, ...], beyond: bool) -> str:
-    """The command line that plays one seed again and draws it."""
-    chosen = [f"--guard {name}" for name in guards] + [f"--protocol {name}" for name in protocols]
-    words = ["hustings swarm", *chosen, *(["--beyond"] if beyond else [])]
-    return " ".join([*words, f"--first {seed} --seeds 1 --trace"])
-
-
-def _draw(drawn: Swarm, seed: int) -> int:
+def _draw(worlds: Swarm, seed: int) -> int:
     out = io.BytesIO()
-    played = play(drawn, seed, out)
+    played = play(worlds, seed, out)
     shown = draw_text(read_stream(io.BytesIO(out.getvalue())), Options(max_events=10_000))
     click.echo(shown.text, nl=False)
     click.echo(_title(played))
@@ -232,24 +173,3 @@ def show(tally: Tally, first: int, beyond: bool, replays: list[str]) -> None:
         click.echo(f"  {again}")
     if tally.failed > len(tally.failures):
         click.echo(f"and {tally.failed - len(tally.failures):,} more seeds")
-
-
-def to_json(tally: Tally, first: int, beyond: bool, replays: list[str]) -> dict[str, object]:
-    """The tally as scripts read it."""
-    return {
-        "first": first,
-        "seeds": tally.seeds,
-        "beyond": beyond,
-        "verdicts": tally.verdicts,
-        "worlds": {guard: dict(sorted(found.items())) for guard, found in tally.worlds.items()},
-        "counts": dict(tally.counts),
-        "overlaps": tally.overlaps,
-        "first_overlap": tally.first_overlap,
-        "slowest_settling": tally.slowest,
-        "share_of_limit": tally.used,
-        "failed": tally.failed,
-        "failures": [
-            {"seed": seed, "wrong": wrong, "replay": again}
-            for (seed, wrong), again in zip(tally.failures, replays, strict=True)
-        ],
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shlex
 import sys
@@ -23,9 +22,8 @@ from hustings.cli.numbers import WholeRange
 from hustings.cli.output import Pace, show_json, show_table, warn
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
-from hustings.core.streams import derive
 from hustings.lab.options import Options
-from hustings.lab.simulation import Goals, prepare
+from hustings.lab.simulation import Goals
 from hustings.sim.files import shown, write_atomically
 from hustings.sim.runs import MAX_JOBS
 
@@ -103,6 +101,7 @@ def sweep(
     """
     if example:
         return _write_example(file)
+    from hustings.lab.sweeping import processors, usual_place
     from hustings.sweep import gridfile, limits
     from hustings.sweep.executors import check_place, crew_on
     from hustings.sweep.playing import play_with
@@ -113,7 +112,7 @@ def sweep(
     grid = gridfile.read(file, _kinds())
     points, remarks = _points(grid)
     check_points(points)
-    jobs = jobs or _processors()
+    jobs = jobs or processors()
     limits.check_sweep(points, jobs)
     plan = _plan(grid, points, remarks)
     _look_for_parquet(remarks)
@@ -122,7 +121,7 @@ def sweep(
     out = Path(file.stem) if out is None else out
     checkpoint = out / CHECKPOINT
     try:
-        with crew_on(where or _place(points), jobs, play_block) as crew, _progress() as tell:
+        with crew_on(where or usual_place(points), jobs, play_block) as crew, _progress() as tell:
             results = play_with(points, crew, checkpoint=checkpoint, tell=tell)
     except KeyboardInterrupt:
         warn(f"what is finished is kept in {shown(checkpoint)}: the same command goes on from it")
@@ -193,7 +192,7 @@ def _varied(points: Sequence[Typed]) -> dict[str, bool]:
 def _point(
     grid: GridFile, typed: Typed, number: int, varied: Mapping[str, bool]
 ) -> tuple[Point, list[str]]:
-    from hustings.sweep.point import Point
+    from hustings.lab.sweeping import point_of
 
     protocol = typed.of(PROTOCOL)
     if protocol is None:
@@ -206,25 +205,18 @@ def _point(
     rest = [f"--{key}={word}" for key, word in typed.words if key in (ENGINE, *GOALS)]
     try:
         given = one.make_context("sim", [*world, *rest, _seed(typed), "--", protocol]).params
-        # Points are independent: each has a seed of its own, whatever else is in the file.
-        given["seed"] = derive(given["seed"], "sweep", protocol, *sorted(world)) >> 16
-        engine = given.pop("engine")
-        goals = Goals(given.pop("runs"), given.pop("stderr"), given.pop("metric"))
-        ready = prepare(protocol, Options(**_of_a_point(given)), goals, engine=engine)
+        return point_of(
+            protocol,
+            Options(**_of_a_point(given)),
+            Goals(given["runs"], given["stderr"], given["metric"]),
+            engine=given["engine"],
+            world=world,
+            parameters=_parameters(typed, varied),
+        )
     except click.UsageError as error:
         raise _refusal(grid, typed, error) from None
     except BadInput as error:
         raise _wrong(grid, typed, number, str(error)) from None
-    words = ["hustings", "sim", protocol, *world, f"--engine={ready.chosen.engine.name}"]
-    words += [f"--seed={given['seed']}", *(each for each in rest if not each.startswith("--eng"))]
-    point = Point(
-        _parameters(typed, varied),
-        ready.chosen.experiment,
-        ready.goal,
-        ready.chosen.engine.name,
-        shlex.join([*words, "--json"]),
-    )
-    return point, list(ready.remarks)
 
 
 def _seed(typed: Typed) -> str:
@@ -290,21 +282,6 @@ def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan |
 def _look_for_parquet(remarks: list[str]) -> None:
     if find_spec("pyarrow") is None:
         remarks.append("no Parquet is written without pyarrow: pip install 'hustings[sweep]'")
-
-
-def _place(points: Sequence[Point]) -> str:
-    from hustings.sweep.engines import engine_of
-    from hustings.sweep.executors import PROCESSES, THREADS
-
-    threaded = all(engine_of(each.experiment, each.engine).threaded for each in points)
-    return THREADS if threaded else PROCESSES
-
-
-def _processors() -> int:
-    try:
-        return min(MAX_JOBS, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on every system
-        return min(MAX_JOBS, os.cpu_count() or 1)
 
 
 def _write(

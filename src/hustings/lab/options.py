@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -184,21 +184,25 @@ class Options:
             words[name] = _WORDS.get(name, _plain)(name, value)
         return cls(**words)
 
-    def words(self) -> list[str]:
-        """What would be typed; nothing for what is as by default."""
+    def words(self, only: Collection[str] | None = None) -> list[str]:
+        """What would be typed: nothing for what is as by default, or these fields in any case."""
         words: list[str] = []
         for each in fields(self):
             value = getattr(self, each.name)
             option = f"--{FLAGS.get(each.name, each.name.replace('_', '-'))}"
-            if value == each.default:
+            if value == each.default if only is None else each.name not in only:
                 continue
             if isinstance(value, bool):
-                words.append(option)
+                words += [option] if value else []
             else:
                 words += [
                     f"{option}={one}" for one in (value if isinstance(value, tuple) else [value])
                 ]
         return words
+
+    def with_seed(self, seed: int) -> Options:
+        """The same in another world."""
+        return replace(self, seed=seed)
 
 
 def build(

@@ -10,9 +10,9 @@ from typing import Unpack
 from hustings.byzantine import messages
 from hustings.byzantine.adversaries import load
 from hustings.byzantine.experiment import ByRounds
-from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.lab.gathering import Gathered, Watch, gather, given_up, pick, unwatched
+from hustings.lab.naming import named
 from hustings.lab.options import Options, World
 from hustings.lab.remarks import (
     remarks_on,
@@ -21,7 +21,7 @@ from hustings.lab.remarks import (
     remarks_on_outcome,
 )
 from hustings.lab.study import Study
-from hustings.protocols.registry import Protocol, Use, find, is_ours, use_of
+from hustings.protocols.registry import Protocol, Use, find, use_of
 from hustings.sim.experiment import play
 from hustings.sim.files import TraceFile
 from hustings.sim.runs import MAX_RUNS, Report, report
@@ -53,7 +53,7 @@ def simulate(
 
     >>> study = simulate("bully", members=8, scenario="leader-crash", detectors=[1])
     >>> study["messages"].mean, study["leader"].mean, study.violated
-    (56.0, 7.0, False)
+    (55.0, 7.0, False)
     >>> study.command
     'hustings sim bully --members=8 --scenario=leader-crash --detector=1'
     """
@@ -207,7 +207,7 @@ def prepare(
     remarks = remarks_on(chosen.experiment, options)
     if chosen.reason is not None:
         remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
-    name = _named(protocol, kind)
+    name = named(protocol, kind)
     words = [*options.words(), *goals.words()]
     words += [] if engine is None else [f"--engine={engine}"]
     words += ["--digest"] if digest else []
@@ -219,17 +219,6 @@ def prepare(
         words=() if name is None else (name, *words),
         order=options.order,
     )
-
-
-def _named(protocol: Protocol, kind: type[Election]) -> str | None:
-    """How a command line names it; None for a class that only this process has."""
-    if is_ours(kind):
-        return kind.about.name
-    if isinstance(protocol, str):
-        return protocol
-    if "." in kind.__qualname__ or kind.__module__ == "__main__":
-        return None
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _shortfall(result: Report) -> list[str]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import plain
+from hustings.lab.tables import Table, as_html, needed
 from hustings.sim.course import Course
 from hustings.sim.experiment import Experiment
 from hustings.sim.metrics import Summary
@@ -26,7 +25,7 @@ COLUMNS = ("mean", "stderr", "min", "p50", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class Study(Table):
     """All runs of one experiment. `study["time"].mean` is a number, `study.command` a command line.
 
     In a notebook it shows itself as a table.
@@ -104,14 +103,6 @@ class Study:
             for name, summary in self.metrics.items()
         ]
 
-    def to_arrow(self) -> Any:
-        """The rows as a `pyarrow.Table`."""
-        return _needed("pyarrow", "sweep").Table.from_pylist(self.rows())
-
-    def to_pandas(self) -> Any:
-        """The rows as a `pandas.DataFrame`, by metric."""
-        return _needed("pandas", "lab").DataFrame(self.rows()).set_index("metric")
-
     def to_json(self) -> dict[str, object]:
         """As `hustings sim --json` prints it."""
         experiment, report = self.experiment, self.report
@@ -152,7 +143,7 @@ class Study:
 
     def plot(self, metric: str | None = None, axes: Any = None) -> Any:
         """How often each value of a metric came about, or the course if there is one; the axes."""
-        axes = _needed("matplotlib.pyplot", "figures").figure().subplots() if axes is None else axes
+        axes = needed("matplotlib.pyplot", "figures").figure().subplots() if axes is None else axes
         if metric is None and self.course is not None:
             axes.plot(self.course.time, self.course.mean)
             axes.set_xlabel("time")
@@ -183,21 +174,13 @@ class Study:
         return f"{self.title}: {', '.join(parts)}"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(each)}</th>" for each in ("metric", *COLUMNS))
-        rows = "".join(
-            f"<tr><th>{escape(str(row['metric']))}</th>"
-            + "".join(f"<td>{_cell(row[each])}</td>" for each in COLUMNS)
-            + "</tr>"
-            for row in self.rows()
-        )
         judged = "".join(
             f"<tr><th>{escape(name)}</th><td>{escape(_counts(counts))}</td></tr>"
             for name, counts in {**self.verdicts, "ended": self.endings}.items()
         )
         remarks = "".join(f"<li>{escape(each)}</li>" for each in self.remarks)
         return (
-            f"<p><b>{escape(self.title)}</b></p>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<p><b>{escape(self.title)}</b></p>{as_html(self.rows())}"
             f"<table><tbody>{judged}</tbody></table>"
             f"<ul>{remarks}</ul><pre>{escape(self.command)}</pre>"
         )
@@ -205,22 +188,6 @@ class Study:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
-
-
-def _cell(value: object) -> str:
-    if not isinstance(value, int | float):
-        return "-"
-    return f"{value:.6g}" if math.isfinite(value) else str(value)
-
-
-def _needed(module: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as missing:
-        name = module.partition(".")[0]
-        if missing.name is None or missing.name.partition(".")[0] != name:
-            raise
-        raise BadInput(f"this needs {name}: pip install 'hustings[{extra}]'") from None
 
 
 def _particulars(experiment: Experiment) -> dict[str, object]:

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from hustings.cli.check import explore_election
 from hustings.core.choice import Choice
 from hustings.core.config import Config
 from hustings.core.context import Context
@@ -14,6 +13,7 @@ from hustings.core.election import Election
 from hustings.explore.preflight import NotExplorable
 from hustings.explore.standing import Standing
 from hustings.explore.values import Limits
+from hustings.lab.checking import explore_election
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import BY_ROUNDS, EVERY, LARGE, classes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.cli.check import EAGER, explore_election, explore_quorum
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
@@ -15,6 +14,7 @@ from hustings.explore.locals import Group, OrderMatters
 from hustings.explore.search import Search
 from hustings.explore.standing import Bystander
 from hustings.explore.values import Ending, Found, Laws, Limits
+from hustings.lab.checking import EAGER, explore_election, explore_quorum
 from hustings.protocols.quorum import Quorate, QuorumConfig
 from hustings.protocols.quorum.messages import Ballot
 from hustings.protocols.quorum.voter import Voter

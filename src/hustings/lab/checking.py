@@ -1,0 +1,230 @@
+"""`check`: every schedule of a tiny group, or a shortest one that breaks something."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from html import escape
+
+from hustings.core.choice import Candidate, HighestId, MemberId
+from hustings.core.config import Config, Surroundings
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.explore.encoding import NotEncodable
+from hustings.explore.locals import Group, OrderMatters, settled
+from hustings.explore.preflight import NotExplorable, check_explorable
+from hustings.explore.search import Search
+from hustings.explore.standing import Bystander, Standing
+from hustings.explore.values import Ending, Found, Laws, Limits, Progress
+from hustings.lab.naming import named
+from hustings.protocols.registry import Protocol, Use, find, use_of
+from hustings.substrate.confirmed import Confirmed, GuardConfig
+
+QUORUM = "quorum"
+MOST_MEMBERS = 9
+
+# A lease of two ticks, which its holder renews at every tick. Whoever was refused for it asks again
+# when it runs out; whoever was outdone or got no answer asks no more within the few ticks that can
+# be explored, or, eager, at the next tick: that is far more to explore.
+LEASE = GuardConfig(delta=10.0, ttl=2.0, drift=0.0, retry=10.0)
+EAGER = GuardConfig(delta=0.4, ttl=2.0, drift=0.0, retry=10.0)
+
+Quorum = Callable[[Confirmed, tuple[MemberId, ...]], Election]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a search through all schedules came to."""
+
+    protocol: str
+    limits: Limits
+    found: Found
+    command: str  # the command line that gives the same; "" for a class that it cannot name
+
+    @property
+    def holds(self) -> bool:
+        """Whether every schedule was tried and none breaks anything."""
+        return self.found.ending is Ending.EXHAUSTED
+
+    @property
+    def shortfall(self) -> str | None:
+        """A sentence where not all schedules were tried, or none could be judged."""
+        if self.found.ending is Ending.MAX_STATES:
+            most = self.limits.max_states
+            return f"{most:,} states were not enough: raise --max-states, or explore less"
+        if self.found.ending is Ending.UNJUDGED:
+            return f"{self.limits.ticks:,} ticks were not enough: raise --ticks"
+        return None
+
+    def __str__(self) -> str:
+        found = self.found
+        why = f" ({found.why})" if found.why else ""
+        return f"{self.protocol}: {found.ending.value}{why}, {found.states:,} states"
+
+    def _repr_html_(self) -> str:
+        steps = "".join(
+            f"<li>t={each.time:g} {escape(each.what)}</li>" for each in self.found.steps
+        )
+        return f"<p><b>{escape(str(self))}</b></p><ol>{steps}</ol><pre>{escape(self.command)}</pre>"
+
+    def to_json(self) -> dict[str, object]:
+        """As `hustings check --json` prints it."""
+        limits, found = self.limits, self.found
+        return {
+            "protocol": self.protocol,
+            "limits": {
+                "ticks": limits.ticks,
+                "delay": limits.delay,
+                "crashes": limits.crashes,
+                "losses": limits.losses,
+                "wipes": limits.wipes,
+                "at_once": limits.at_once,
+                "max_states": limits.max_states,
+            },
+            "ending": found.ending.value,
+            "states": found.states,
+            "transitions": found.transitions,
+            "handlers": found.handlers,
+            "depth": found.depth,
+            "grants": found.grants,
+            "rests": found.rests,
+            "cut": found.cut,
+            "why": found.why,
+            "steps": [
+                {"time": step.time, "what": step.what, "said": list(step.said)}
+                for step in found.steps
+            ],
+        }
+
+
+def check(
+    protocol: Protocol,
+    *,
+    members: int = 3,
+    voters: int = 3,
+    candidates: int = 2,
+    crashes: int = 0,
+    losses: int = 0,
+    wipes: int = 0,
+    eager: bool = False,
+    at_once: bool = False,
+    ticks: int | None = None,
+    delay: int = 0,
+    max_states: int = 2_000_000,
+    progress: Progress | None = None,
+) -> Checked:
+    """Try every schedule of a tiny group on a real election: as `hustings check`.
+
+    >>> check("bully", members=2).holds
+    True
+    """
+    is_quorum = protocol == QUORUM
+    limits = Limits(
+        ticks=(2 if is_quorum else 20) if ticks is None else ticks,
+        delay=delay,
+        crashes=crashes,
+        losses=losses,
+        wipes=wipes,
+        at_once=at_once,
+        max_states=max_states,
+    )
+    if is_quorum:
+        lease = EAGER if eager else LEASE
+        found = explore_quorum(voters, candidates, limits, progress, lease=lease)
+        words = [QUORUM, f"--voters={voters}", f"--candidates={candidates}"]
+        words += ["--eager"] if eager else []
+        return Checked(QUORUM, limits, found, _command(words, limits))
+    kind = find(protocol)
+    if not 1 <= members <= MOST_MEMBERS:
+        raise BadInput(f"members must lie between 1 and {MOST_MEMBERS}, not {members}")
+    found = explore_election(kind, members, limits, progress)
+    name = named(protocol, kind)
+    command = "" if name is None else _command([name, f"--members={members}"], limits)
+    return Checked(
+        protocol if isinstance(protocol, str) else kind.about.name, limits, found, command
+    )
+
+
+def _command(words: list[str], limits: Limits) -> str:
+    usual = Limits(max_states=2_000_000)
+    for each in fields(Limits):
+        value = getattr(limits, each.name)
+        if each.name == "ticks" or value != getattr(usual, each.name):
+            option = f"--{each.name.replace('_', '-')}"
+            words.append(option if value is True else f"{option}={value}")
+    return shlex.join(["hustings", "check", *words])
+
+
+def explore_quorum(
+    voters: int,
+    candidates: int,
+    limits: Limits,
+    progress: Progress | None = None,
+    quorum: Quorum | None = None,
+    lease: GuardConfig = LEASE,
+) -> Found:
+    """A quorum whose voters know each other already; `quorum` may put a broken one in its place."""
+    if voters not in (3, 5, 7):
+        raise BadInput(f"there must be 3, 5 or 7 voters, not {voters}")
+    if not 1 <= candidates <= MOST_MEMBERS:
+        raise BadInput(f"candidates must lie between 1 and {MOST_MEMBERS}, not {candidates}")
+    ids = range(1, max(voters, candidates) + 1)
+    electorate = tuple(range(1, voters + 1))
+    around = _quorate if quorum is None else quorum
+
+    def maker(kind: type[Election]) -> Callable[[], Election]:
+        return lambda: around(Confirmed(kind(Config(), HighestId()), lease), electorate)
+
+    everybody = {member: Candidate(member) for member in ids}
+    stored = settled(Group({member: maker(Bystander) for member in ids}, everybody))
+    makers = {member: maker(Standing if member <= candidates else Bystander) for member in ids}
+
+    def search(ordered: bool) -> Search:
+        # What a leader tells the group makes others believe, and changes nothing at the voters.
+        group = Group(makers, everybody, stored=stored, multicasts=False, ordered=ordered)
+        return Search(group, limits, Laws(leased=True))
+
+    return _run(search, progress)
+
+
+def explore_election(
+    kind: type[Election], members: int, limits: Limits, progress: Progress | None = None
+) -> Found:
+    """Any other election: all call it, and in the end they agree."""
+    if use_of(kind) is Use.ROUNDS:
+        raise NotExplorable(
+            f"{kind.about.name} cannot be explored: its members go in rounds that the world keeps, "
+            f"so there are no schedules to choose from; hustings sim {kind.about.name} plays it"
+        )
+    ids = range(1, members + 1)
+    known = kind.Settings.for_group(members, Surroundings())
+    config = kind.Settings.parse({**known, "delta": float(max(limits.delay, 1))})
+    everybody = {member: Candidate(member) for member in ids}
+    make = partial(kind, config, HighestId())
+    check_explorable(kind, make)
+    makers = dict.fromkeys(ids, make)
+
+    def search(ordered: bool) -> Search:
+        group = Group(makers, everybody, ordered=ordered)
+        return Search(group, limits, Laws(agreed=True), calls=ids)
+
+    try:
+        return _run(search, progress)
+    except NotEncodable as error:
+        raise NotExplorable(f"{kind.about.name} cannot be explored: {error}") from error
+
+
+def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
+    """States in different orders are one where that makes no difference."""
+    try:
+        return search(False).run(progress)
+    except OrderMatters:
+        return search(True).run(progress)
+
+
+def _quorate(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
+    from hustings.protocols.quorum import Quorate, QuorumConfig  # noqa: PLC0415 (few need it)
+
+    return Quorate(inner, QuorumConfig(delta=LEASE.delta, voters=voters, longest=LEASE.asked))

@@ -1,0 +1,96 @@
+"""`compare`: protocols side by side on equal terms, formulas beside the counts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Unpack
+
+from hustings.core.errors import BadInput
+from hustings.figures.comparison import Row
+from hustings.figures.comparison import compare as run_comparison
+from hustings.figures.overhead_table import counted_table
+from hustings.lab.naming import named
+from hustings.lab.options import Options, World, build
+from hustings.lab.remarks import idle
+from hustings.lab.tables import Table, as_html
+from hustings.protocols.registry import COMPARED, Protocol, classes
+from hustings.theory.catalogue import formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Table):
+    """A row for each protocol."""
+
+    compared: tuple[Row, ...]
+    options: Options
+    remarks: tuple[str, ...]
+    command: str  # the command line that gives the same; "" for a class that it cannot name
+
+    @property
+    def members(self) -> int:
+        """How many there are, before any joins."""
+        return self.options.size
+
+    @property
+    def paper(self) -> bool:
+        """Whether the overhead-aware paper has formulas and a table for such a group."""
+        return self.options.scenario == "leader-crash" and self.members % 4 == 0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no count differs from its formula."""
+        return not any(row.agrees is False for row in self.compared)
+
+    def rows(self) -> list[dict[str, object]]:
+        """Counts, as far as there are formulas whether they agree, and whether all was well."""
+        return [
+            {"protocol": row.protocol, **row.counted, "agrees": row.agrees, "sound": row.sound}
+            for row in self.compared
+        ]
+
+    def to_json(self) -> dict[str, object]:
+        """As `hustings compare --json` prints it."""
+        shown: dict[str, object] = {
+            "members": self.members,
+            "scenario": self.options.scenario,
+            "rows": [row.to_json() for row in self.compared],
+        }
+        if self.paper:
+            shown["formulas"] = [row.to_json() for row in formulas(self.members)]
+            shown["table_1"] = [cell.to_json() for cell in counted_table(self.members)]
+        return shown
+
+    def _repr_html_(self) -> str:
+        return f"{as_html(self.rows())}<pre>{escape(self.command)}</pre>"
+
+
+def compare(protocols: Sequence[Protocol] = (), **options: Unpack[World]) -> Comparison:
+    """Run protocols, by default all classic ones, on equal terms: as `hustings compare`.
+
+    >>> compare(["bully", "ring"], members=8, scenario="leader-crash").agrees
+    True
+    """
+    return compared(protocols, Options.of(**options))
+
+
+def compared(protocols: Sequence[Protocol], options: Options) -> Comparison:
+    """The same from options in plain words."""
+    if options.settings and len(protocols) != 1:
+        raise BadInput("--set goes with one protocol: settings differ between protocols")
+    if options.scenario == "churn":
+        raise BadInput("scenario 'churn' has no end to compare: use hustings sim")
+    kinds = classes(protocols or COMPARED)
+    experiments = [build(kind, options) for kind in kinds]
+    remarks = dict.fromkeys(each for one in experiments for each in idle(one, options))
+    names = [named(given, kind) for given, kind in zip(protocols, kinds, strict=bool(protocols))]
+    words = [name for name in names if name is not None]
+    command = shlex.join(["hustings", "compare", *words, *options.words()])
+    return Comparison(
+        compared=tuple(run_comparison(experiments)),
+        options=options,
+        remarks=tuple(remarks),
+        command=command if len(words) == len(names) else "",
+    )

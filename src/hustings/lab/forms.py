@@ -1,0 +1,53 @@
+"""`theory`: what closed forms say of an election."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from html import escape
+
+from hustings.core.errors import BadInput
+from hustings.lab.tables import Table, as_html
+from hustings.theory.catalogue import Result, evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class Theory(Table):
+    """The forms of one election at one setting. `forms["messages"]` is a number."""
+
+    result: Result
+    command: str  # the command line that gives the same
+
+    def __getitem__(self, name: str) -> int | float:
+        return self.result.corrected[name]
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know about them."""
+        return self.result.notes
+
+    def rows(self) -> list[dict[str, object]]:
+        """One for each form, as corrected and as printed."""
+        return [form.to_json() for form in self.result.forms]
+
+    def to_json(self) -> dict[str, object]:
+        """As `hustings theory --json` prints it."""
+        return self.result.to_json()
+
+    def _repr_html_(self) -> str:
+        return f"{as_html(self.rows())}<pre>{escape(self.command)}</pre>"
+
+
+def theory(protocol: str, **parameters: object) -> Theory:
+    """Closed forms of an election's cost and outcome: as `hustings theory`.
+
+    >>> theory("bully", n=64, d=1)["messages"]
+    4031
+    """
+    words = {}
+    for name, value in parameters.items():
+        if not isinstance(value, str | int | float):
+            raise BadInput(f"{name} is to be a text or a number, not {type(value).__name__}")
+        words[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    command = ["hustings", "theory", protocol, *(f"--set={k}={v}" for k, v in words.items())]
+    return Theory(evaluate(protocol, words), shlex.join(command))

@@ -1,0 +1,101 @@
+"""`figure`: a figure or table of the papers, measured anew."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from hustings.figures.catalogue import choose
+from hustings.figures.cell import FAST
+from hustings.figures.exhibit import Exhibit, Made
+from hustings.figures.measuring import Tell, measure
+from hustings.figures.precision import Adaptive, Fixed
+from hustings.figures.store import Store
+from hustings.lab.tables import Table, as_html, needed
+
+
+@dataclass(frozen=True, slots=True)
+class Picture(Table):
+    """A figure with all its numbers, what the paper says, and whether the numbers say so too."""
+
+    made: Made
+    command: str  # the command line that gives the same
+
+    @property
+    def verdict(self) -> str:
+        """Whether the paper's claims are reproduced."""
+        return self.made.verdict
+
+    def rows(self) -> list[dict[str, object]]:
+        """The numbers."""
+        return [dict(zip(self.made.columns, row, strict=True)) for row in self.made.rows]
+
+    def draw(self) -> dict[str, bytes]:
+        """The picture, as png and as svg; nothing for a table."""
+        if not self.made.panels:
+            return {}
+        drawing = needed("hustings.figures.drawing", "figures")
+        return cast(dict[str, bytes], drawing.draw(self.made))
+
+    def _repr_html_(self) -> str:
+        findings = "".join(
+            f"<li>{escape(each.claim)}: <b>{escape(each.verdict.value)}</b>. "
+            f"{escape(each.evidence)}</li>"
+            for each in self.made.findings
+        )
+        picture = self.draw().get("svg", b"").decode() or as_html(self.rows())
+        return (
+            f"<p><b>{escape(self.made.title)}</b>: {escape(self.verdict)}</p>{picture}"
+            f"<ul>{findings}</ul><pre>{escape(self.command)}</pre>"
+        )
+
+
+def figure(
+    name: str,
+    *,
+    runs: int | None = None,
+    seed: int = 1,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    tell: Tell | None = None,
+) -> Picture:
+    """Make one figure or table of the papers: as `hustings figure NAME`.
+
+    With `out`, a folder, what was measured is kept in its folder cells, and taken from there.
+
+    >>> figure("overhead-table-1").made.as_table
+    True
+    """
+    (exhibit,) = choose((name,), None)
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory()) if out is None else out
+        (made,) = measured([exhibit], Path(folder), runs=runs, seed=seed, jobs=jobs, tell=tell)
+    words = ["hustings", "figure", name, *([] if runs is None else [f"--runs={runs}"])]
+    return Picture(made, shlex.join([*words, *([] if seed == 1 else [f"--seed={seed}"])]))
+
+
+def measured(
+    exhibits: Sequence[Exhibit],
+    out: Path,
+    *,
+    runs: int | None,
+    seed: int,
+    jobs: int,
+    warn: Callable[[str], None] = lambda _: None,
+    tell: Tell | None = None,
+) -> list[Made]:
+    """Figures with their numbers, measured as far as they are not kept in a folder."""
+    cells = [cell for exhibit in exhibits for cell in exhibit.cells()]
+    if any(cell.engine == FAST for cell in cells):
+        import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
+    store = Store(out / "cells", seed, warn)
+    policy = Adaptive() if runs is None else Fixed(runs)
+    results = measure(cells, seed, policy, store, jobs=jobs, tell=tell)
+    return [exhibit.make(results, seed) for exhibit in exhibits]

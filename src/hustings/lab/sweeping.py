@@ -1,0 +1,206 @@
+"""`sweep`: many experiments, played anywhere, with the same numbers everywhere."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from html import escape
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+from hustings.core.errors import BadInput
+from hustings.core.streams import derive
+from hustings.lab.naming import named
+from hustings.lab.options import FLAGS, Options
+from hustings.lab.simulation import Goals, prepare
+from hustings.lab.tables import Table, as_html, needed
+from hustings.protocols.registry import Protocol, find
+from hustings.sim.runs import MAX_JOBS
+from hustings.sweep import picture
+from hustings.sweep.engines import engine_of
+from hustings.sweep.executors import PROCESSES, THREADS, check_place, crew_on
+from hustings.sweep.limits import check_sweep
+from hustings.sweep.playing import Tell, play_points, play_with
+from hustings.sweep.point import Point, Result, Value, check_points, play_block
+from hustings.sweep.table import rows_of
+
+PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
+APART = (PROTOCOL, ENGINE, SEED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(Table):
+    """Every point with its runs. `sweep.results[0].point.command` gives the same numbers."""
+
+    results: list[Result]
+    remarks: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One for each point and metric."""
+        return [dict(row) for row in rows_of(self.results)]
+
+    @property
+    def short(self) -> list[str]:
+        """A sentence for each point whose precision was not reached."""
+        return [each.shortfall for each in self.results if each.shortfall is not None]
+
+    def plot(self, **wishes: object) -> dict[str, bytes]:
+        """A picture as PNG and SVG; `x`, `metric` and `log` say what is drawn."""
+        plan = picture.plan([each.point for each in self.results], wishes)
+        if isinstance(plan, str):
+            raise BadInput(plan)
+        drawing = needed("hustings.figures.drawing", "figures")
+        return cast(dict[str, bytes], drawing.draw(picture.made_of("sweep", self.results, plan)))
+
+    def _repr_html_(self) -> str:
+        remarks = "".join(f"<li>{escape(each)}</li>" for each in self.remarks)
+        return f"{as_html(self.rows())}<ul>{remarks}</ul>"
+
+
+def sweep(
+    grid: Mapping[str, Any],
+    *,
+    runs: int | None = None,
+    stderr: float | None = None,
+    metric: str | None = None,
+    on: str | Executor | None = None,
+    jobs: int = 1,
+    checkpoint: str | Path | None = None,
+    tell: Tell | None = None,
+    **fixed: Any,
+) -> Sweep:
+    """Play all combinations of the lists in `grid`; the rest of the words is the same for all.
+
+    Words are those of `simulate`, and `protocol`, `engine` and `seed`. `settings` and its like are
+    tables whose lists are axes. Each point has a seed of its own, as in `hustings sweep`: a file
+    with the same words gives the same numbers. `on` is threads, processes, local-cluster,
+    dask://host:8786, or any `concurrent.futures.Executor`. With several `jobs` on processes a
+    script must be one that can be imported (`if __name__ == "__main__"`): workers import it.
+
+    >>> found = sweep({"members": [4, 8]}, protocol="bully", scenario="leader-crash")
+    >>> [each.block.metrics["messages"].moments.mean for each in found.results]
+    [11.0, 55.0]
+    """
+    goals = Goals(runs, stderr, metric)
+    points, remarks = _points({**fixed, **grid}, goals)
+    check_points(points)
+    check_sweep(points, jobs)
+    kept = None if checkpoint is None else Path(checkpoint)
+    if isinstance(on, Executor):
+        return Sweep(play_points(points, on, checkpoint=kept, tell=tell), remarks)
+    place = usual_place(points) if on is None else on
+    check_place(place)
+    with crew_on(place, jobs, play_block) as crew:
+        return Sweep(play_with(points, crew, checkpoint=kept, tell=tell), remarks)
+
+
+def usual_place(points: Sequence[Point]) -> str:
+    """Threads where compiled kernels play every point, else processes."""
+    threaded = all(engine_of(each.experiment, each.engine).threaded for each in points)
+    return THREADS if threaded else PROCESSES
+
+
+def processors() -> int:
+    """How many this process may use."""
+    try:
+        return min(MAX_JOBS, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on every system
+        return min(MAX_JOBS, os.cpu_count() or 1)
+
+
+def point_of(
+    protocol: Protocol,
+    options: Options,
+    goals: Goals,
+    *,
+    engine: str | None,
+    world: Sequence[str],
+    parameters: Mapping[str, Value],
+) -> tuple[Point, list[str]]:
+    """One point. Points are independent: each has a seed of its own, from its own words."""
+    name = named(protocol, find(protocol)) if not isinstance(protocol, str) else protocol
+    seed = derive(options.seed, "sweep", name or "", *sorted(world)) >> 16
+    ready = prepare(protocol, options.with_seed(seed), goals, engine=engine)
+    words = ["hustings", "sim", name or "", *world, f"--engine={ready.chosen.engine.name}"]
+    words += [f"--seed={seed}", *goals.words()]
+    chosen = ready.chosen
+    command = shlex.join([*words, "--json"]) if name is not None else ""
+    point = Point(parameters, chosen.experiment, ready.goal, chosen.engine.name, command)
+    return point, list(ready.remarks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One word and its values; `entry` where it is one of a table."""
+
+    name: str
+    entry: str | None
+    values: Sequence[Any]
+
+    @property
+    def label(self) -> str:
+        flag = FLAGS.get(self.name, self.name.replace("_", "-"))
+        return flag if self.entry is None else f"{flag}.{self.entry}"
+
+
+def _axes(words: Mapping[str, Any]) -> list[_Axis]:
+    axes = []
+    for name, value in words.items():
+        if isinstance(value, Mapping):
+            axes += [_Axis(name, key, _values(key, each)) for key, each in value.items()]
+        else:
+            axes.append(_Axis(name, None, _values(name, value)))
+    return axes
+
+
+def _values(name: str, value: Any) -> Sequence[Any]:
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise BadInput(f"{name} lists no value")
+    return values
+
+
+def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[Point], tuple[str, ...]]:
+    axes = _axes(words)
+    varied = [each.name for each in axes if len(each.values) > 1]
+    points: list[Point] = []
+    remarks: dict[str, None] = {}
+    for values in product(*(each.values for each in axes)):
+        given: dict[str, Any] = {}
+        labels: dict[str, Value] = {}
+        for axis, value in zip(axes, values, strict=True):
+            if axis.entry is None:
+                given[axis.name] = value
+            else:
+                given.setdefault(axis.name, {})[axis.entry] = value
+            labels[axis.label] = _label(value)
+        point, said = _point(given, labels, goals, varied)
+        points.append(point)
+        remarks |= dict.fromkeys(said)
+    return points, tuple(remarks)
+
+
+def _label(value: Any) -> Value:
+    if isinstance(value, type):
+        return find(value).about.name
+    return value if isinstance(value, str | int | float) else " ".join(map(str, value))
+
+
+def _point(
+    given: dict[str, Any], labels: dict[str, Value], goals: Goals, varied: Sequence[str]
+) -> tuple[Point, list[str]]:
+    if PROTOCOL not in given:
+        raise BadInput("a sweep names no protocol: give protocol='bully'")
+    protocol, engine = given.pop(PROTOCOL), given.pop(ENGINE, None)
+    options = Options.of(**given)
+    world = options.words({name for name in given if name not in APART})
+    parameters = {key: value for key, value in labels.items() if key not in (ENGINE, SEED)}
+    if ENGINE in varied:
+        parameters[ENGINE] = labels[ENGINE]
+    if SEED in varied:
+        parameters["sweep_seed"] = labels[SEED]
+    return point_of(protocol, options, goals, engine=engine, world=world, parameters=parameters)

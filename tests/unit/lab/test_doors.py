@@ -1,0 +1,155 @@
+"""The other doors of the lab: each gives what its command gives, and names that command."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hustings import lab
+from hustings.core.errors import BadInput, UnknownName
+from hustings.protocols.bully import Bully
+from tests.unit.cli.commands import Hustings, in_process
+
+
+@pytest.fixture
+def hustings(capsys: pytest.CaptureFixture[str]) -> Hustings:
+    return in_process(capsys)
+
+
+def printed(hustings: Hustings, command: str) -> Any:
+    program, *words = shlex.split(command)
+    assert program == "hustings"
+    return json.loads(hustings(*words, "--json").out)
+
+
+@pytest.mark.parametrize(
+    "protocol, options",
+    [
+        ("bully", {"members": 2}),
+        ("ring", {"members": 3, "crashes": 1, "ticks": 6}),
+        ("quorum", {"candidates": 1, "ticks": 1}),
+        ("bully", {"members": 3, "losses": 1, "max_states": 200}),
+    ],
+)
+def test_check(hustings: Hustings, protocol: str, options: dict[str, Any]) -> None:
+    found = lab.check(protocol, **options)
+    assert printed(hustings, found.command) == found.to_json()
+    assert found.holds is (found.found.ending.value == "exhausted")
+    assert (found.shortfall is not None) is (found.found.ending.value == "max-states")
+    assert found.command in found._repr_html_()
+
+
+def test_check_takes_a_class_and_bounds_the_group() -> None:
+    assert lab.check(Bully, members=2).holds
+    with pytest.raises(BadInput, match="members must lie between 1 and 9, not 10"):
+        lab.check("bully", members=10)
+    with pytest.raises(UnknownName, match="did you mean 'bully'"):
+        lab.check("buly")
+
+
+def test_compare(hustings: Hustings) -> None:
+    found = lab.compare(["bully", "ring"], members=8, scenario="leader-crash")
+    assert printed(hustings, found.command) == found.to_json()
+    assert [row["protocol"] for row in found.rows()] == ["bully", "ring"]
+    assert found.agrees
+    assert found.paper
+    assert len(lab.compare(members=4).compared) == 8
+    with pytest.raises(BadInput, match="--set goes with one protocol"):
+        lab.compare(["bully", "ring"], settings={"T1": 3})
+
+
+def test_theory(hustings: Hustings) -> None:
+    found = lab.theory("bully", n=64, d=1)
+    assert printed(hustings, found.command) == found.to_json()
+    assert found["messages"] == found.result.corrected["messages"]
+    assert found.to_arrow().num_rows == len(found.rows()) > 0
+    with pytest.raises(BadInput, match="n is to be a text or a number, not list"):
+        lab.theory("bully", n=[64])
+
+
+def test_swarm(hustings: Hustings) -> None:
+    found = lab.swarm(seeds=5, protocols=["bully"], guards=["memory"])
+    words = "swarm --seeds 5 --protocol bully --guard memory"
+    assert printed(hustings, f"hustings {words}") == found.to_json()
+    assert found.failed == 0
+    assert {row["property"] for row in found.rows()} >= {"windows", "holders"}
+    assert lab.swarm(seeds=2, protocols=[Bully], guards=["memory"]).tally.seeds == 2
+
+
+def test_figure(hustings: Hustings, tmp_path: Path) -> None:
+    found = lab.figure("overhead-table-1")
+    shown = printed(hustings, f"{found.command} --out {tmp_path / 'out'}")
+    (figure,) = shown["figures"]
+    assert figure["rows"] == json.loads(json.dumps(found.rows()))
+    assert figure["verdict"] == found.verdict
+    assert found.draw() == {}
+    assert "<table>" in found._repr_html_()
+    with pytest.raises(UnknownName, match="unknown figure"):
+        lab.figure("overhead-table-9")
+
+
+def test_a_figure_with_a_picture(tmp_path: Path) -> None:
+    found = lab.figure("announce-5.9", runs=2, out=tmp_path)
+    assert "svg" in found.draw()
+    assert "<svg" in found._repr_html_()
+
+
+GRID = {"protocol": ["le-a", "le-s"], "members": [5, 9], "settings": {"T_A": [1, 1.5]}}
+FILE = """
+protocol = ["le-a", "le-s"]
+members = [5, 9]
+loss = 0.2
+runs = 30
+[set]
+T_A = [1, 1.5]
+"""
+
+
+def words_of(command: str) -> frozenset[str]:
+    """What is typed, in any order."""
+    return frozenset(shlex.split(command))
+
+
+@pytest.mark.parametrize("on", ["threads", "processes"])
+def test_a_sweep_gives_the_numbers_of_a_file_with_the_same_words(
+    hustings: Hustings, tmp_path: Path, on: str
+) -> None:
+    found = lab.sweep(GRID, loss=0.2, runs=30, on=on, jobs=2)
+    path = tmp_path / "grid.toml"
+    path.write_text(FILE)
+    done = hustings("sweep", str(path), "--out", str(tmp_path / "out"), "--json")
+    points = json.loads(done.out)["points"]
+    shown = {words_of(each["command"]): each["metrics"] for each in points}
+    assert len(found.results) == 8
+    for each in found.results:
+        block, metrics = each.block, shown[words_of(each.point.command)]
+        for name, column in block.metrics.items():
+            assert metrics[name]["mean"] == column.moments.mean
+    assert len(found.rows()) == 8 * len(found.results[0].block.metrics)
+
+
+def test_a_sweep_on_any_executor_and_with_a_checkpoint(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with ThreadPoolExecutor(2) as pool:
+        one = lab.sweep(GRID, loss=0.2, runs=10, on=pool, checkpoint=kept)
+    assert kept.stat().st_size > 0
+    two = lab.sweep(GRID, loss=0.2, runs=10, on="threads", checkpoint=kept)
+    assert [each.block for each in one.results] == [each.block for each in two.results]
+    assert one.to_pandas().shape[0] == len(one.rows())
+    assert set(one.plot(metric="messages")) == {"png", "svg"}
+
+
+def test_what_is_wrong_with_a_sweep_is_one_sentence() -> None:
+    with pytest.raises(BadInput, match="a sweep names no protocol"):
+        lab.sweep({"members": [3, 4]})
+    with pytest.raises(BadInput, match="members lists no value"):
+        lab.sweep({"members": []}, protocol="bully")
+    with pytest.raises(UnknownName, match="unknown place 'here'"):
+        lab.sweep({"members": [3]}, protocol="bully", on="here")
+    with pytest.raises(UnknownName, match="unknown option 'member'"):
+        lab.sweep({"member": [3]}, protocol="bully")
