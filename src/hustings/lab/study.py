@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -88,7 +88,7 @@ class Study(Table):
             raise BadInput(f"{metric} has no value in any of {self.runs:,} runs")
         return found
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)
 
     def rows(self) -> list[dict[str, object]]:

@@ -32,5 +32,5 @@ def test_the_program_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("point,members,engine,seed,metric,runs,count,mean,stderr,")
-    assert (tmp_path / "bully.checkpoint").exists()
+    assert done.stdout.startswith("hustings sim le-s --members=50 ")
+    assert "uniqueness" in done.stdout
