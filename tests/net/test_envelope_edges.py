@@ -19,7 +19,7 @@ from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.plausible import RELEASED, bounds
 from hustings.net.replay import LEAP
 from hustings.net.sealing import MOST_KEYS, OVERHEAD, KeyRing
-from hustings.net.strict import MAX_INTEGER, flaw
+from hustings.net.strict import MAX_INTEGER, MAX_TEXT, flaw
 from hustings.net.wire import (
     MAX_NUMBER,
     SIGNED,
@@ -211,6 +211,9 @@ def test_a_dialect_without_messages_or_with_two_of_a_name_is_none() -> None:
         (-MAX_INTEGER - 1, Reason.ABSURD_NUMBER),
         (math.inf, Reason.ABSURD_NUMBER),
         ("text", None),
+        ("x" * MAX_TEXT, None),
+        ("x" * (MAX_TEXT + 1), Reason.BAD_FIELDS),
+        (["x" * (MAX_TEXT + 1)], Reason.BAD_FIELDS),
         ((1, 2, 3), None),
         ((1, 2, 3, 4), Reason.TOO_MANY),
         ({"a": MAX_INTEGER}, Reason.ABSURD_NUMBER),

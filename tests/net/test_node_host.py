@@ -15,12 +15,14 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
 from hustings.net.courtesy import ConfigMsg, GoneMsg, LifelineMsg, PresentMsg, ProbeMsg
 from hustings.net.dialect import Dialect
+from hustings.net.gate import Gate
 from hustings.net.host import Host
 from hustings.net.limits import STALE, Reason
 from hustings.net.memory import NotPersisted
 from hustings.net.port import Endpoint
 from hustings.net.wire import Direction, Received, Wire
-from hustings.protocols.bully import CoordinatorMsg
+from hustings.protocols.announce.le_s import LeS
+from hustings.protocols.bully import Bully, CoordinatorMsg
 from hustings.substrate.bimodal_messages import CoordinatorCast
 from hustings.substrate.gossip_messages import LeaveMsg
 from hustings.testing import Group
@@ -485,3 +487,54 @@ def test_an_old_socket_is_emptied_only_by_who_is_in_the_group(
         a.overslept()
         assert emptied == [1]
         a.settled.set()
+
+
+# Inside
+
+
+def test_the_part_that_elects_is_found_under_its_roofs() -> None:
+    with pair() as (_, a, _b):
+        assert type(a.election) is Bully
+    with pair(protocol="le-s") as (_, a, _b):
+        assert type(a.election) is LeS
+
+
+def test_a_message_that_cannot_be_handled_is_told_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pair() as (group, a, _):
+        told: list[str] = []
+        monkeypatch.setattr(
+            type(a.unreadable), "say", lambda _, what, sentence, now, label: told.append(sentence)
+        )
+        error = ValueError("seven\n" + 1000 * "x")
+        on_loop(group, lambda: a.baffled(5, ProbeMsg(1), error))
+        (sentence,) = told
+        assert "could not handle a PROBE of member 5" in sentence
+        assert "(ValueError: seven\\nxx" in sentence
+        assert len(sentence) < 400
+        assert drops(a, Reason.UNHANDLED) == 1
+
+
+def test_another_label_is_refused_also_before_configurations_are_compared() -> None:
+    with pair() as (group, a, b):
+        a.config_check = None
+        frame = said(b, ProbeMsg(1), label="other#0123456789")
+        on_loop(group, lambda: a.datagram(frame, STRANGER))
+        assert drops(a, Reason.OTHER_PROTOCOL) == 1
+
+
+def test_a_wire_knows_the_label_of_the_frame_that_it_read_last() -> None:
+    with pair() as (_, a, b):
+        wire = a.gate.wire
+        fresh = Wire(wire.group, 7, 1, wire.dialect, wire.ring, wire.limits)
+        assert fresh.label == ""
+        fresh.read(said(b, ProbeMsg(1), label="other#0123456789"), UDP)
+        assert fresh.label == "other#0123456789"
+        fresh.read(b"nothing", UDP)
+        assert fresh.label == "other#0123456789"
+
+
+def test_a_gate_takes_no_message_to_imply_a_term_until_it_is_told() -> None:
+    with pair() as (_, a, _b):
+        assert Gate(a.gate.wire).implies(ProbeMsg(1)) == 0
