@@ -11,15 +11,19 @@ line that gives the same. The command line calls these functions and decides not
 
 from __future__ import annotations
 
-from hustings.lab.checking import Checked, check
-from hustings.lab.comparison import Comparison, compare
-from hustings.lab.forms import Theory, theory
-from hustings.lab.options import Options
-from hustings.lab.pictures import Picture, figure
-from hustings.lab.simulation import simulate
-from hustings.lab.study import Study
-from hustings.lab.swarming import Swarmed, swarm
-from hustings.lab.sweeping import Sweep, sweep
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hustings.lab.checking import Checked, check
+    from hustings.lab.comparison import Comparison, compare
+    from hustings.lab.forms import Theory, theory
+    from hustings.lab.options import Options
+    from hustings.lab.pictures import Picture, figure
+    from hustings.lab.simulation import simulate
+    from hustings.lab.study import Study
+    from hustings.lab.swarming import Swarmed, swarm
+    from hustings.lab.sweeping import Sweep, sweep
 
 __all__ = [
     "Checked",
@@ -38,3 +42,27 @@ __all__ = [
     "sweep",
     "theory",
 ]
+
+# Where each is. Only what is used is loaded: a simulation needs no figures.
+_MODULES = {
+    "checking": ("Checked", "check"),
+    "comparison": ("Comparison", "compare"),
+    "forms": ("Theory", "theory"),
+    "options": ("Options",),
+    "pictures": ("Picture", "figure"),
+    "simulation": ("simulate",),
+    "study": ("Study",),
+    "swarming": ("Swarmed", "swarm"),
+    "sweeping": ("Sweep", "sweep"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

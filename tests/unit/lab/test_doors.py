@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -153,3 +155,16 @@ def test_what_is_wrong_with_a_sweep_is_one_sentence() -> None:
         lab.sweep({"members": [3]}, protocol="bully", on="here")
     with pytest.raises(UnknownName, match="unknown option 'member'"):
         lab.sweep({"member": [3]}, protocol="bully")
+
+
+def test_every_door_is_there_and_only_what_is_used_is_loaded() -> None:
+    assert {getattr(lab, name) is not None for name in lab.__all__} == {True}
+    assert set(lab.__all__) <= set(dir(lab))
+    with pytest.raises(AttributeError, match="has no attribute 'simulat'"):
+        getattr(lab, "simulat")  # noqa: B009 (mypy knows that there is none)
+    told = (
+        "import sys; from hustings.lab import simulate; "
+        "print([each for each in sys.modules if each.startswith('hustings.lab.pictures')])"
+    )
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
