@@ -52,10 +52,14 @@ def test_members_that_vote_must_know_each_other() -> None:
 # Members that know four others each, on a virtual clock
 
 
-def group_of(members: int, multicast: str, **options: Any) -> Group:
+def group_of(members: int, multicast: str, view: int = 4, **options: Any) -> Group:
     """A group on a virtual clock that has not settled yet."""
     group = Group(
-        protocol="probabilistic", multicast=multicast, delay=(0.001, 0.02), **PARTIAL, **options
+        protocol="probabilistic",
+        multicast=multicast,
+        delay=(0.001, 0.02),
+        substrate_settings={"view_size": view},
+        **options,
     )
     for number in range(members):
         group.join(f"m{number}")
@@ -117,6 +121,34 @@ def test_both_sides_of_a_cut_have_one_leader_again_when_it_has_healed() -> None:
         group.advance(40.0)
         group.heal()
         group.settle(within=300.0, steady=30.0)
+
+
+# Larger groups that lose every tenth datagram
+
+
+def unreached(group: Group) -> int:
+    """How many members are in somebody's view and have not shown there where they are."""
+    hosts = [group.member(name).host for name in group.up]
+    return sum(
+        not host.proofs.reached(member, endpoint)
+        for host in hosts
+        for member, endpoint in host.book.known.items()
+    )
+
+
+def suspected(group: Group) -> int:
+    """How many members are taken for dead by somebody."""
+    return sum(len(group.member(name).host.stack.membership.circle.suspects) for name in group.up)
+
+
+def test_members_of_whom_there_is_no_news_are_reached_though_questions_are_lost() -> None:
+    """Who could not be reached was suspected; a fifth of the questions, or answers, are lost."""
+    with group_of(60, "gossip", view=8, loss=0.1, seed=1) as group:
+        leader = group.settle()
+        group.advance(20.0)
+        assert unreached(group) <= 5  # of 480; there were 15 when each was asked once
+        assert suspected(group) == 0  # and 4
+        assert leaderships(group) == [leader]
 
 
 # On sockets

@@ -7,8 +7,10 @@ Where members are is hearsay. Whoever is believed when it puts members where som
 a whole group send there: heartbeats, gossip, state transfers, connections. So an address counts
 only when that member has answered from it with a number that went nowhere else; or, where sources
 of datagrams cannot well be forged (sealed ones, and those on one machine), when the member itself
-was heard from it. An address for which that is not so yet gets one question for each piece of news
-about its member.
+was heard from it. An address for which that is not so yet gets a few questions for each piece of
+news about its member, while there is something to send: each after twice the time that the one
+before it was given. Question or answer may be lost, and where views are partial there may be no
+other news until that member itself is reached.
 
 Bounds     To the addresses of one host as many questions at a time as a window allows, which grows
            with every answer and shrinks with every question that is not answered in time: as a
@@ -37,6 +39,7 @@ V = TypeVar("V")
 
 _ANSWER = 1.0  # seconds that an answer may take
 _AGAIN = 0.2  # seconds between two questions to one address, at least
+_TIMES = 4  # that a member is asked, if there is no news of it
 _WINDOW, _LEAST, _MOST = 32, 2, 512  # questions under way to one host: at first, at least, at most
 _GAIN = 4  # what an answer adds to the window, since some are lost where nobody lies
 _TOGETHER = 1024  # questions under way in all
@@ -63,6 +66,7 @@ class Asked(NamedTuple):
     endpoint: Endpoint
     at: float
     news: tuple[int, int]
+    times: int  # that it was asked for the same reason
 
 
 class Window:
@@ -140,17 +144,23 @@ class Proofs:
         self._hold(member, Held(data, streamed, self._now()))
 
     def ask(self, member: MemberId, endpoint: Endpoint) -> None:
-        """Let a member show that it is there, unless it was asked and nothing is new since."""
+        """Let a member show that it is there, unless it was asked and it is too soon to repeat."""
         asked = self._asked.get(member)
-        if asked is not None and asked.endpoint == endpoint:
-            if self._news(member) <= asked.news or self._now() - asked.at < _AGAIN:
-                return
+        if asked is not None and asked.endpoint == endpoint and not self._is_due(member, asked):
+            return
         wanted = self._wanted.setdefault(endpoint[0], {})
         if wanted.get(member) != endpoint:
             _remember(wanted, member, endpoint, self._most)
         if len(self._wanted) > _HOSTS:
             del self._wanted[next(iter(self._wanted))]
         self._go_on(endpoint[0])
+
+    def _is_due(self, member: MemberId, asked: Asked) -> bool:
+        """Whether there is news of a member, or question or answer must have been lost."""
+        waited = self._now() - asked.at
+        if self._news(member) > asked.news:
+            return waited >= _AGAIN
+        return asked.times < _TIMES and waited >= _ANSWER * 2 ** (asked.times - 1)
 
     def look_round(self) -> None:
         """Ask who has come, in a small group or as one that may lead soon; else when it matters."""
@@ -227,11 +237,16 @@ class Proofs:
             del wanted[member]
             window.ask(member, now)
             self._together.ask(member, now)
-            _remember(self._asked, member, Asked(endpoint, now, self._news(member)), self._most)
+            _remember(self._asked, member, self._asking(member, endpoint, now), self._most)
             self._host.introduce(endpoint, ProbeMsg(self._nonce(member, endpoint)), member)
         if not wanted:
             self._wanted.pop(host, None)
         self._look_again()
+
+    def _asking(self, member: MemberId, endpoint: Endpoint, now: float) -> Asked:
+        news, before = self._news(member), self._asked.get(member)
+        same = before is not None and (before.endpoint, before.news) == (endpoint, news)
+        return Asked(endpoint, now, news, before.times + 1 if before is not None and same else 1)
 
     def _look_again(self) -> None:
         """What waits is looked at once more in a while."""
@@ -242,6 +257,9 @@ class Proofs:
         self._timer = None
         self._discard(self._now())
         known = self._host.book.endpoint
+        for member in list(self._held):
+            if (endpoint := known(member)) is not None:
+                self.ask(member, endpoint)
         for host, wanted in list(self._wanted.items()):
             self._wanted[host] = {each: to for each, to in wanted.items() if known(each) == to}
             self._go_on(host)

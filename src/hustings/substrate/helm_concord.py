@@ -152,6 +152,12 @@ class Concord(Steering):
         late = self._turn(ctx) if self.settings.partial else ctx.rng.uniform(0.0, wait)
         ctx.set_timer(ANSWERS, wait + late)  # not all call at once
 
+    def _ask_on(self, ctx: Context) -> None:
+        """Until its turn to call: where turns are long, a lost answer would cost an election."""
+        others = self.electors.others(ctx.me.id)
+        if self.settings.partial and others:
+            ctx.send(ctx.rng.choice(others), AskMsg(self.highest))
+
     def conclude(self, ctx: Context) -> None:
         """Nobody knows a leader that could be followed: elect one."""
         self.inquiring = self.dazed = False
@@ -353,7 +359,9 @@ class Concord(Steering):
         """Tell others, or ask them."""
         held, now = self.held, ctx.now()
         if held is None:
-            if not self.inquiring and now - self.bereft >= self._wait:
+            if self.inquiring:
+                self._ask_on(ctx)
+            elif now - self.bereft >= self._wait:
                 self.inquire(ctx)
         elif self.leads(ctx.me.id):
             self._preside(ctx, held)

@@ -163,6 +163,17 @@ def test_who_has_no_leader_for_long_asks_and_then_calls() -> None:
     assert len(sent(member.fire(ANSWERS), ElectionMsg)) == 2
 
 
+def test_where_views_are_partial_it_asks_on_until_its_turn_to_call() -> None:
+    """Turns are long there, and answers are lost: one of them costs everybody an election."""
+    member = Helmsman(1, people([2, 3]), HelmConfig(partial=True, window=20.0))
+    member.start()
+    assert len(sent(member.fire(JOIN), AskMsg)) == 2
+    assert len(sent(member.fire(TICK), AskMsg)) == 1
+    assert len(sent(member.fire(TICK), AskMsg)) == 1
+    assert told(member.deliver(3, TidingsMsg((2,), 4, 0.0))) == [Elected(2, 4)]
+    assert sent(member.fire(TICK), AskMsg) == []
+
+
 def test_who_is_told_of_a_leader_meanwhile_follows() -> None:
     member = bereft()
     assert not told(member.deliver(2, TidingsMsg((3,), 5, 0.0)))  # an election may be under way
