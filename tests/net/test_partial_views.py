@@ -151,6 +151,22 @@ def test_members_of_whom_there_is_no_news_are_reached_though_questions_are_lost(
         assert leaderships(group) == [leader]
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("members, view, rest", [(500, 8, 30.0), (50, 5, 600.0)])
+def test_a_large_group_stays_with_its_leader_and_replaces_it_once(
+    members: int, view: int, rest: float
+) -> None:
+    with group_of(members, "gossip", view=view, loss=0.1, seed=1, most_callbacks=10**9) as group:
+        leader = group.settle()
+        before = len(group.log)
+        group.advance(rest)
+        assert group.log[before:] == []  # nobody held another one, or none
+        group.kill(leader, machine=True)
+        successor = group.settle(within=120.0, steady=20.0)
+        assert leaderships(group, before) == [successor]
+
+
 # On sockets
 
 
