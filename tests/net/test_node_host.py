@@ -513,7 +513,9 @@ def test_a_message_that_cannot_be_handled_is_told_with_the_reason(
         assert "could not handle a PROBE of member 5" in sentence
         assert "(ValueError: seven\\nxx" in sentence
         assert len(sentence) < 400
-        assert drops(a, Reason.UNHANDLED) == 1
+        on_loop(group, lambda: a.baffled(5, ProbeMsg(1), ValueError("seven")))
+        assert "(ValueError: seven):" in told[1]
+        assert drops(a, Reason.UNHANDLED) == 2
 
 
 def test_another_label_is_refused_also_before_configurations_are_compared() -> None:
