@@ -28,7 +28,7 @@ SUPERFLUOUS = (
     "hustings.net.durable",
     "hustings.net.multicast",
     "hustings.protocols.bully",
-    "hustings.protocols.registry",
+    "hustings.protocols.plugins",
     "hustings.protocols.committee",
     "hustings.protocols.quorum",
     "hustings.sim",
