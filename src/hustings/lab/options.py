@@ -365,10 +365,24 @@ def _text(name: str, value: object) -> str:
     raise BadInput(f"{name} is to be a text or a number, not {type(value).__name__}")
 
 
+_SIMPLE: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "bool": (bool, "True or False"),
+    "int": (int, "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": (str, "a text"),
+}
+
+
 def _plain(name: str, value: object) -> object:
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise BadInput(f"{name} is to be a text or a number, not {type(value).__name__}")
+    """A value of the kind that the field has; None stands for what is by default."""
+    word = str(Options.__dataclass_fields__[name].type)
+    kind = word.removesuffix(" | None")
+    wanted, told = _SIMPLE[kind]
+    if value is None and kind != word:
+        return None
+    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
+        raise BadInput(f"{name} is to be {told}, not {value!r}")
+    return value
 
 
 def _pairs(name: str, value: object) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from hustings import lab
 from hustings.core.errors import BadInput, UnknownName
@@ -107,12 +108,11 @@ def test_a_notebook_shows_it() -> None:
 
 
 def test_plots() -> None:
-    figure = pytest.importorskip("matplotlib.figure")
-    drawn = figure.Figure().subplots()
+    drawn = Figure().subplots()
     study = lab.simulate("le-s", members=5, loss=0.2, runs=50, course=1.0)
     assert study.plot("messages", drawn) is drawn
     assert drawn.get_xlabel() == "messages"
-    other = study.plot(axes=figure.Figure().subplots())
+    other = study.plot(axes=Figure().subplots())
     assert other.get_ylabel() == "simultaneous leaders, mean"
 
 
