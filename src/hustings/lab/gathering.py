@@ -59,7 +59,7 @@ def pick(
     if name is None:
         name = AUTO if kind in TASKS else EVENTS
     if name not in ENGINES:
-        raise UnknownName("engine", name, ENGINES)
+        raise UnknownName("engine", str(name), ENGINES)
     held = _held(typed.max_events, digest=digest, **judging)
     if name == FAST and held is not None:
         raise BadInput(held)

@@ -24,7 +24,7 @@ from hustings.lab.study import Study
 from hustings.protocols.registry import Protocol, Use, find, use_of
 from hustings.sim.experiment import play
 from hustings.sim.files import TraceFile
-from hustings.sim.runs import MAX_RUNS, Report, report
+from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
 from hustings.sim.trace import Tracer
 from hustings.sweep.engines import Chosen
 from hustings.sweep.goal import Goal, Precision, Runs
@@ -65,7 +65,21 @@ def simulate(
         digest=digest,
         trace=trace,
     )
+    check_whole("jobs", jobs, 1, MAX_JOBS)
+    check_whole("first", first, 0, MAX_RUNS)
     return simulation.play(first=first, jobs=jobs, trace=trace, watch=watch)
+
+
+def check_whole(name: str, value: object, least: int, most: int) -> None:
+    """Refuse what is no whole number within bounds."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadInput(f"{name} is to be a whole number, not {value!r}")
+    if not least <= value <= most:
+        raise BadInput(f"{name} must lie between {least} and {most:,}, not {value:,}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +89,12 @@ class Goals:
     runs: int | None = None
     stderr: float | None = None
     metric: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs is not None:
+            check_whole("runs", self.runs, 1, MAX_RUNS)
+        if self.stderr is not None and not _is_number(self.stderr):
+            raise BadInput(f"stderr is to be a number, not {self.stderr!r}")
 
     @property
     def expected(self) -> int:

@@ -16,7 +16,7 @@ from hustings.core.errors import BadInput
 from hustings.core.streams import derive
 from hustings.lab.naming import named
 from hustings.lab.options import FLAGS, Options
-from hustings.lab.simulation import Goals, prepare
+from hustings.lab.simulation import Goals, check_whole, prepare
 from hustings.lab.tables import Table, as_html, needed
 from hustings.protocols.registry import Protocol, find
 from hustings.sim.runs import MAX_JOBS
@@ -85,6 +85,7 @@ def sweep(
     >>> [each.block.metrics["messages"].moments.mean for each in found.results]
     [11.0, 55.0]
     """
+    check_whole("jobs", jobs, 1, MAX_JOBS)
     goals = Goals(runs, stderr, metric)
     points, remarks = _points({**fixed, **grid}, goals)
     check_points(points)

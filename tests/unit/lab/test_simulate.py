@@ -128,6 +128,11 @@ def test_a_trace(tmp_path: Path) -> None:
     [
         ({"metric": "time"}, "--metric goes with --stderr"),
         ({"runs": 0}, "runs must lie between 1"),
+        ({"runs": "many"}, "runs is to be a whole number, not 'many'"),
+        ({"jobs": 0}, "jobs must lie between 1 and 256, not 0"),
+        ({"first": -1}, "first must lie between 0"),
+        ({"stderr": "small"}, "stderr is to be a number, not 'small'"),
+        ({"engine": 3}, "unknown engine '3'"),
         ({"engine": "slow"}, "unknown engine 'slow'"),
         ({"scenario": "leader-crsh"}, "did you mean 'leader-crash'"),
         ({"settings": {"T_Q": 1}}, "unknown setting 'T_Q'"),
