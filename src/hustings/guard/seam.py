@@ -378,7 +378,7 @@ class Guard(ABC):
             return f"let the engine count on above {known}"
         return (
             f"run `hustings guards URL --group {self.group} --recover --above {known}` with the "
-            "members' URL (guide, chapter 13)"
+            "members' URL (guide, chapter 3)"
         )
 
     def _tell(self, what: str, sentence: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from hustings.cli.sweep import EXAMPLE
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-CHAPTER = (ROOT / "docs" / "guide" / "14-sweeps.md").read_text(encoding="utf-8")
+CHAPTER = (ROOT / "docs" / "guide" / "15-sweeps.md").read_text(encoding="utf-8")
 
 
 def block(kind: str) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-CHAPTER = ROOT / "docs" / "guide" / "12-write-your-own-test.md"
+CHAPTER = ROOT / "docs" / "guide" / "05-test-your-own.md"
 EXAMPLE = ROOT / "examples" / "own_test.py"
 FILE = re.compile(r"`([\w/]+\.py)`:\n\n```python\n(.*?)```\n", re.DOTALL)
 OUTPUT = re.compile(r"(```text\n)(.*?)(```\n)", re.DOTALL)
