@@ -12,11 +12,11 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.messages import kind_of
 from hustings.core.outcome import Elected
+from hustings.layers.confirmed import GuardConfig, confirmed
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.quorum import QuorumConfig, quorate
+from hustings.quorum import QuorumConfig, quorate
 from hustings.sim.faults import Call, Crash, Suspect, schedule
 from hustings.sim.world import World
-from hustings.substrate.confirmed import GuardConfig, confirmed
 
 TTL = 30.0
 QUESTIONS = ("Q-PREPARE", "Q-PROPOSE", "Q-RELEASE")

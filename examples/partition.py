@@ -4,12 +4,12 @@ An election alone cannot prevent this: the smaller side cannot know that the oth
 """
 
 from hustings.core.choice import HighestId
+from hustings.layers.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.checkers import all_checkers, beliefs
 from hustings.sim.experiment import Experiment, prepare
 from hustings.sim.faults import Heal, Partition
 from hustings.sim.scenarios import Scenario
-from hustings.substrate.heartbeat import HeartbeatConfig
 
 experiment = Experiment(
     kind=Bully,

@@ -18,8 +18,8 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from hustings.cli.app import hustings
+from hustings.lab.closed_forms.catalogue import names as closed_forms
 from hustings.protocols.registry import Use, use_of
-from hustings.theory.catalogue import names as closed_forms
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "docs" / "coverage.toml"

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hustings.byzantine.large import play_large
+from hustings.lab.byzantine.large import play_large
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.metrics import Summary, summarise
 

@@ -15,7 +15,7 @@ import json
 import sys
 
 from hustings.core.errors import BadInput
-from hustings.fast.everywhere import ATTACKS, METRICS, Poll, play, rooted
+from hustings.lab.kernels.everywhere import ATTACKS, METRICS, Poll, play, rooted
 
 MOST_RUNS = 10_000
 

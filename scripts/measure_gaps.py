@@ -41,9 +41,9 @@ from statistics import median
 from hustings.core.choice import Candidate, HighestId
 from hustings.core.config import Config
 from hustings.core.election import Election
-from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.heartbeat import HeartbeatMsg
-from hustings.substrate.monitored import Monitored, monitored
+from hustings.layers.accrual import AccrualConfig
+from hustings.layers.heartbeat import HeartbeatMsg
+from hustings.layers.monitored import Monitored, monitored
 from hustings.testing.recording import RecordedMember, view_of
 
 LONGEST = 300.0  # seconds of a recording

@@ -11,9 +11,9 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hustings.cli.app import hustings
+from hustings.lab.closed_forms.catalogue import markdown as theory_page
 from hustings.protocols.reference import markdown as protocols_page
 from hustings.protocols.registry import EVERY, classes
-from hustings.theory.catalogue import markdown as theory_page
 from scripts.coverage_page import markdown as coverage_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

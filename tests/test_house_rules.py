@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE = ("src/hustings/core", "src/hustings/protocols", "src/hustings/substrate")
+PURE = ("src/hustings/core", "src/hustings/protocols", "src/hustings/layers", "src/hustings/quorum")
 CODE = ("src", "tests", "bench", "examples", "scripts")
 
 FUNCTION_LINES = 60

@@ -28,14 +28,14 @@ def main(name: str) -> None:
         mark()
         kernel.nothing(numba.__name__ != "")
     elif name == "le-s":
-        announce = import_module("hustings.fast.announce")
-        setting = import_module("hustings.fast.setting")
+        announce = import_module("hustings.lab.kernels.announce")
+        setting = import_module("hustings.lab.kernels.setting")
         mark()
         group = setting.Setting(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
         announce.play(group, 1, 0, 1)
     else:
-        probabilistic = import_module("hustings.fast.probabilistic")
-        ballot = import_module("hustings.fast.ballot")
+        probabilistic = import_module("hustings.lab.kernels.probabilistic")
+        ballot = import_module("hustings.lab.kernels.ballot")
         mark()
         probabilistic.play(ballot.Ballot(members=10**9), 1, 0, 1)
     mark()

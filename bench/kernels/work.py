@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from hustings.fast import announce, probabilistic
-from hustings.fast.ballot import Ballot
-from hustings.fast.columns import COLUMNS
-from hustings.fast.setting import Setting
+from hustings.lab.kernels import announce, probabilistic
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.columns import COLUMNS
+from hustings.lab.kernels.setting import Setting
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.models import Fixed, Loss, LossModel, Network

@@ -18,6 +18,7 @@ from hustings.core.errors import BadInput
 from hustings.core.names import is_member_name, member_id
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
+from hustings.layers.favour import OBSERVER, with_attribute
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
 from hustings.net.book import Place
@@ -36,7 +37,6 @@ from hustings.net.seeds import Seeds
 from hustings.net.udp import open_port, resolve
 from hustings.net.wire import Wire
 from hustings.protocols.registry import PROTOCOLS, Protocol, Use, find, is_ours, use_of
-from hustings.substrate.favour import OBSERVER, with_attribute
 
 if TYPE_CHECKING:
     from pathlib import Path

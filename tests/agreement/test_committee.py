@@ -26,12 +26,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hustings.byzantine.engines import TASKS
-from hustings.byzantine.experiment import by_rounds
-from hustings.byzantine.large import play_large
-from hustings.byzantine.messages import play
 from hustings.core.streams import Stream
-from hustings.fast.committee import Assembly, corrupted, seating
+from hustings.lab.byzantine.engines import TASKS
+from hustings.lab.byzantine.experiment import by_rounds
+from hustings.lab.byzantine.large import play_large
+from hustings.lab.byzantine.messages import play
+from hustings.lab.kernels.committee import Assembly, corrupted, seating
 from hustings.protocols.committee.corruption import CORRUPTIONS
 from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement

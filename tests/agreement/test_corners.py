@@ -14,14 +14,14 @@ from math import isnan, sqrt
 
 import pytest
 
-from hustings.byzantine.large import check
 from hustings.core.errors import BadInput
-from hustings.fast.announce import play
-from hustings.fast.committee_assembly import memory
+from hustings.lab.byzantine.large import check
+from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.kernels.announce import play
+from hustings.lab.kernels.committee_assembly import memory
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import play as play_events
 from hustings.sim.world import Ended
-from hustings.theory.catalogue import evaluate
 from tests.agreement.announce.cells import Cell, experiment, vigil
 from tests.agreement.announce.cells import samples as played
 from tests.agreement.announce.fastness import Columns, by_events, compare, setting

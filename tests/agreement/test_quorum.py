@@ -12,13 +12,13 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, Outcome
-from hustings.protocols.quorum.election import Quorum
+from hustings.lab.closed_forms import quorum as theory
+from hustings.quorum.election import Quorum
 from hustings.sim.build import Description, build
 from hustings.sim.experiment import prepare
 from hustings.sim.faults import Crash, Leave
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
-from hustings.theory import quorum as theory
 from tests.unit.cli.commands import Hustings, in_process
 
 TTL = 30

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.lab.closed_forms import ring as theory
 from hustings.protocols.ring import Ring
 from hustings.sim.build import Description, build
 from hustings.sim.experiment import play
 from hustings.sim.ordering import Order
 from hustings.sim.scenarios import Scenario
-from hustings.theory import ring as theory
-from tests.unit.theory import rings
+from tests.unit.lab.closed_forms import rings
 
 LECTURE = (3, 32, 5, 80, 6, 12)  # clockwise, as the lecture draws them
 

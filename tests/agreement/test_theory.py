@@ -14,7 +14,8 @@ import pytest
 
 from hustings.core.choice import MemberId
 from hustings.core.election import Election
-from hustings.figures.comparison import METRICS, compare
+from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.figures.comparison import METRICS, compare
 from hustings.protocols.broadcast import Broadcast
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_assistant import BullyAssistant
@@ -27,7 +28,6 @@ from hustings.protocols.stable import Stable
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.models import Fixed, Network
 from hustings.sim.scenarios import Scenario
-from hustings.theory.catalogue import evaluate
 
 Ids = tuple[MemberId, ...]
 

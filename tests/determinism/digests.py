@@ -10,10 +10,11 @@ import io
 import json
 import sys
 
-from hustings.byzantine import messages
-from hustings.byzantine.experiment import ByRounds, by_rounds
 from hustings.core.choice import parse_choice
 from hustings.core.election import Election
+from hustings.lab.byzantine import messages
+from hustings.lab.byzantine.experiment import ByRounds, by_rounds
+from hustings.layers.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import find
 from hustings.protocols.ring import Ring, RingConfig
@@ -26,7 +27,6 @@ from hustings.sim.mobility import DIRECT, RandomWaypoint
 from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.scenarios import Scenario
 from hustings.sim.trace import Tracer
-from hustings.substrate.heartbeat import HeartbeatConfig
 
 FAULTS = Scenario(
     "leader-crash",

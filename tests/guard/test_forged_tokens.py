@@ -2,7 +2,7 @@
 
 The liar has the key and speaks in everybody's name: to all members, before and during a failover,
 about tokens that no engine has granted. What one member makes of it is in
-tests/unit/substrate/test_confirmed_lies.py.
+tests/unit/layers/test_confirmed_lies.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import hustings
 from hustings.core.messages import TOKEN_PACE
 from hustings.guard import make_guard
 from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
+from hustings.layers.confirmed import STEP, ConfirmedMsg
 from hustings.net.limits import Reason
 from hustings.net.member import Member
 from hustings.net.plausible import bounds
-from hustings.substrate.confirmed import STEP, ConfirmedMsg
 from tests.guard.engines.base import Engine
 from tests.guard.test_members import TTL, seated
 from tests.net.kit.loops import run, until

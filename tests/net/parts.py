@@ -11,18 +11,11 @@ from hypothesis import strategies as st
 from hustings.core.choice import HighestId
 from hustings.core.election import Election
 from hustings.core.messages import Message, Role
-from hustings.net.dialect import Dialect
-from hustings.net.gate import Gate
-from hustings.net.keys import Key
-from hustings.net.limits import Limits
-from hustings.net.sealing import KeyRing
-from hustings.net.wire import Wire
-from hustings.protocols.registry import CATALOGUE, classes
-from hustings.substrate import heartbeat
-from hustings.substrate.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
-from hustings.substrate.confirmed import Confirmed, ConfirmedMsg, GuardConfig
-from hustings.substrate.detector import Detector
-from hustings.substrate.gossip_messages import (
+from hustings.layers import heartbeat
+from hustings.layers.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
+from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
+from hustings.layers.detector import Detector
+from hustings.layers.gossip_messages import (
     GossipMsg,
     JoinMsg,
     LeadingMsg,
@@ -30,9 +23,16 @@ from hustings.substrate.gossip_messages import (
     PullMsg,
     WelcomeMsg,
 )
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
-from hustings.substrate.monitored import Monitored
-from hustings.substrate.stack import StackConfig, stacked
+from hustings.layers.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.layers.monitored import Monitored
+from hustings.layers.stack import StackConfig, stacked
+from hustings.net.dialect import Dialect
+from hustings.net.gate import Gate
+from hustings.net.keys import Key
+from hustings.net.limits import Limits
+from hustings.net.sealing import KeyRing
+from hustings.net.wire import Wire
+from hustings.protocols.registry import CATALOGUE, classes
 
 GROUP = "billing"
 KEY = Key(bytes(range(32)))

@@ -16,16 +16,16 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.messages import TOKEN_PACE, Message, Term, kind_of
 from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
+from hustings.layers.confirmed import ConfirmedMsg
+from hustings.layers.gossip_messages import Entry, GossipMsg
+from hustings.layers.helm_messages import HandOverMsg
 from hustings.net.limits import Reason
 from hustings.net.memory import life_by_clock
 from hustings.net.plausible import MONTH, RELEASED, SHORT_STEP, STEP, Plausible, bounds
 from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
-from hustings.protocols.quorum.messages import KINDS
 from hustings.protocols.registry import JOINED
-from hustings.substrate.confirmed import ConfirmedMsg
-from hustings.substrate.gossip_messages import Entry, GossipMsg
-from hustings.substrate.helm_messages import HandOverMsg
+from hustings.quorum.messages import KINDS
 from hustings.testing import Group
 from tests.net.lies import STRANGER, liar, tell
 

@@ -15,13 +15,13 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.core.messages import PACE, TERM_NAMES, Message
+from hustings.layers.helm_messages import HandOverMsg
 from hustings.net.durable import refuse_absurd
 from hustings.net.limits import Reason
 from hustings.net.plausible import SHORT_STEP, STEP, bounds
 from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg
-from hustings.protocols.quorum.messages import KINDS
 from hustings.protocols.registry import JOINED
-from hustings.substrate.helm_messages import HandOverMsg
+from hustings.quorum.messages import KINDS
 from hustings.testing import Group
 from tests.net.lies import STRANGER, liar, tell
 from tests.net.test_absurd_numbers import IDS, has_numbers, sane

@@ -11,6 +11,9 @@ import socket
 import pytest
 
 from hustings.core.choice import Candidate
+from hustings.layers.gossip import Membership
+from hustings.layers.gossip_messages import Entry
+from hustings.layers.stack_config import StackConfig
 from hustings.net.addresses import Address
 from hustings.net.book import Book
 from hustings.net.courtesy import GoneMsg
@@ -18,9 +21,6 @@ from hustings.net.host import Host
 from hustings.net.member import Member
 from hustings.net.port import Endpoint
 from hustings.net.udp import resolve
-from hustings.substrate.gossip import Membership
-from hustings.substrate.gossip_messages import Entry
-from hustings.substrate.stack_config import StackConfig
 from tests.net.kit.crowd import Crowd, endpoint, standing
 from tests.net.kit.loops import run, throughout, until
 

@@ -17,9 +17,9 @@ from hustings.core.messages import Message, kind_of
 from hustings.net.limits import Reason
 from hustings.net.member import Member
 from hustings.net.plausible import bounds
-from hustings.protocols.quorum import Quorate
-from hustings.protocols.quorum.lives import LIFE_BITS
-from hustings.protocols.quorum.messages import (
+from hustings.quorum import Quorate
+from hustings.quorum.lives import LIFE_BITS
+from hustings.quorum.messages import (
     KINDS,
     AcceptedMsg,
     AfterMsg,

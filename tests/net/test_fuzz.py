@@ -15,15 +15,9 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message, kind_of
-from hustings.net.gate import Gate
-from hustings.net.keys import Key
-from hustings.net.limits import Limits, Reason
-from hustings.net.streams import Unstreamed, on_stream
-from hustings.net.wire import Direction, Frame, Received, group_tag
-from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg, PreferMsg
-from hustings.substrate.bimodal_messages import CopyMsg, DigestMsg, ElectionCast
-from hustings.substrate.confirmed import ConfirmedMsg
-from hustings.substrate.gossip_messages import (
+from hustings.layers.bimodal_messages import CopyMsg, DigestMsg, ElectionCast
+from hustings.layers.confirmed import ConfirmedMsg
+from hustings.layers.gossip_messages import (
     Entry,
     GossipMsg,
     JoinMsg,
@@ -31,7 +25,13 @@ from hustings.substrate.gossip_messages import (
     PullMsg,
     WelcomeMsg,
 )
-from hustings.substrate.heartbeat import HeartbeatMsg
+from hustings.layers.heartbeat import HeartbeatMsg
+from hustings.net.gate import Gate
+from hustings.net.keys import Key
+from hustings.net.limits import Limits, Reason
+from hustings.net.streams import Unstreamed, on_stream
+from hustings.net.wire import Direction, Frame, Received, group_tag
+from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg, PreferMsg
 from tests.net.parts import DIALECTS, GROUP, KEY, gate
 
 DIALECT = next(dialect for dialect in DIALECTS if dialect.protocol == "probabilistic")

@@ -10,12 +10,7 @@ import hustings
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.core.names import is_attribute_name, is_member_name, member_id
-from hustings.net.addresses import Address
-from hustings.net.book import Place, read_place
-from hustings.net.courtesy import OtherConfigMsg
-from hustings.net.member import Member, checked_attributes
-from hustings.protocols.announce.messages import AnnounceMsg
-from hustings.substrate.gossip_messages import (
+from hustings.layers.gossip_messages import (
     Entry,
     GossipMsg,
     JoinMsg,
@@ -23,6 +18,11 @@ from hustings.substrate.gossip_messages import (
     WelcomeMsg,
     presentable,
 )
+from hustings.net.addresses import Address
+from hustings.net.book import Place, read_place
+from hustings.net.courtesy import OtherConfigMsg
+from hustings.net.member import Member, checked_attributes
+from hustings.protocols.announce.messages import AnnounceMsg
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import run, until
 from tests.net.kit.stranger import datagrams, forged, frame

@@ -11,14 +11,14 @@ import time
 import pytest
 
 from hustings.core.messages import Message
+from hustings.layers.gossip_messages import LeaveMsg
+from hustings.layers.heartbeat import HeartbeatMsg
+from hustings.layers.helm_messages import AskMsg
 from hustings.net.courtesy import PresentMsg, ProbeMsg
 from hustings.net.member import Member
 from hustings.net.plausible import bounds
 from hustings.net.replay import LEAP, Replays
 from hustings.net.wire import MAX_NUMBER, Wire
-from hustings.substrate.gossip_messages import LeaveMsg
-from hustings.substrate.heartbeat import HeartbeatMsg
-from hustings.substrate.helm_messages import AskMsg
 from tests.net.kit.crowd import Crowd, cut, dropped, endpoint, heal, one_leader
 from tests.net.kit.loops import run, throughout, until
 from tests.net.kit.stranger import datagrams, forged, frame

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.messages import Message
+from hustings.layers.gossip_messages import WelcomeMsg
 from hustings.net.courtesy import COURTESY, ConfigMsg, ProbeMsg
 from hustings.net.dialect import Dialect
 from hustings.net.labels import Labels
 from hustings.net.limits import Reason
 from hustings.net.rivals import ENOUGH, Rivals, Witness
 from hustings.net.wire import Direction, Received, Wire
-from hustings.substrate.gossip_messages import WelcomeMsg
 from tests.net.kit.crowd import Crowd, endpoint
 from tests.net.kit.loops import run, until
 from tests.net.kit.stranger import datagrams, frame

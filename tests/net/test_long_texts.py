@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hustings.core.choice import Candidate
+from hustings.layers.gossip_messages import MAX_PLACE, Entry, GossipMsg
 from hustings.net import book
 from hustings.net.book import read_place
 from hustings.net.courtesy import LifelineMsg
@@ -20,7 +21,6 @@ from hustings.net.keys import new_key, write_key
 from hustings.net.sealing import KeyRing
 from hustings.net.streams import on_stream
 from hustings.net.wire import Direction, Wire
-from hustings.substrate.gossip_messages import MAX_PLACE, Entry, GossipMsg
 from tests.net.test_streams import GROUP, MIB, SLACK, member_process
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
+from hustings.layers.bimodal_messages import CoordinatorCast
+from hustings.layers.gossip_messages import LeaveMsg
 from hustings.net.courtesy import ConfigMsg, GoneMsg, LifelineMsg, PresentMsg, ProbeMsg
 from hustings.net.dialect import Dialect
 from hustings.net.gate import Gate
@@ -23,8 +25,6 @@ from hustings.net.port import Endpoint
 from hustings.net.wire import Direction, Received, Wire
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully, CoordinatorMsg
-from hustings.substrate.bimodal_messages import CoordinatorCast
-from hustings.substrate.gossip_messages import LeaveMsg
 from hustings.testing import Group
 
 UDP = Direction.DATAGRAM

@@ -12,10 +12,10 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
+from hustings.layers.gossip_messages import Entry, JoinMsg, LeaveMsg
 from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
 from hustings.net.limits import Reason
 from hustings.net.namesakes import LivedLater, Namesakes
-from hustings.substrate.gossip_messages import Entry, JoinMsg, LeaveMsg
 from tests.net.kit.fake_host import LIFE, ME, OWN, FakeHost, at, place_of
 from tests.net.kit.virtual import virtually
 

@@ -12,6 +12,7 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.core.names import member_id
+from hustings.layers.gossip_messages import Entry, GossipMsg, JoinMsg, PullMsg, WelcomeMsg
 from hustings.net.book import Place
 from hustings.net.courtesy import GoneMsg, PresentMsg, ProbeMsg
 from hustings.net.keys import Key
@@ -19,7 +20,6 @@ from hustings.net.member import Member
 from hustings.net.proofs import Window
 from hustings.net.wire import Direction
 from hustings.protocols.announce.messages import AnnounceMsg
-from hustings.substrate.gossip_messages import Entry, GossipMsg, JoinMsg, PullMsg, WelcomeMsg
 from hustings.testing import Group
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import run, throughout, until

@@ -11,10 +11,10 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.messages import Message
+from hustings.layers.gossip import GOSSIP_TICK
+from hustings.layers.helm import Helmed
+from hustings.layers.helm_steering import TICK
 from hustings.net.runner import Armed, Runner
-from hustings.substrate.gossip import GOSSIP_TICK
-from hustings.substrate.helm import Helmed
-from hustings.substrate.helm_steering import TICK
 from hustings.testing import Group
 
 PERIOD = 0.25  # seconds between two ticks of the helm, by default
@@ -30,9 +30,9 @@ SUPERFLUOUS = (
     "hustings.protocols.bully",
     "hustings.protocols.plugins",
     "hustings.protocols.committee",
-    "hustings.protocols.quorum",
+    "hustings.quorum",
     "hustings.sim",
-    "hustings.substrate.confirmed",
+    "hustings.layers.confirmed",
     "ipaddress",
     "pathlib",
     "random",

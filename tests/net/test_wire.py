@@ -14,6 +14,7 @@ from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import Message, Role, kind_of
+from hustings.layers.gossip_messages import Entry, WelcomeMsg
 from hustings.net.dialect import Dialect
 from hustings.net.limits import LARGEST_DATAGRAM, Limits, Reason
 from hustings.net.wire import (
@@ -29,7 +30,6 @@ from hustings.net.wire import (
 )
 from hustings.protocols.announce.messages import QueryMsg
 from hustings.protocols.registry import CATALOGUE, CONSENSUS, classes
-from hustings.substrate.gossip_messages import Entry, WelcomeMsg
 from tests.net.parts import (
     DIALECTS,
     GROUP,

@@ -14,6 +14,8 @@ import pytest
 from hustings.core.choice import candidate, parse_choice
 from hustings.core.election import Election
 from hustings.core.outcome import ELECTING, Elected, NoLeader
+from hustings.lab.closed_forms.announce.extensions import best_first, linked_tmax
+from hustings.lab.closed_forms.announce.laws import Law
 from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_m import LeM
@@ -22,8 +24,6 @@ from hustings.protocols.announce.printed import LeSPrinted
 from hustings.protocols.announce.sup import Sup
 from hustings.sim.faults import Crash, Heal, Join, OneWay, Update, schedule
 from hustings.sim.instants import on_grid
-from hustings.theory.announce.extensions import best_first, linked_tmax
-from hustings.theory.announce.laws import Law
 from tests.paper.announcing import DELTA, Group, asleep, group, uncorrelated
 
 # 5.1, "Basic Algorithm"

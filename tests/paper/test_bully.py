@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.outcome import Elected, GaveUp
+from hustings.lab.closed_forms import bully as theory
 from hustings.protocols.bully import Bully
 from hustings.sim.checkers import Verdict
 from hustings.sim.faults import Crash, Happening, Restart, Suspect
 from hustings.sim.models import Fixed, Network, PerLink
 from hustings.sim.world import Ended
-from hustings.theory import bully as theory
 from tests.paper.playing import played
 
 # "Bully Algorithm"

@@ -10,12 +10,12 @@ import pytest
 
 from hustings.core.election import Election
 from hustings.core.outcome import Elected
-from hustings.figures.overhead_table import counted_table
+from hustings.lab.closed_forms import overhead as theory
+from hustings.lab.figures.overhead_table import counted_table
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_map import BullyMap
 from hustings.sim.checkers import Verdict
 from hustings.sim.faults import Alive, Crash, Happening, Restart, Suspect
-from hustings.theory import overhead as theory
 from tests.paper.playing import Played, played
 
 QUARTERS = [4, 8, 12, 16, 32, 64]

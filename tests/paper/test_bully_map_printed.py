@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.outcome import Elected, GaveUp
+from hustings.lab.closed_forms.bully_map import printed_pseudo_code
 from hustings.protocols.bully_map import BullyMap
 from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.sim.checkers import Verdict
-from hustings.theory.bully_map import printed_pseudo_code
 from tests.paper.playing import Ids, Played, played
 
 

@@ -12,16 +12,16 @@ from math import comb
 
 import pytest
 
-from hustings.fast.ballot import Ballot
-from hustings.fast.probabilistic import play
+from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.closed_forms.probabilistic import times
+from hustings.lab.closed_forms.probabilistic.round import Round
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.probabilistic import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment
 from hustings.sim.experiment import play as play_events
 from hustings.sim.models import Fixed, Network
-from hustings.theory.catalogue import evaluate
-from hustings.theory.probabilistic import times
-from hustings.theory.probabilistic.round import Round
 from tests.agreement.announce.judging import judge, sample, score
 
 

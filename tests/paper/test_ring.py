@@ -17,12 +17,12 @@ from hustings.core.choice import Candidate, HighestId, MemberId, parse_choice
 from hustings.core.context import Context
 from hustings.core.outcome import Elected, GaveUp
 from hustings.core.view import View
+from hustings.lab.closed_forms import ring as theory
 from hustings.protocols.ring import ElectedMsg, ElectionMsg, Ring, RingConfig, Run
 from hustings.sim.checkers import Verdict
 from hustings.sim.faults import Alive, Call, Crash, Happening, Leave, Restart, Suspect, schedule
 from hustings.sim.models import Fixed, Network, Uniform
 from hustings.sim.world import Ended, World
-from hustings.theory import ring as theory
 from tests.paper.playing import Ids, Played, finish, played
 
 # Rings in any order of ids

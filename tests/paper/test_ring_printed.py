@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from hustings.core.outcome import ELECTING, NoLeader
+from hustings.lab.closed_forms import ring as theory
 from hustings.protocols.ring import Ring
 from hustings.protocols.ring_printed import RingPrinted
 from hustings.sim.checkers import Verdict
 from hustings.sim.faults import Call, Happening, Leave
 from hustings.sim.ordering import places_of
 from hustings.sim.world import Ended
-from hustings.theory import ring as theory
 from tests.paper.playing import Ids, Played, played
-from tests.unit.theory import rings
+from tests.unit.lab.closed_forms import rings
 
 
 def seated(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from hustings.lab.closed_forms.announce.laws import Law
+from hustings.lab.closed_forms.announce.messages import first_round_first_waker
 from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.sup_al import SupAl
 from hustings.protocols.announce.sup_al_random import SupAlRandom
@@ -21,8 +23,6 @@ from hustings.sim.faults import Crash, OneWay, schedule
 from hustings.sim.models import Fixed, Loss, LossModel, Network, PerLink
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
-from hustings.theory.announce.laws import Law
-from hustings.theory.announce.messages import first_round_first_waker
 from tests.paper.announcing import DELTA, group
 
 # 1 hears 2 soon, who hears 3 soon, who hears 1 soon; the other way everything takes long.

@@ -13,16 +13,16 @@ from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected
+from hustings.layers.detector import Detector
+from hustings.layers.favour import OBSERVER, with_attribute, with_favour
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.helm import HelmConfig
+from hustings.layers.helm_messages import MAX_TERM, AskMsg, HandOverMsg, TidingsMsg
+from hustings.layers.monitored import Monitored
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
-from hustings.substrate.detector import Detector
-from hustings.substrate.favour import OBSERVER, with_attribute, with_favour
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.helm import HelmConfig
-from hustings.substrate.helm_messages import MAX_TERM, AskMsg, HandOverMsg, TidingsMsg
-from hustings.substrate.monitored import Monitored
 from hustings.testing.effects import Declare, Effect, Multicast, Send, SetTimer
-from tests.unit.substrate.helmsmen import ORDER, Helmsman
+from tests.unit.layers.helmsmen import ORDER, Helmsman
 
 MOST = 64  # bytes of what a helm says of one leader
 

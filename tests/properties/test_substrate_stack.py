@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from hustings.core.choice import Candidate, MemberId, parse_choice
 from hustings.core.messages import Message
 from hustings.core.streams import Stream
-from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg, OkMsg
-from hustings.substrate.bimodal_memory import Memory
-from hustings.substrate.bimodal_messages import (
+from hustings.layers.bimodal_memory import Memory
+from hustings.layers.bimodal_messages import (
     CASTS,
     CopyMsg,
     DigestMsg,
     SolicitMsg,
     longest_upkeep,
 )
-from hustings.substrate.gossip_circle import Circle
-from hustings.substrate.gossip_messages import (
+from hustings.layers.gossip_circle import Circle
+from hustings.layers.gossip_messages import (
     Entry,
     GossipMsg,
     JoinMsg,
@@ -29,8 +28,9 @@ from hustings.substrate.gossip_messages import (
     WelcomeMsg,
     longest_gossip,
 )
-from hustings.substrate.sizing import TOP, Sizing, size_of
-from hustings.substrate.stack import StackConfig, Stacked, stacked
+from hustings.layers.sizing import TOP, Sizing, size_of
+from hustings.layers.stack import StackConfig, Stacked, stacked
+from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.testing.effects import Effect, Multicast, Send, SetTimer
 from hustings.testing.recording import RecordedMember, view_of
 

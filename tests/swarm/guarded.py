@@ -16,6 +16,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Election
 from hustings.core.outcome import ELECTING, Elected, Guarantee, NoLeader, Outcome
 from hustings.core.streams import Stream, derive
+from hustings.layers.confirmed import LAPSED, Confirmed, GuardConfig
 from hustings.sim.checkers import Verdict, attach
 from hustings.sim.faults import (
     Call,
@@ -34,7 +35,6 @@ from hustings.sim.member import SimContext
 from hustings.sim.models import Lognormal, Loss, LossModel, Network, Uniform
 from hustings.sim.safety import safety_checkers
 from hustings.sim.world import Ended, World
-from hustings.substrate.confirmed import LAPSED, Confirmed, GuardConfig
 from tests.swarm.draws import (
     CHOICES,
     Attendance,

@@ -10,19 +10,19 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.outcome import Elected, Outcome
 from hustings.core.streams import Stream, derive
+from hustings.layers.detector import Detector
+from hustings.layers.favour import OBSERVER, Favoured, accepts, with_attribute, with_favour
+from hustings.layers.gossip import Membership
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.helm import HelmConfig, Helmed
+from hustings.layers.monitored import Monitored
+from hustings.layers.stack import StackConfig, Stacked, StackedContext
 from hustings.protocols.announce.le_s import LeS
 from hustings.sim.carrier import Carrier
 from hustings.sim.faults import Crash, Heal, Pause, Restart, Resume
 from hustings.sim.member import SimContext, Status
 from hustings.sim.models import Loss, LossModel, Network, Uniform
 from hustings.sim.world import Ended, World
-from hustings.substrate.detector import Detector
-from hustings.substrate.favour import OBSERVER, Favoured, accepts, with_attribute, with_favour
-from hustings.substrate.gossip import Membership
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.helm import HelmConfig, Helmed
-from hustings.substrate.monitored import Monitored
-from hustings.substrate.stack import StackConfig, Stacked, StackedContext
 
 ORDER = Favoured(HighestId())
 STACK = StackConfig(T_fail=12.0, epoch=10, minima=8, whole=True)

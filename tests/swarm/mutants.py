@@ -9,13 +9,13 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.lab.swarming import ENTRIES, quorate, votes
-from hustings.protocols.quorum import Quorate, QuorumConfig
-from hustings.protocols.quorum.enrolment import Enrolment
-from hustings.protocols.quorum.messages import Ballot
-from hustings.protocols.quorum.petition import Petition
-from hustings.protocols.quorum.voter import Voter
+from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.quorum import Quorate, QuorumConfig
+from hustings.quorum.enrolment import Enrolment
+from hustings.quorum.messages import Ballot
+from hustings.quorum.petition import Petition
+from hustings.quorum.voter import Voter
 from hustings.sim.swarm import QUORUM, Asking, Elect, Swarm
-from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 # What the swarm does not find is for the unit tests: tokens kept too long, votes of former lives.
 RIGHT = Swarm(tuple(ENTRIES.values()), (QUORUM,), quorate=quorate, votes=votes)

@@ -13,9 +13,9 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected
+from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.protocols.registry import find
 from hustings.sim.guarding import Holder, MemoryGuard
-from hustings.substrate.confirmed import Confirmed, GuardConfig
 from tests.swarm.draws import reliable
 from tests.swarm.guarded import Fickle, Guarding, Played, Wrap, held, turmoil
 

@@ -10,13 +10,13 @@ import pytest
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.messages import Message
 from hustings.core.streams import Stream, derive
+from hustings.layers.accrual import AccrualConfig
+from hustings.layers.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.layers.monitored import monitored
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Pause, Resume, schedule
 from hustings.sim.models import Loss, LossModel, Network, Uniform
-from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
-from hustings.substrate.monitored import monitored
 from hustings.testing.recording import RecordedMember, view_of
-from tests.unit.substrate.listeners import Listener, Listening, Note, people, under_watch
+from tests.unit.layers.listeners import Listener, Listening, Note, people, under_watch
 
 T, D = 1.0, 0.25
 LEADER, SLEEPER = 5, 2

@@ -14,16 +14,16 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.outcome import Elected, GaveUp
+from hustings.layers.favour import OBSERVER, with_attribute, with_favour
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.helm import HelmConfig, Helmed
+from hustings.layers.helm_messages import TidingsMsg
+from hustings.layers.stack import Stacked, StackedContext
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, BASELINES, COMPARED, LARGE, classes
 from hustings.sim.faults import Crash, Restart
 from hustings.sim.world import World
-from hustings.substrate.favour import OBSERVER, with_attribute, with_favour
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.helm import HelmConfig, Helmed
-from hustings.substrate.helm_messages import TidingsMsg
-from hustings.substrate.stack import Stacked, StackedContext
 from tests.swarm.helms import PUMP, SMOOTH, helm_of, stacked
 
 ELECTORS = (1, 2, 3, 4, 5)

@@ -11,11 +11,11 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
+from hustings.layers.helm import HelmConfig, Helmed
+from hustings.layers.helm_messages import TidingsMsg
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.protocols.stable import Stable
-from hustings.substrate.helm import HelmConfig, Helmed
-from hustings.substrate.helm_messages import TidingsMsg
 from tests.swarm.helms import Turmoil, judge
 
 # As often as the election has it, never, and after a while.

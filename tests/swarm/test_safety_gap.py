@@ -14,11 +14,11 @@ from math import exp
 import pytest
 
 from hustings.core.config import Surroundings
+from hustings.layers.confirmed import GuardConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.models import Loss, LossModel, Network
-from hustings.substrate.confirmed import GuardConfig
 
 UNLIKELY = 0.001
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from hustings.byzantine.adversaries import load
 from hustings.cli.output import show_json, show_table
+from hustings.lab.byzantine.adversaries import load
 from hustings.protocols.committee.adversary import WORST, catalogue
 
 

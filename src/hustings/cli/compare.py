@@ -8,11 +8,11 @@ import click
 
 from hustings.cli.experiment import group_options
 from hustings.cli.output import show, show_json, show_table, warn
-from hustings.figures.comparison import Row
-from hustings.figures.overhead_table import COLUMNS, counted_table
+from hustings.lab.closed_forms.catalogue import formulas
 from hustings.lab.comparison import compared
+from hustings.lab.figures.comparison import Row
+from hustings.lab.figures.overhead_table import COLUMNS, counted_table
 from hustings.lab.options import Options
-from hustings.theory.catalogue import formulas
 
 
 @click.command()

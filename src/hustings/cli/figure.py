@@ -19,10 +19,10 @@ from hustings.core.errors import BadInput
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 
 if TYPE_CHECKING:
-    from hustings.figures.exhibit import Made
-    from hustings.figures.measuring import Progress as Reached
-    from hustings.figures.measuring import Tell
-    from hustings.figures.writing import Draw
+    from hustings.lab.figures.exhibit import Made
+    from hustings.lab.figures.measuring import Progress as Reached
+    from hustings.lab.figures.measuring import Tell
+    from hustings.lab.figures.writing import Draw
 
 
 @click.command()
@@ -78,14 +78,14 @@ def figure(
     hustings figure --list
     hustings figure overhead-table-1 --out pictures
     """
-    from hustings.figures.catalogue import choose
+    from hustings.lab.figures.catalogue import choose
 
     if listing:
         _list(names, family, as_json)
         return 0
     chosen = choose(names, family)
     draw = _drawing() if any(exhibit.pictured for exhibit in chosen) else _nothing
-    from hustings.figures.writing import write
+    from hustings.lab.figures.writing import write
     from hustings.lab.pictures import measured
     from hustings.lab.sweeping import processors
 
@@ -111,7 +111,7 @@ def figure(
 
 def _checked(made: list[Made]) -> int:
     """What --check comes to; that claims are open is told, and fails where all of them are."""
-    from hustings.figures.exhibit import Verdict
+    from hustings.lab.figures.exhibit import Verdict
 
     verdicts = [finding.verdict for each in made for finding in each.findings]
     undecided = verdicts.count(Verdict.UNDECIDED)
@@ -128,7 +128,7 @@ def _drawing() -> Draw:
     """What draws, or which extra is missing, before anything has started."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
     try:
-        from hustings.figures.drawing import draw
+        from hustings.lab.figures.drawing import draw
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != "matplotlib":
             raise
@@ -141,7 +141,7 @@ def _nothing(made: Made) -> dict[str, bytes]:
 
 
 def _list(names: tuple[str, ...], family: str | None, as_json: bool) -> None:
-    from hustings.figures.catalogue import of_family
+    from hustings.lab.figures.catalogue import of_family
 
     if names:
         raise BadInput("--list takes no names: it shows what there is")

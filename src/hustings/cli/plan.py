@@ -14,7 +14,7 @@ from hustings.lab import parsing
 from hustings.protocols.committee.adversary import known
 
 if TYPE_CHECKING:
-    from hustings.byzantine.planning import Plan, Trial
+    from hustings.lab.byzantine.planning import Plan, Trial
 
 PLANNED = ("committee",)
 AWARE = "aware"
@@ -63,9 +63,9 @@ def plan(
     """
     if election not in PLANNED:
         raise UnknownName("election to plan", election, PLANNED)
-    import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
-    from hustings.byzantine.adversaries import load
-    from hustings.byzantine.planning import EFFORTS, attacks_of, make_plan
+    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
+    from hustings.lab.byzantine.adversaries import load
+    from hustings.lab.byzantine.planning import EFFORTS, attacks_of, make_plan
 
     load()
     if effort not in EFFORTS:

@@ -28,10 +28,10 @@ from hustings.sim.files import shown, write_atomically
 from hustings.sim.runs import MAX_JOBS
 
 if TYPE_CHECKING:
-    from hustings.sweep.gridfile import GridFile, Kind, Typed
-    from hustings.sweep.picture import Plan
-    from hustings.sweep.playing import Progress, Tell
-    from hustings.sweep.point import Point, Result, Value
+    from hustings.lab.sweeps.gridfile import GridFile, Kind, Typed
+    from hustings.lab.sweeps.picture import Plan
+    from hustings.lab.sweeps.playing import Progress, Tell
+    from hustings.lab.sweeps.point import Point, Result, Value
 
 ROWS = 60  # of a table that people read
 CHECKPOINT = "checkpoint"
@@ -102,10 +102,10 @@ def sweep(
     if example:
         return _write_example(file)
     from hustings.lab.sweeping import processors, usual_place
-    from hustings.sweep import gridfile, limits
-    from hustings.sweep.executors import check_place, crew_on
-    from hustings.sweep.playing import play_with
-    from hustings.sweep.point import check_points, digest_of, play_block
+    from hustings.lab.sweeps import gridfile, limits
+    from hustings.lab.sweeps.executors import check_place, crew_on
+    from hustings.lab.sweeps.playing import play_with
+    from hustings.lab.sweeps.point import check_points, digest_of, play_block
 
     if where is not None:
         check_place(where)
@@ -145,7 +145,7 @@ def _write_example(file: Path) -> int:
 
 def _kinds() -> dict[str, Kind]:
     """The keys of a file, from the options of `hustings sim`."""
-    from hustings.sweep.gridfile import Kind
+    from hustings.lab.sweeps.gridfile import Kind
 
     wanted = {field.name for field in fields(Options)} - {*LEFT_OUT} | {ENGINE}
     kinds = {PROTOCOL: Kind.ONE}
@@ -263,7 +263,7 @@ def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
 
 def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan | None:
     """What will be drawn, if anything can be."""
-    from hustings.sweep import picture
+    from hustings.lab.sweeps import picture
 
     try:
         plan = picture.plan(points, grid.plot)
@@ -290,8 +290,8 @@ def _write(
     """All files; and what is wrong with the picture, which is known only now."""
     from importlib.util import find_spec
 
-    from hustings.sweep.picture import made_of
-    from hustings.sweep.table import as_csv, as_parquet, rows_of
+    from hustings.lab.sweeps.picture import made_of
+    from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
 
     rows = rows_of(results)
     contents: dict[str, str | bytes] = {"csv": as_csv(rows)}
@@ -299,7 +299,7 @@ def _write(
         contents["parquet"] = as_parquet(rows)
     late = None
     if plan is not None:
-        from hustings.figures.drawing import draw
+        from hustings.lab.figures.drawing import draw
 
         try:
             contents |= draw(made_of(stem, results, plan))
@@ -337,7 +337,7 @@ def _to_json(result: Result) -> dict[str, object]:
 
 
 def _show(stem: str, results: Sequence[Result], written: list[str]) -> None:
-    from hustings.sweep.picture import aimed_at
+    from hustings.lab.sweeps.picture import aimed_at
 
     metric = aimed_at(results)
     keys = list(dict.fromkeys(key for each in results for key in each.point.parameters))

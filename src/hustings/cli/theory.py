@@ -7,9 +7,9 @@ import click
 from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput
 from hustings.lab import parsing
-from hustings.theory.catalogue import evaluate, markdown, names, parameters
-from hustings.theory.committee.setting import KEYS as COMMITTEE
-from hustings.theory.quorum import KEYS as QUORUM
+from hustings.lab.closed_forms.catalogue import evaluate, markdown, names, parameters
+from hustings.lab.closed_forms.committee.setting import KEYS as COMMITTEE
+from hustings.lab.closed_forms.quorum import KEYS as QUORUM
 
 
 @click.command()

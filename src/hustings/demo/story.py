@@ -23,6 +23,15 @@ from hustings.demo.acts import NONE, NOT_BEST, ONE, TWO, Act, Cue, Play, Sides
 from hustings.demo.flights import Flight, flights_of
 from hustings.demo.watch import Watcher
 from hustings.demo.words import both, listed, number, when
+from hustings.layers.detector import Detector
+from hustings.layers.heartbeat import (
+    HeartbeatConfig,
+    HeartbeatMsg,
+    PingMsg,
+    PongMsg,
+    WatchMsg,
+)
+from hustings.layers.monitored import Monitored
 from hustings.sim.checkers import beliefs
 from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as put
@@ -31,15 +40,6 @@ from hustings.sim.models import Network, Uniform
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World
-from hustings.substrate.detector import Detector
-from hustings.substrate.heartbeat import (
-    HeartbeatConfig,
-    HeartbeatMsg,
-    PingMsg,
-    PongMsg,
-    WatchMsg,
-)
-from hustings.substrate.monitored import Monitored
 
 FEWEST, MOST = 3, 40
 

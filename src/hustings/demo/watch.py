@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected, Outcome
+from hustings.layers.monitored import Monitored
 from hustings.sim.member import SimContext, Status
 from hustings.sim.world import World
-from hustings.substrate.monitored import Monitored
 
 T = TypeVar("T")
 

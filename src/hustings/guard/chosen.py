@@ -15,9 +15,9 @@ from hustings.guard.petition import Petitioner
 from hustings.guard.quorum import SCHEME, Quorum, Voters
 from hustings.guard.seam import Guard, Holder, Promise, Unreachable
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
+from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.net.agreed_config import Field
 from hustings.net.host import Host
-from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 GuardLike = str | Callable[[str], Guard]
 

@@ -17,12 +17,12 @@ from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput
 from hustings.guard.seam import DRIFT, Promise
 from hustings.guard.urls import GuardUrl
+from hustings.layers.confirmed import Confirmed
+from hustings.layers.stack import StackedContext
 from hustings.net.agreed_config import Field
 from hustings.net.host import Host
-from hustings.protocols.quorum import Quorate, QuorumConfig
-from hustings.protocols.quorum.quorate import Move
-from hustings.substrate.confirmed import Confirmed
-from hustings.substrate.stack import StackedContext
+from hustings.quorum import Quorate, QuorumConfig
+from hustings.quorum.quorate import Move
 
 SCHEME = "quorum"
 FEWEST, MOST = 3, 7

@@ -19,8 +19,8 @@ from hustings.explore.search import Search
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
 from hustings.lab.naming import named
+from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.protocols.registry import Protocol, Use, find, use_of
-from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 QUORUM = "quorum"
 MOST_MEMBERS = 9
@@ -225,6 +225,6 @@ def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
 
 
 def _quorate(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
-    from hustings.protocols.quorum import Quorate, QuorumConfig  # noqa: PLC0415 (few need it)
+    from hustings.quorum import Quorate, QuorumConfig  # noqa: PLC0415 (few need it)
 
     return Quorate(inner, QuorumConfig(delta=LEASE.delta, voters=voters, longest=LEASE.asked))

@@ -9,15 +9,15 @@ from html import escape
 from typing import Unpack
 
 from hustings.core.errors import BadInput
-from hustings.figures.comparison import Row
-from hustings.figures.comparison import compare as run_comparison
-from hustings.figures.overhead_table import counted_table
+from hustings.lab.closed_forms.catalogue import formulas
+from hustings.lab.figures.comparison import Row
+from hustings.lab.figures.comparison import compare as run_comparison
+from hustings.lab.figures.overhead_table import counted_table
 from hustings.lab.naming import named
 from hustings.lab.options import Options, World, build
 from hustings.lab.remarks import idle
 from hustings.lab.tables import Table, as_html
 from hustings.protocols.registry import COMPARED, Protocol, classes
-from hustings.theory.catalogue import formulas
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from hustings.byzantine import messages
-from hustings.byzantine.engines import TASKS, LargePlayer, large_player
-from hustings.byzantine.experiment import ByRounds, by_rounds
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
-from hustings.figures.kernels import CUT, at_once, ending_of, known, setting_of
+from hustings.lab.byzantine import messages
+from hustings.lab.byzantine.engines import TASKS, LargePlayer, large_player
+from hustings.lab.byzantine.experiment import ByRounds, by_rounds
+from hustings.lab.figures.kernels import CUT, at_once, ending_of, known, setting_of
 from hustings.lab.options import Options, build
-from hustings.protocols.registry import Use, use_of
-from hustings.sim.experiment import Experiment, RunResult, prepare
-from hustings.sim.metrics import summarise
-from hustings.sim.runs import Progress, Report, play_block, report
-from hustings.sweep.block import Column
-from hustings.sweep.crew import Crew, play_in_order
-from hustings.sweep.engines import (
+from hustings.lab.sweeps.block import Column
+from hustings.lab.sweeps.crew import Crew, play_in_order
+from hustings.lab.sweeps.engines import (
     AUTO,
     EVENTS,
     FAST,
@@ -35,11 +31,15 @@ from hustings.sweep.engines import (
     FastPlayer,
     choose,
 )
-from hustings.sweep.executors import PROCESSES, THREADS, crew_on
-from hustings.sweep.goal import Goal, Precision
+from hustings.lab.sweeps.executors import PROCESSES, THREADS, crew_on
+from hustings.lab.sweeps.goal import Goal, Precision
+from hustings.protocols.registry import Use, use_of
+from hustings.sim.experiment import Experiment, RunResult, prepare
+from hustings.sim.metrics import summarise
+from hustings.sim.runs import Progress, Report, play_block, report
 
 if TYPE_CHECKING:
-    from hustings.fast.results import Played
+    from hustings.lab.kernels.results import Played
 
 ENGINES = (EVENTS, FAST, AUTO)
 PIECE = 2_000_000  # members in all runs that are played between two looks at Ctrl-C

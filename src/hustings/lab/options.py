@@ -14,6 +14,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_whole
 from hustings.lab import parsing
+from hustings.layers.confirmed import Confirmed
 from hustings.sim import build as sim_build
 from hustings.sim.build import Composed, Description, ToVoting
 from hustings.sim.churn import Rates
@@ -23,10 +24,9 @@ from hustings.sim.mobility import Mobility, parse_mobility
 from hustings.sim.models import Loss, LossModel, Network
 from hustings.sim.ordering import Order
 from hustings.sim.scenarios import JOINING, Scenario
-from hustings.substrate.confirmed import Confirmed
 
 if TYPE_CHECKING:
-    from hustings.protocols.quorum import QuorumConfig
+    from hustings.quorum import QuorumConfig
 
 MEMBERS = 8  # unless others are asked for
 ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
@@ -336,7 +336,7 @@ class Voters:
     config: QuorumConfig
 
     def __call__(self, confirmed: Confirmed, present: tuple[MemberId, ...] = ()) -> Election:
-        from hustings.protocols.quorum import Quorate  # noqa: PLC0415 (few have voters)
+        from hustings.quorum import Quorate  # noqa: PLC0415 (few have voters)
 
         return Quorate(confirmed, msgspec.structs.replace(self.config, voters=self.among(present)))
 
@@ -348,7 +348,7 @@ class Voters:
 
 def electorate(voters: int, delta: float) -> Voters:
     """Members 1 to `voters` as the guard, where messages take `delta` at most."""
-    from hustings.protocols.quorum import QuorumConfig  # noqa: PLC0415 (few have voters)
+    from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few have voters)
 
     return Voters(QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, voters + 1))}))
 

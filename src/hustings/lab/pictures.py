@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from hustings.figures.catalogue import choose
-from hustings.figures.cell import FAST
-from hustings.figures.exhibit import Exhibit, Made
-from hustings.figures.measuring import Tell, measure
-from hustings.figures.precision import Adaptive, Fixed
-from hustings.figures.store import Store
+from hustings.lab.figures.catalogue import choose
+from hustings.lab.figures.cell import FAST
+from hustings.lab.figures.exhibit import Exhibit, Made
+from hustings.lab.figures.measuring import Tell, measure
+from hustings.lab.figures.precision import Adaptive, Fixed
+from hustings.lab.figures.store import Store
 from hustings.lab.tables import Table, as_html, needed
 
 
@@ -41,7 +41,7 @@ class Picture(Table):
         """The picture, as png and as svg; nothing for a table."""
         if not self.made.panels:
             return {}
-        drawing = needed("hustings.figures.drawing", "figures")
+        drawing = needed("hustings.lab.figures.drawing", "figures")
         return cast(dict[str, bytes], drawing.draw(self.made))
 
     def _repr_html_(self) -> str:
@@ -94,7 +94,7 @@ def measured(
     """Figures with their numbers, measured as far as they are not kept in a folder."""
     cells = [cell for exhibit in exhibits for cell in exhibit.cells()]
     if any(cell.engine == FAST for cell in cells):
-        import_module("hustings.fast.compiling")  # for what it says when it cannot be imported
+        import_module("hustings.lab.kernels.compiling")  # for its sentence
     store = Store(out / "cells", seed, warn)
     policy = Adaptive() if runs is None else Fixed(runs)
     results = measure(cells, seed, policy, store, jobs=jobs, tell=tell)

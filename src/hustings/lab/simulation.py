@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from hustings.byzantine import messages
-from hustings.byzantine.adversaries import load
-from hustings.byzantine.experiment import ByRounds
 from hustings.core.errors import BadInput
+from hustings.lab.byzantine import messages
+from hustings.lab.byzantine.adversaries import load
+from hustings.lab.byzantine.experiment import ByRounds
 from hustings.lab.gathering import Gathered, Watch, gather, given_up, pick, unwatched
 from hustings.lab.naming import named
 from hustings.lab.options import Options, World
@@ -21,14 +21,14 @@ from hustings.lab.remarks import (
     remarks_on_outcome,
 )
 from hustings.lab.study import Study
+from hustings.lab.sweeps.engines import Chosen
+from hustings.lab.sweeps.goal import Goal, Precision, Runs
+from hustings.lab.sweeps.limits import check_runs
 from hustings.protocols.registry import Protocol, Use, find, use_of
 from hustings.sim.experiment import play
 from hustings.sim.files import TraceFile
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
 from hustings.sim.trace import Tracer
-from hustings.sweep.engines import Chosen
-from hustings.sweep.goal import Goal, Precision, Runs
-from hustings.sweep.limits import check_runs
 
 
 def simulate(

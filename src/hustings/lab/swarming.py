@@ -10,12 +10,12 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.naming import named
 from hustings.lab.tables import Table, as_html
+from hustings.layers.confirmed import GuardConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.runs import Progress
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Swarm
 from hustings.sim.swarm_fickle import Fickle
 from hustings.sim.swarm_runs import Tally, play_all
-from hustings.substrate.confirmed import GuardConfig
 
 # Fickle is no protocol: it nominates at random, and a guard must hold all the same.
 ENTRIES: dict[str, Entry] = {
@@ -111,8 +111,8 @@ def _word(protocol: Protocol) -> str:
 
 def quorate(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
     """A quorum of these voters round elections; the longest lease is the one asked for."""
-    from hustings.protocols.quorum import QuorumConfig  # noqa: PLC0415 (few need it)
-    from hustings.protocols.quorum import quorate as go_round  # noqa: PLC0415 (likewise)
+    from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few need it)
+    from hustings.quorum import quorate as go_round  # noqa: PLC0415 (likewise)
 
     config = QuorumConfig(delta=lease.delta, voters=voters, longest=lease.asked)
     return go_round(elect, config)

@@ -17,16 +17,16 @@ from hustings.core.streams import derive
 from hustings.lab.naming import named
 from hustings.lab.options import FLAGS, Options
 from hustings.lab.simulation import Goals, check_whole, prepare
+from hustings.lab.sweeps import picture
+from hustings.lab.sweeps.engines import engine_of
+from hustings.lab.sweeps.executors import PROCESSES, THREADS, check_place, crew_on
+from hustings.lab.sweeps.limits import check_sweep
+from hustings.lab.sweeps.playing import Tell, play_points, play_with
+from hustings.lab.sweeps.point import Point, Result, Value, check_points, play_block
+from hustings.lab.sweeps.table import rows_of
 from hustings.lab.tables import Table, as_html, needed
 from hustings.protocols.registry import Protocol, find
 from hustings.sim.runs import MAX_JOBS
-from hustings.sweep import picture
-from hustings.sweep.engines import engine_of
-from hustings.sweep.executors import PROCESSES, THREADS, check_place, crew_on
-from hustings.sweep.limits import check_sweep
-from hustings.sweep.playing import Tell, play_points, play_with
-from hustings.sweep.point import Point, Result, Value, check_points, play_block
-from hustings.sweep.table import rows_of
 
 PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
 APART = (PROTOCOL, ENGINE, SEED)
@@ -53,7 +53,7 @@ class Sweep(Table):
         plan = picture.plan([each.point for each in self.results], wishes)
         if isinstance(plan, str):
             raise BadInput(plan)
-        drawing = needed("hustings.figures.drawing", "figures")
+        drawing = needed("hustings.lab.figures.drawing", "figures")
         return cast(dict[str, bytes], drawing.draw(picture.made_of("sweep", self.results, plan)))
 
     def _repr_html_(self) -> str:

@@ -26,13 +26,13 @@ from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput
+from hustings.layers.stack import StackedContext
 from hustings.net.courtesy import ConfigMsg, OtherConfigMsg
 from hustings.net.dialect import ANY, MARK
 from hustings.net.hearsay import is_address
 from hustings.net.limits import Rates
 from hustings.net.port import Endpoint
 from hustings.net.rivals import ENOUGH, LASTING, Rivals, Witness
-from hustings.substrate.stack import StackedContext
 
 if TYPE_CHECKING:
     from hustings.net.addresses import Address

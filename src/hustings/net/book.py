@@ -12,10 +12,10 @@ from typing import NamedTuple
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.names import is_member_name
+from hustings.layers.gossip import Membership
+from hustings.layers.gossip_messages import MAX_PLACE
 from hustings.net.addresses import Address, parse_address
 from hustings.net.port import Endpoint
-from hustings.substrate.gossip import Membership
-from hustings.substrate.gossip_messages import MAX_PLACE
 
 _LOST = 64  # addresses of members that were forgotten, in case they are only cut off
 _MISSED = 86_400.0  # seconds for which they are looked for: a day

@@ -23,31 +23,31 @@ from hustings.core.durations import is_duration, parse_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.messages import Message
-from hustings.net.addresses import Address, parse_address
-from hustings.net.courtesy import COURTESY
-from hustings.net.dialect import Dialect
-from hustings.net.hearsay import flaw_of_candidates
-from hustings.net.limits import Limits
-from hustings.net.plausible import bounds
-from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.bimodal import Bimodal
-from hustings.substrate.detector import Detector
-from hustings.substrate.favour import Favoured, accepts
-from hustings.substrate.gossip import Membership
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.helm import HelmConfig, Helmed
-from hustings.substrate.measured import (
+from hustings.layers.accrual import AccrualConfig
+from hustings.layers.bimodal import Bimodal
+from hustings.layers.detector import Detector
+from hustings.layers.favour import Favoured, accepts
+from hustings.layers.gossip import Membership
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.helm import HelmConfig, Helmed
+from hustings.layers.measured import (
     WORST,
     MeasureConfig,
     Measuring,
     check_ranked,
     measure_config,
 )
-from hustings.substrate.monitored import Monitored
-from hustings.substrate.stack import Codec, StackConfig, Stacked
+from hustings.layers.monitored import Monitored
+from hustings.layers.stack import Codec, StackConfig, Stacked
+from hustings.net.addresses import Address, parse_address
+from hustings.net.courtesy import COURTESY
+from hustings.net.dialect import Dialect
+from hustings.net.hearsay import flaw_of_candidates
+from hustings.net.limits import Limits
+from hustings.net.plausible import bounds
 
 if TYPE_CHECKING:
-    from hustings.substrate.confirmed import Confirmed, GuardConfig
+    from hustings.layers.confirmed import Confirmed, GuardConfig
 
     Voting = Callable[[Confirmed], Election]
 
@@ -270,7 +270,7 @@ def _check_partial(design: Design, most: int) -> None:
 
 
 def _lease(design: Design, given: Settings, delta: float) -> GuardConfig:
-    from hustings.substrate.confirmed import GuardConfig  # noqa: PLC0415 (memory: few have guards)
+    from hustings.layers.confirmed import GuardConfig  # noqa: PLC0415 (memory: few have guards)
 
     known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
     if design.kind.assumptions.announces:  # several may take office at one start
@@ -366,7 +366,7 @@ def _confirmed(helm: Helmed, lease: GuardConfig | None) -> tuple[Confirmed | Non
     if lease is None:
         return None, helm
     # A member without a guard does not load what asks it.
-    from hustings.substrate.confirmed import Confirmed  # noqa: PLC0415 (memory: few have guards)
+    from hustings.layers.confirmed import Confirmed  # noqa: PLC0415 (memory: few have guards)
 
     confirmed = Confirmed(helm, lease)
     return confirmed, confirmed

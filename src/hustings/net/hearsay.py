@@ -21,12 +21,7 @@ import msgspec
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.messages import Message
 from hustings.core.names import member_id
-from hustings.net.book import Place, read_place
-from hustings.net.courtesy import OtherConfigMsg
-from hustings.net.limits import Rates, Reason
-from hustings.net.port import Endpoint
-from hustings.net.wire import Received
-from hustings.substrate.gossip_messages import (
+from hustings.layers.gossip_messages import (
     Entry,
     GossipMsg,
     JoinMsg,
@@ -35,6 +30,11 @@ from hustings.substrate.gossip_messages import (
     WelcomeMsg,
     presentable,
 )
+from hustings.net.book import Place, read_place
+from hustings.net.courtesy import OtherConfigMsg
+from hustings.net.limits import Rates, Reason
+from hustings.net.port import Endpoint
+from hustings.net.wire import Received
 
 if TYPE_CHECKING:
     from hustings.net.host import Host

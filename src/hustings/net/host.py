@@ -24,6 +24,15 @@ from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
+from hustings.layers.carrying import Carrying
+from hustings.layers.detector import Detector
+from hustings.layers.favour import favour_of, with_favour
+from hustings.layers.gossip import GOSSIP_TICK
+from hustings.layers.gossip_messages import JoinMsg
+from hustings.layers.helm import Helmed
+from hustings.layers.helm_steering import TICK
+from hustings.layers.measured import Measuring
+from hustings.layers.stack import Stacked, StackedContext
 from hustings.net.book import Book
 from hustings.net.courtesy import (
     ConfigMsg,
@@ -52,19 +61,10 @@ from hustings.net.seeds import Seeds
 from hustings.net.streams import refusal_of
 from hustings.net.unreadable import Unreadable
 from hustings.net.wire import Direction, Received, group_tag
-from hustings.substrate.carrying import Carrying
-from hustings.substrate.detector import Detector
-from hustings.substrate.favour import favour_of, with_favour
-from hustings.substrate.gossip import GOSSIP_TICK
-from hustings.substrate.gossip_messages import JoinMsg
-from hustings.substrate.helm import Helmed
-from hustings.substrate.helm_steering import TICK
-from hustings.substrate.measured import Measuring
-from hustings.substrate.stack import Stacked, StackedContext
 
 if TYPE_CHECKING:
+    from hustings.layers.confirmed import Confirmed
     from hustings.net.agreed_config import ConfigCheck
-    from hustings.substrate.confirmed import Confirmed
 
 
 _SHOWN = 200  # characters of an error, in a log

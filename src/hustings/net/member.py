@@ -18,14 +18,14 @@ from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
+from hustings.layers.favour import OBSERVER, with_attribute
+from hustings.layers.gossip_messages import MAX_ATTRIBUTES
 from hustings.net.campaigns import Campaign
 from hustings.net.figures import Figures
 from hustings.net.handover import taken_over
 from hustings.net.host import Host
 from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer, Unable
 from hustings.net.wire import SIGNED
-from hustings.substrate.favour import OBSERVER, with_attribute
-from hustings.substrate.gossip_messages import MAX_ATTRIBUTES
 
 if TYPE_CHECKING:
     from hustings.net.keys import Key

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
-from hustings.net.book import read_place
-from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
-from hustings.net.gate import UNNUMBERED
-from hustings.net.limits import Rates, Reason
-from hustings.net.port import Endpoint
-from hustings.net.wire import Received
-from hustings.substrate.gossip_messages import (
+from hustings.layers.gossip_messages import (
     GossipMsg,
     JoinMsg,
     LeaveMsg,
     PullMsg,
     WelcomeMsg,
 )
+from hustings.net.book import read_place
+from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.gate import UNNUMBERED
+from hustings.net.limits import Rates, Reason
+from hustings.net.port import Endpoint
+from hustings.net.wire import Received
 
 if TYPE_CHECKING:
     from hustings.net.host import Host

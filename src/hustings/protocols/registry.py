@@ -65,32 +65,32 @@ CATALOGUE = (*COMPARED, *ANNOUNCING, *LARGE, "consensus", *CONSENSUS, *PRINTED)
 EVERY = (*CATALOGUE, *BY_ROUNDS)
 
 PROTOCOLS: Mapping[str, Entry] = {
-    "broadcast": Entry("broadcast", "Broadcast"),
-    "ring": Entry("ring", "Ring"),
-    "bully": Entry("bully", "Bully"),
-    "bully-map": Entry("bully_map", "BullyMap"),
-    "bully-grant": Entry("bully_grant", "BullyGrant"),
-    "bully-group": Entry("bully_group", "BullyGroup"),
-    "stable": Entry("stable", "Stable"),
-    "bully-assistant": Entry("bully_assistant", "BullyAssistant"),
-    "le-a": Entry("announce.le_a", "LeA"),
-    "le-s": Entry("announce.le_s", "LeS"),
-    "le-m": Entry("announce.le_m", "LeM"),
-    "sup": Entry("announce.sup", "Sup", Use.STUDY),
-    "al": Entry("announce.al", "Al", Use.STUDY),
-    "sup-al-random": Entry("announce.sup_al_random", "SupAlRandom", Use.STUDY),
-    "probabilistic": Entry("probabilistic.election", "Probabilistic"),
-    "consensus": Entry("consensus", "Consensus", Use.STUDY),
+    "broadcast": Entry("protocols.broadcast", "Broadcast"),
+    "ring": Entry("protocols.ring", "Ring"),
+    "bully": Entry("protocols.bully", "Bully"),
+    "bully-map": Entry("protocols.bully_map", "BullyMap"),
+    "bully-grant": Entry("protocols.bully_grant", "BullyGrant"),
+    "bully-group": Entry("protocols.bully_group", "BullyGroup"),
+    "stable": Entry("protocols.stable", "Stable"),
+    "bully-assistant": Entry("protocols.bully_assistant", "BullyAssistant"),
+    "le-a": Entry("protocols.announce.le_a", "LeA"),
+    "le-s": Entry("protocols.announce.le_s", "LeS"),
+    "le-m": Entry("protocols.announce.le_m", "LeM"),
+    "sup": Entry("protocols.announce.sup", "Sup", Use.STUDY),
+    "al": Entry("protocols.announce.al", "Al", Use.STUDY),
+    "sup-al-random": Entry("protocols.announce.sup_al_random", "SupAlRandom", Use.STUDY),
+    "probabilistic": Entry("protocols.probabilistic.election", "Probabilistic"),
+    "consensus": Entry("protocols.consensus", "Consensus", Use.STUDY),
     "quorum": Entry("quorum.election", "Quorum", Use.GUARD),
-    "ring-printed": Entry("ring_printed", "RingPrinted", Use.STUDY),
-    "bully-map-printed": Entry("bully_map_printed", "BullyMapPrinted", Use.STUDY),
-    "le-s-printed": Entry("announce.printed", "LeSPrinted", Use.STUDY),
-    "sup-al": Entry("announce.sup_al", "SupAl", Use.STUDY),
-    "committee": Entry("committee.election", "Committee", Use.ROUNDS),
-    "committee-agreement": Entry("committee.extensions", "GroupAgreement", Use.ROUNDS),
-    "committee-coin": Entry("committee.extensions", "CommonCoin", Use.ROUNDS),
-    "agreement": Entry("committee.single", "Agreement", Use.ROUNDS),
-    "lightest-bin": Entry("committee.single", "LightestBin", Use.ROUNDS),
+    "ring-printed": Entry("protocols.ring_printed", "RingPrinted", Use.STUDY),
+    "bully-map-printed": Entry("protocols.bully_map_printed", "BullyMapPrinted", Use.STUDY),
+    "le-s-printed": Entry("protocols.announce.printed", "LeSPrinted", Use.STUDY),
+    "sup-al": Entry("protocols.announce.sup_al", "SupAl", Use.STUDY),
+    "committee": Entry("protocols.committee.election", "Committee", Use.ROUNDS),
+    "committee-agreement": Entry("protocols.committee.extensions", "GroupAgreement", Use.ROUNDS),
+    "committee-coin": Entry("protocols.committee.extensions", "CommonCoin", Use.ROUNDS),
+    "agreement": Entry("protocols.committee.single", "Agreement", Use.ROUNDS),
+    "lightest-bin": Entry("protocols.committee.single", "LightestBin", Use.ROUNDS),
 }
 
 # Those that members can join with.
@@ -110,7 +110,7 @@ def find(protocol: Protocol) -> type[Election]:
     name = protocol.replace("_", "-")
     if name in PROTOCOLS:
         ours = PROTOCOLS[name]
-        module = import_module(f"hustings.protocols.{ours.module}")
+        module = import_module(f"hustings.{ours.module}")
         return checked(getattr(module, ours.named), name)
     from hustings.protocols import plugins  # noqa: PLC0415 (memory: most members run one of ours)
 
@@ -134,7 +134,7 @@ def is_ours(kind: type[Election]) -> bool:
     ours = PROTOCOLS.get(kind.about.name)
     if ours is None:
         return False
-    return (kind.__module__, kind.__name__) == (f"hustings.protocols.{ours.module}", ours.named)
+    return (kind.__module__, kind.__name__) == (f"hustings.{ours.module}", ours.named)
 
 
 def names() -> list[str]:

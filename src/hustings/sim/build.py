@@ -18,6 +18,11 @@ from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number
+from hustings.layers.accrual import AccrualConfig
+from hustings.layers.confirmed import GuardConfig
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.measured import WORST
+from hustings.layers.stack import StackConfig
 from hustings.sim.arranging import derived_delta
 from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
@@ -31,11 +36,6 @@ from hustings.sim.rounds import has_rounds
 from hustings.sim.scenarios import JOINING, Scenario
 from hustings.sim.voting import Voting
 from hustings.sim.world import MAX_EVENTS
-from hustings.substrate.accrual import AccrualConfig
-from hustings.substrate.confirmed import GuardConfig
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.measured import WORST
-from hustings.substrate.stack import StackConfig
 
 DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
 SUBSTRATES = ("ideal", "full")

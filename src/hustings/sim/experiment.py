@@ -18,6 +18,11 @@ from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
+from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.detector import Detector
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.monitored import Monitored
+from hustings.layers.stack import StackConfig, stacked
 from hustings.sim.arranging import Arranged, arrange, told_delta
 from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
 from hustings.sim.churn import Plan, draw
@@ -48,11 +53,6 @@ from hustings.sim.trace import Header, Tracer
 from hustings.sim.views import gossiped_size, partial_views
 from hustings.sim.voting import Present, Voting
 from hustings.sim.world import Ended, World
-from hustings.substrate.confirmed import Confirmed, GuardConfig
-from hustings.substrate.detector import Detector
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.monitored import Monitored
-from hustings.substrate.stack import StackConfig, stacked
 
 MAX_MEMBERS = 1_000_000
 MAX_COUNTED = 10**12

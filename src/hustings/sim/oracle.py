@@ -2,7 +2,7 @@
 
 For tests and experiments that want no detector's errors and no heartbeats in the counts. A detector
 that errs by script is a list of `faults.Suspect` and `faults.Alive`; one that works for its living
-is in `hustings.substrate`.
+is in `hustings.layers`.
 """
 
 from __future__ import annotations

@@ -20,14 +20,14 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, Outcome
+from hustings.layers.carrying import Carrying
+from hustings.layers.favour import favour_of, with_favour
+from hustings.layers.helm import Helmed
+from hustings.layers.measured import Measuring
+from hustings.layers.stack import Stacked, StackedContext
 from hustings.sim.consistency import Metrics
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
-from hustings.substrate.carrying import Carrying
-from hustings.substrate.favour import favour_of, with_favour
-from hustings.substrate.helm import Helmed
-from hustings.substrate.measured import Measuring
-from hustings.substrate.stack import Stacked, StackedContext
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from functools import partial
 from hustings.core.choice import MemberId
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Outcome
+from hustings.layers.bimodal import Bimodal
+from hustings.layers.gossip import Membership
+from hustings.layers.stack import StackConfig, warm_up
 from hustings.sim.instants import END_OF_TIME, NEVER, on_grid
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
-from hustings.substrate.bimodal import Bimodal
-from hustings.substrate.gossip import Membership
-from hustings.substrate.stack import StackConfig, warm_up
 
 
 class Settled:

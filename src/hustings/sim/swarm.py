@@ -23,6 +23,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
+from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.sim.checkers import Checker, Verdict, attach
 from hustings.sim.faults import Happening, schedule
 from hustings.sim.guarding import MemoryGuard
@@ -38,7 +39,6 @@ from hustings.sim.swarm_drawing import (
 from hustings.sim.swarm_register import Register, write_now_and_then
 from hustings.sim.trace import Header, Sink, Tracer
 from hustings.sim.world import Ended, World
-from hustings.substrate.confirmed import Confirmed, GuardConfig
 
 NONE, MEMORY, QUORUM = "none", "memory", "quorum"
 GUARDS = (MEMORY, QUORUM, NONE)

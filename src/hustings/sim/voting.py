@@ -6,7 +6,7 @@ from typing import Protocol
 
 from hustings.core.choice import MemberId
 from hustings.core.election import Election
-from hustings.substrate.confirmed import Confirmed
+from hustings.layers.confirmed import Confirmed
 
 Present = tuple[MemberId, ...]  # who is there from the beginning
 

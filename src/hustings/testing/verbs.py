@@ -16,7 +16,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
-from hustings.substrate.confirmed import ConfirmedMsg, GuardConfig, confirmed
+from hustings.layers.confirmed import ConfirmedMsg, GuardConfig, confirmed
 from hustings.testing.arguments import decimal, members, number, numbers, selection
 from hustings.testing.scripted import Envelope, ScriptedGroup, Standing, Step
 from hustings.testing.words import timer_text

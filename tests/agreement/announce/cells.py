@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
+from hustings.lab.closed_forms.announce import delay, messages, rounds, suppression, uncorrelated
+from hustings.lab.closed_forms.announce.laws import Law
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sim.scenarios import Scenario
-from hustings.theory.announce import delay, messages, rounds, suppression, uncorrelated
-from hustings.theory.announce.laws import Law
 from tests.agreement.announce.judging import Sample, sample
 
 DELTA = 0.1

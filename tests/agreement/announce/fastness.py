@@ -12,8 +12,8 @@ from math import exp, inf, isnan, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from hustings.fast.announce import play
-from hustings.fast.setting import Setting
+from hustings.lab.kernels.announce import play
+from hustings.lab.kernels.setting import Setting
 from hustings.sim.experiment import play as play_events
 from tests.agreement.announce.cells import NOTHING, Cell, experiment
 from tests.agreement.announce.judging import normal, sample

@@ -13,10 +13,17 @@ from math import log, sqrt
 
 import pytest
 
+from hustings.lab.closed_forms.announce import (
+    consistency,
+    delay,
+    departure,
+    messages,
+    rounds,
+    suppression,
+)
+from hustings.lab.closed_forms.announce.laws import Law
 from hustings.sim.experiment import play
 from hustings.sim.models import Loss, LossModel
-from hustings.theory.announce import consistency, delay, departure, messages, rounds, suppression
-from hustings.theory.announce.laws import Law
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import (
     DELTA,

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from hustings.theory.announce import consistency, departure, joiner
-from hustings.theory.announce.laws import Law
+from hustings.lab.closed_forms.announce import consistency, departure, joiner
+from hustings.lab.closed_forms.announce.laws import Law
 from tests.agreement.announce.cells import DELTA, GRID, UNIFORM, Cell, experiment, samples, vigil
 from tests.agreement.announce.judging import judge, score
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from hustings.fast import race
-from hustings.theory.announce import delay, messages, suppression
-from hustings.theory.announce.laws import Law
+from hustings.lab.closed_forms.announce import delay, messages, suppression
+from hustings.lab.closed_forms.announce.laws import Law
+from hustings.lab.kernels import race
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import GRID, NOTHING, Cell, forms
 from tests.agreement.announce.fastness import by_events, by_kernel, compare

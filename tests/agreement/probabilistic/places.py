@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hustings.fast.ballot import Ballot
-from hustings.fast.probabilistic import play
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.probabilistic import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import pytest
 
+from hustings.lab.closed_forms.probabilistic import detection, leaders, messages
+from hustings.lab.closed_forms.probabilistic.round import Round
+from hustings.lab.closed_forms.probabilistic.success import printed_success, success, unsettled
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment, play
-from hustings.theory.probabilistic import detection, leaders, messages
-from hustings.theory.probabilistic.round import Round
-from hustings.theory.probabilistic.success import printed_success, success, unsettled
 
 CLOSE = 4.0
 METRICS = ("strong", "rounds", "ucasts", "mcasts", "relay_members", "two_leaders_ever")

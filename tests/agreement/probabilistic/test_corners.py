@@ -17,19 +17,19 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
-from hustings.fast.ballot import Ballot
-from hustings.fast.probabilistic import play
-from hustings.figures.kernels import setting_of
+from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.closed_forms.probabilistic import messages
+from hustings.lab.closed_forms.probabilistic.round import Round
+from hustings.lab.closed_forms.probabilistic.sizing import fair_k
+from hustings.lab.closed_forms.probabilistic.success import success
+from hustings.lab.figures.kernels import setting_of
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.probabilistic import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import InitMsg
 from hustings.sim.experiment import Experiment
 from hustings.sim.experiment import play as play_events
 from hustings.sim.models import Fixed, Network
-from hustings.theory.catalogue import evaluate
-from hustings.theory.probabilistic import messages
-from hustings.theory.probabilistic.round import Round
-from hustings.theory.probabilistic.sizing import fair_k
-from hustings.theory.probabilistic.success import success
 from tests.agreement.announce.fastness import Columns, compare
 from tests.agreement.announce.judging import bound, judge, sample, score
 from tests.agreement.probabilistic.enumeration import Case, law

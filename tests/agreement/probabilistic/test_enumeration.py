@@ -16,10 +16,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from hustings.fast import probabilistic, relay_phase, rounds
-from hustings.fast.ballot import Ballot
-from hustings.fast.probabilistic import play
-from hustings.fast.terms import METRICS
+from hustings.lab.kernels import probabilistic, relay_phase, rounds
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.probabilistic import play
+from hustings.lab.kernels.terms import METRICS
 from tests.agreement.announce.judging import bound, judge
 from tests.agreement.probabilistic.enumeration import Case, law
 
@@ -107,9 +107,9 @@ def test_two_members_by_hand() -> None:
 COIN = "        if coin(run.stream, p_ucastl):\n"
 REUSED = "        lost = coin(run.stream, p_ucastl) if sent == 1 else lost\n        if lost:\n"
 FIRST = "    sent = 0\n"
-COMPILED = "from hustings.fast.compiling import compiled"
+COMPILED = "from hustings.lab.kernels.compiling import compiled"
 ONCE = "from numba import njit as compiled"  # nothing is kept of it
-PHASE = "from hustings.fast.relay_phase import"
+PHASE = "from hustings.lab.kernels.relay_phase import"
 
 
 def changed(folder: Path, name: str, whole: ModuleType, *changes: tuple[str, str]) -> ModuleType:

@@ -14,15 +14,15 @@ from functools import cache
 
 import pytest
 
-from hustings.fast.ballot import Ballot
-from hustings.fast.probabilistic import play
-from hustings.fast.terms import METRICS
+from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.closed_forms.probabilistic import leaders, messages
+from hustings.lab.closed_forms.probabilistic.round import Round
+from hustings.lab.closed_forms.probabilistic.success import success, torn, unsettled
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.probabilistic import play
+from hustings.lab.kernels.terms import METRICS
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.theory.catalogue import evaluate
-from hustings.theory.probabilistic import leaders, messages
-from hustings.theory.probabilistic.round import Round
-from hustings.theory.probabilistic.success import success, torn, unsettled
 from tests.agreement.announce.fastness import Columns, compare
 from tests.agreement.announce.judging import judge, sample, score
 from tests.agreement.probabilistic.places import Place, by_events, by_kernel

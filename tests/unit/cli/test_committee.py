@@ -180,8 +180,8 @@ def test_memory_is_reckoned_before_a_run(
     engine: str, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[object] = []
-    monkeypatch.setattr("hustings.byzantine.large.memory", lambda assembly: 9 * 1024**3)
-    monkeypatch.setattr("hustings.byzantine.large.play", lambda *words: played.append(words))
+    monkeypatch.setattr("hustings.lab.byzantine.large.memory", lambda assembly: 9 * 1024**3)
+    monkeypatch.setattr("hustings.lab.byzantine.large.play", lambda *words: played.append(words))
     shown = hustings("sim", "committee", "-n", "5000", "--engine", engine)
     assert "this needs about 9.7 GB of memory, and the limit is 8.6" in shown.complaint
     assert played == []

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hustings.fast.announce import play
-from hustings.fast.setting import Setting
+from hustings.lab.kernels.announce import play
+from hustings.lab.kernels.setting import Setting
 from tests.unit.cli.commands import Hustings
 
 LOSSY = ("--loss", "0.4", "--loss-model", "uncorrelated", "--delay", "0.1")

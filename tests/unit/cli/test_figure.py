@@ -19,15 +19,15 @@ import pytest
 
 from hustings.cli import figure as module
 from hustings.cli.output import Pace
-from hustings.figures import catalogue, measuring, workers
-from hustings.figures.exhibit import Finding, Verdict
-from hustings.figures.measuring import Progress, measure
-from hustings.figures.precision import Fixed
-from hustings.figures.store import Store
-from hustings.figures.workers import _Shared
+from hustings.lab.figures import catalogue, measuring, workers
+from hustings.lab.figures.exhibit import Finding, Verdict
+from hustings.lab.figures.measuring import Progress, measure
+from hustings.lab.figures.precision import Fixed
+from hustings.lab.figures.store import Store
+from hustings.lab.figures.workers import _Shared
 from tests.unit.cli.commands import COMMAND, PATIENCE, Hustings, in_own_process
 from tests.unit.cli.test_process import interruptible, wait_until_gone, workers_of
-from tests.unit.figures.samples import FIGURE, bully
+from tests.unit.lab.figures.samples import FIGURE, bully
 
 __all__ = ["interruptible"]
 

@@ -88,7 +88,7 @@ def test_bad_input(line: str, words: str, hustings: Hustings) -> None:
 def test_without_the_extra_it_says_which_one(
     line: str, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [each for each in sys.modules if each.startswith("hustings.fast")]:
+    for name in [each for each in sys.modules if each.startswith("hustings.lab.kernels")]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("numba", "numpy"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hustings.sweep import limits
+from hustings.lab.sweeps import limits
 from tests.unit.cli.commands import Hustings
 
 LE_S = ("sim", "le-s", "--delay", "0.1", "--loss", "0.2", "--set", "T_L=inf", "--set", "T_A=1.2")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hustings.cli import sweep as command
-from hustings.sweep import limits
+from hustings.lab.sweeps import limits
 from tests.unit.cli.commands import COMMAND, PATIENCE, Hustings, in_own_process
 
 GRID = """

@@ -9,15 +9,15 @@ from hustings.core.messages import Role
 from hustings.core.outcome import Elected, NoLeader
 from hustings.demo.flights import ARRIVED, UNDER_WAY, WAITED, Flight, flights_of
 from hustings.demo.watch import State, Watcher
+from hustings.layers.detector import Detector
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.monitored import Monitored
 from hustings.sim.faults import Crash, Partition, Pause, Restart, Resume
 from hustings.sim.member import Status
 from hustings.sim.models import Fixed, Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World
-from hustings.substrate.detector import Detector
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.monitored import Monitored
 from tests.unit.demo.deaf import Deaf, ShoutMsg
 
 

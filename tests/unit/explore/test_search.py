@@ -15,11 +15,11 @@ from hustings.explore.search import Search
 from hustings.explore.standing import Bystander
 from hustings.explore.values import Ending, Found, Laws, Limits
 from hustings.lab.checking import EAGER, explore_election, explore_quorum
-from hustings.protocols.quorum import Quorate, QuorumConfig
-from hustings.protocols.quorum.messages import Ballot
-from hustings.protocols.quorum.voter import Voter
+from hustings.layers.confirmed import Confirmed
 from hustings.protocols.registry import find
-from hustings.substrate.confirmed import Confirmed
+from hustings.quorum import Quorate, QuorumConfig
+from hustings.quorum.messages import Ballot
+from hustings.quorum.voter import Voter
 
 
 class Claim(Message, frozen=True, tag="CLAIM"):

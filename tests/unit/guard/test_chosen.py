@@ -18,9 +18,9 @@ from hustings.guard.options import check_bounds, one_of, seconds
 from hustings.guard.quorum import Quorum, Voters
 from hustings.guard.tls import client_tls
 from hustings.guard.urls import parse_url
-from hustings.substrate.confirmed import Confirmed, GuardConfig
+from hustings.layers.confirmed import Confirmed, GuardConfig
 from tests.net.kit.loops import run
-from tests.unit.substrate.puppets import Puppet
+from tests.unit.layers.puppets import Puppet
 
 IDS = {name: number for number, name in enumerate("abcdefg", 1)}
 VOTERS = "quorum://a,b,c"

@@ -10,12 +10,12 @@ import pytest
 
 from hustings.guard.quorum import Quorum, Voters
 from hustings.guard.urls import parse_url
-from hustings.protocols.quorum.config import Electorate
-from hustings.protocols.quorum.quorate import Move
-from hustings.substrate.confirmed import Confirmed, GuardConfig
-from hustings.substrate.stack import StackedContext
+from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.stack import StackedContext
+from hustings.quorum.config import Electorate
+from hustings.quorum.quorate import Move
 from tests.unit.guard.virtual import now, play
-from tests.unit.substrate.puppets import Puppet
+from tests.unit.layers.puppets import Puppet
 
 IDS = {name: number for number, name in enumerate("abcdef", 1)}
 NAMES = {number: name for name, number in IDS.items()}

@@ -20,6 +20,7 @@ from hustings.core.messages import (
     kind_of,
 )
 from hustings.joining import join
+from hustings.layers import stack
 from hustings.net import courtesy
 from hustings.protocols.bully import Bully
 from hustings.protocols.plugins import source_digest
@@ -36,7 +37,6 @@ from hustings.protocols.registry import (
     names,
     use_of,
 )
-from hustings.substrate import stack
 
 MINE = """
     from hustings.core.election import About

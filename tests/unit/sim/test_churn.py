@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.layers.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.churn import MAX_EVENTS, Rates, draw
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.scenarios import HORIZON, Scenario
 from hustings.sim.world import Ended
-from hustings.substrate.heartbeat import HeartbeatConfig
 from tests.unit.sim.beacons import beacons
 from tests.unit.sim.worlds import Ear
 

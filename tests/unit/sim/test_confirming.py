@@ -13,9 +13,9 @@ from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.broadcast import Broadcast
 from hustings.protocols.bully import Bully
-from hustings.protocols.quorum.election import Quorum
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
+from hustings.quorum.election import Quorum
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import RunResult, play

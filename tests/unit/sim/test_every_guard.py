@@ -16,10 +16,10 @@ from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_m import LeM
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
-from hustings.protocols.quorum import Quorate
 from hustings.protocols.registry import CATALOGUE, CONSENSUS, PRINTED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
+from hustings.quorum import Quorate
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.churn import Rates

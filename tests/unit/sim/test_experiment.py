@@ -11,6 +11,7 @@ from hustings.core.choice import HighestId, parse_choice
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
 from hustings.core.streams import derive
+from hustings.layers.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.checkers import Verdict
@@ -22,7 +23,6 @@ from hustings.sim.scenarios import Scenario
 from hustings.sim.studies import measure
 from hustings.sim.trace import Tracer
 from hustings.sim.world import Ended
-from hustings.substrate.heartbeat import HeartbeatConfig
 
 BULLY = Experiment(Bully, 8, BullyConfig(), scenario=Scenario("leader-crash"))
 

@@ -11,6 +11,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected, NoLeader
+from hustings.layers.confirmed import GuardConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Checker, attach
 from hustings.sim.checkers import Verdict as Judgement
@@ -22,7 +23,6 @@ from hustings.sim.guarding import GUARD, Grant, Holder, MemoryGuard
 from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
 from hustings.sim.safety import Grants, Holders, Tokens, Windows, safety_checkers
 from hustings.sim.world import Ended, World
-from hustings.substrate.confirmed import GuardConfig
 
 
 class Asker(Election):

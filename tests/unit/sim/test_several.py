@@ -11,6 +11,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
+from hustings.lab.closed_forms.catalogue import evaluate
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.member import SimContext
@@ -19,7 +20,6 @@ from hustings.sim.runs import run_all
 from hustings.sim.scenarios import Scenario
 from hustings.sim.several import settled
 from hustings.sim.world import Ended, World
-from hustings.theory.catalogue import evaluate
 
 LE_S = find("le-s")
 NO_LOSS = Loss()

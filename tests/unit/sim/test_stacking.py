@@ -9,6 +9,8 @@ import pytest
 
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
+from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.stack import StackConfig, Stacked
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
@@ -18,8 +20,6 @@ from hustings.sim.faults import Call, Crash, Suspect
 from hustings.sim.scenarios import Scenario
 from hustings.sim.stacking import settled_at
 from hustings.sim.world import Ended
-from hustings.substrate.heartbeat import HeartbeatConfig
-from hustings.substrate.stack import StackConfig, Stacked
 from tests.unit.sim.worlds import Ear
 
 STACK = StackConfig()

@@ -1,0 +1,161 @@
+"""A cell: one point of a figure before it is measured, as a plain value.
+
+Everything that a cell's numbers depend on stands in it, so two figures that want the same point
+name the same cell, and a stored result can be told from a different one. The seed of a cell is
+derived from the figures' seed and the cell, so cells are independent of each other, and
+`command` says how to get the same numbers by hand.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import msgspec
+
+from hustings._version import __version__
+from hustings.core.streams import derive
+from hustings.lab.byzantine.experiment import by_rounds
+from hustings.lab.figures.kernels import setting_of
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.setting import Setting
+from hustings.protocols.probabilistic.election import Probabilistic
+from hustings.protocols.registry import Use, find, use_of
+from hustings.sim.experiment import Experiment
+from hustings.sim.instants import END_OF_TIME
+from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.scenarios import Scenario
+
+MAX_EVENTS = 50_000_000
+LARGEST_BLOCK = 500
+EVENTS, FAST = "events", "fast"
+FAST_BLOCK = 4_000_000  # members in all runs of a block
+FAST_LARGEST = 20_000  # runs of a block
+ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
+
+# What a run's numbers depend on, here and in sweeps: packages whole, and of two the modules named.
+_SOURCES = (
+    *("core", "lab/byzantine", "lab/kernels", "layers", "protocols", "quorum", "sim"),
+    *("lab/figures/cell.py", "lab/figures/block.py", "lab/figures/kernels.py"),
+    *("lab/sweeps/block.py", "lab/sweeps/engines.py"),
+)
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One protocol, group, network and scenario; `aims` are the metrics that must be precise."""
+
+    protocol: str
+    members: int
+    scenario: str = "start"
+    loss_model: str = "none"
+    loss: float = 0.0
+    collision: float = 0.0
+    delay: float = 0.1
+    settings: tuple[tuple[str, str], ...] = ()  # as typed after --set
+    until: float | None = None
+    engine: str = EVENTS
+    runs: int | None = None  # so many, where the paper says how many; else what precision takes
+    aims: tuple[str, ...]
+    work: float = 1.0  # receptions in a run, in thousands, roughly: sizes the blocks
+
+    @property
+    def text(self) -> str:
+        """The cell as canonical text."""
+        text = msgspec.json.encode(self, order="deterministic").decode()
+        return text.replace(',"runs":null', "")  # it came later: seeds stay what they were
+
+    @property
+    def block(self) -> int:
+        """How many runs are played and stored together: a second's work or so."""
+        if self.engine == FAST and self.in_rounds:
+            return max(1, min(ROUNDS_LARGEST, ROUNDS_BLOCK // self.members))
+        if self.engine == FAST and self.protocol == Probabilistic.about.name:
+            return FAST_LARGEST  # whose cost does not depend on the members
+        if self.engine == FAST:
+            return max(1, min(FAST_LARGEST, FAST_BLOCK // self.members))
+        return max(2, min(LARGEST_BLOCK, int(2000 / max(self.work, 1.0))))
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the election is one among liars, in synchronous rounds."""
+        return use_of(self.protocol) is Use.ROUNDS
+
+    def seed(self, seed: int) -> int:
+        """The seed of this cell's runs under the figures' seed."""
+        return derive(seed, "cell", self.text)
+
+    def digest(self, seed: int) -> str:
+        """A name for the cell's results."""
+        return blake2b(f"{seed}\n{self.text}".encode(), digest_size=16).hexdigest()
+
+    def experiment(self, seed: int) -> Experiment:
+        """What to play; the same as what `command` builds."""
+        kind = find(self.protocol)
+        given: dict[str, object] = {"delta": self.delay} if self.delay > 0 else {}
+        described = Experiment(
+            kind=kind,
+            members=self.members,
+            config=kind.Settings.parse(
+                {**given, **kind.Settings.for_scenario(self.scenario), **dict(self.settings)}
+            ),
+            network=Network(
+                delay=Fixed(self.delay),
+                loss=Loss(LossModel(self.loss_model), self.loss, self.collision),
+            ),
+            scenario=Scenario(name=self.scenario),
+            seed=self.seed(seed),
+            until=END_OF_TIME if self.until is None else self.until,
+            max_events=MAX_EVENTS,
+            counted=self.engine == FAST,  # to make a million members takes long
+        )
+        return by_rounds(described, limited=True) if self.in_rounds else described
+
+    def setting(self) -> Setting | Ballot:
+        """What the kernels play, under the same seed."""
+        return setting_of(self.experiment(0))
+
+    def command(self, seed: int, runs: int) -> str:
+        """The command line whose summary holds this cell's numbers."""
+        words = ["hustings", "sim", self.protocol, "-n", str(self.members)]
+        words += ["--scenario", self.scenario, "--delay", repr(self.delay)]
+        if self.loss_model != "none":
+            words += ["--loss-model", self.loss_model, "--loss", repr(self.loss)]
+        if self.collision:
+            words += ["--collision", repr(self.collision)]
+        for key, value in self.settings:
+            words += ["--set", f"{key}={value}"]
+        if self.until is not None:
+            words += ["--until", repr(self.until)]
+        if self.engine == FAST:
+            words += ["--engine", FAST]
+        else:
+            words += ["--max-events", str(MAX_EVENTS)]
+        words += ["--seed", str(self.seed(seed)), "--runs", str(runs), "--json"]
+        return shlex.join(words)
+
+
+@cache
+def code_digest() -> str:
+    """A digest of all code that a cell's numbers come from, and of the Python that runs it.
+
+    Results stored under another digest are stale, whatever the version number says.
+    """
+    digest = blake2b(digest_size=16)
+    digest.update(f"{__version__} {sys.implementation.cache_tag}".encode())
+    home = files("hustings")
+    for source in _SOURCES:
+        for name, text in _sources(home.joinpath(*source.split("/")), source):
+            digest.update(f"\n{name} {len(text)}\n".encode())
+            digest.update(text)
+    return digest.hexdigest()
+
+
+def _sources(where: Traversable, name: str) -> list[tuple[str, bytes]]:
+    if where.is_file():
+        return [(name, where.read_bytes())] if name.endswith(".py") else []
+    parts = sorted(where.iterdir(), key=lambda part: part.name)
+    return [pair for part in parts for pair in _sources(part, f"{name}/{part.name}")]

@@ -1,0 +1,153 @@
+"""Pictures with matplotlib: the only module that needs it, and imported only to draw.
+
+Points with bars of two standard errors, closed forms as lines, formulas as printed in the paper as
+dashed lines. The same numbers give the same bytes under one version of matplotlib.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from hustings.lab.figures.exhibit import Curve, Drawn, DrawnPanel, Made, Panel, Point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.typing import RcKeyType
+
+WIDTH, HEIGHT = 6.4, 4.6  # inches of one panel
+DPI = 150
+ASIDE = 0.011  # of the axis, from one curve to the next where points stand side by side
+
+# What was not seen in R runs happens, with 95 % confidence, in at most 3/R of all runs.
+RULE_OF_THREE = 3.0
+ZERO = "0 in all runs: at most 3/runs (95 %)"
+
+
+def draw(made: Made) -> dict[str, bytes]:
+    """The picture of an exhibit, by the ending of its file."""
+    pictures = {}
+    with rc_context(_settings(made.name)):
+        figure = Figure(figsize=(WIDTH * len(made.panels), HEIGHT), dpi=DPI, layout="constrained")
+        figure.suptitle(made.title, fontsize=10)
+        for place, panel in enumerate(made.panels, 1):
+            _draw_panel(figure.add_subplot(1, len(made.panels), place), panel)
+        for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            out = io.BytesIO()
+            figure.savefig(out, format=form, metadata=metadata)
+            pictures[form] = out.getvalue()
+    return pictures
+
+
+def _settings(salt: str) -> dict[RcKeyType, Any]:
+    return {
+        "axes.grid": True,
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "font.family": "DejaVu Sans",  # comes with matplotlib, so letters are the same everywhere
+        "font.size": 9.0,
+        "grid.alpha": 0.3,
+        "legend.fontsize": 8.0,
+        "svg.fonttype": "path",
+        "svg.hashsalt": salt,  # else the names of shapes are drawn by lot
+    }
+
+
+def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
+    axis = panel.panel.axis
+    for place, drawn in enumerate(panel.curves):
+        _draw_curve(axes, drawn, panel.panel, _aside(panel, place))
+    if axis.logarithmic:
+        axes.set_xscale("log")
+    if axis.ticks:
+        axes.set_xticks(axis.ticks, [f"{tick:g}" for tick in axis.ticks])
+        axes.minorticks_off()
+    axes.set_xlabel(axis.label)
+    axes.set_ylabel(panel.panel.measure)
+    if panel.panel.logarithmic:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    if panel.panel.title:
+        axes.set_title(panel.panel.title, fontsize=9)
+    if panel.panel.logarithmic and any(_zeros(drawn) for drawn in panel.curves):
+        axes.plot([], [], "v", color="0.4", markersize=4.5, label=ZERO)
+    for printed in sorted({line.printed for drawn in panel.curves for line in drawn.lines}):
+        label = "formula as printed" if printed else panel.panel.forms
+        axes.plot([], [], _style(printed), color="0.4", linewidth=1.0, label=label)
+    # Below the panel, where it covers no point.
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False)
+
+
+def _aside(panel: DrawnPanel, place: int) -> float:
+    """How far to the right of their place the points of a curve stand."""
+    drawn = panel.curves
+    if not panel.panel.apart:
+        return 0.0
+    places = [panel.panel.axis.place(point.cell) for each in drawn for point in each.points]
+    return ASIDE * (max(places) - min(places)) * (place - (len(drawn) - 1) / 2)
+
+
+def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel, aside: float) -> None:
+    curve = drawn.curve
+    points = [point for point in drawn.points if point.mean > 0 or not panel.logarithmic]
+    if panel.logarithmic and (zeros := _zeros(drawn)):
+        # 0 has no place on a logarithmic axis; what the runs allow at most has one.
+        axes.plot(
+            [panel.axis.place(point.cell) + aside for point in zeros],
+            [RULE_OF_THREE / point.runs for point in zeros],
+            "v",
+            color=curve.look,
+            markersize=4.5,
+            label=None if points else curve.label,
+        )
+    shown = bool(points or (panel.logarithmic and _zeros(drawn)))
+    if points:
+        _draw_points(axes, curve, panel, points, aside)
+    for line in drawn.lines:
+        # The first line of a curve without points stands for it in the legend.
+        named = not shown and line is drawn.lines[0]
+        axes.plot(
+            line.places,
+            line.values,
+            _style(line.printed),
+            color=curve.look,
+            alpha=0.7,
+            linewidth=1.0,
+            label=curve.label if named else None,
+        )
+
+
+def _draw_points(axes: Axes, curve: Curve, panel: Panel, points: list[Point], aside: float) -> None:
+    axes.errorbar(
+        [panel.axis.place(point.cell) + aside for point in points],
+        [point.mean for point in points],
+        yerr=[
+            [_below(point, panel.logarithmic) for point in points],
+            [2 * point.stderr for point in points],
+        ],
+        fmt=curve.mark,
+        color=curve.look,
+        markersize=4.5,
+        markerfacecolor="none",
+        capsize=2.5,
+        elinewidth=0.8,
+        label=curve.label,
+    )
+
+
+def _below(point: Point, logarithmic: bool) -> float:
+    """How far its bar reaches down; on a logarithmic axis not to 0, which has no place there."""
+    return min(2 * point.stderr, 0.9 * point.mean) if logarithmic else 2 * point.stderr
+
+
+def _zeros(drawn: Drawn) -> list[Point]:
+    """Points at which nothing was ever seen."""
+    return [point for point in drawn.points if point.mean == 0]
+
+
+def _style(printed: bool) -> str:
+    return "--" if printed else "-"

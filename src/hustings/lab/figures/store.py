@@ -1,0 +1,137 @@
+"""Results on disk, one file per cell, so that nothing is measured twice.
+
+A file says which cell, seed and code it belongs to and carries a seal over all of it. It is
+hostile until it has been parsed: a file that is damaged, does not parse, or tells of another cell
+is reported and measured again; one that other code wrote is measured again without ado. Files
+appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+import stat
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from hustings.core.errors import BadInput
+from hustings.lab.figures.block import Block, Moments
+from hustings.lab.figures.cell import Cell, code_digest
+from hustings.sim.files import reason, shown, write_atomically
+
+FORMAT = 1
+LARGEST_FILE = 64 << 20
+Remark = Callable[[str], None]
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    code: str
+    seed: int
+    cell: Cell
+    blocks: list[Block]
+
+
+class _Sealed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    seal: str
+    body: msgspec.Raw
+
+
+class Damaged(Exception):
+    """A file that cannot be trusted, and why."""
+
+
+class Store:
+    """A folder of measured cells."""
+
+    def __init__(self, folder: Path, seed: int, remark: Remark) -> None:
+        self._folder = folder
+        self._seed = seed
+        self._remark = remark
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot make the folder {shown(folder)}: {reason(error)}") from None
+
+    def path(self, cell: Cell) -> Path:
+        """Where a cell's results lie."""
+        return self._folder / f"{cell.digest(self._seed)}.json"
+
+    def load(self, cell: Cell) -> list[Block]:
+        """The blocks that are known of a cell; none where there is no file to be trusted."""
+        path = self.path(cell)
+        try:
+            data = _read(path)
+            body = _open(data)
+            if body.code != code_digest():
+                return []
+            _check(body, cell, self._seed)
+        except FileNotFoundError:
+            return []
+        except (Damaged, OSError) as error:
+            why = reason(error) if isinstance(error, OSError) else str(error)
+            self._remark(f"{shown(path)} is not to be trusted ({why}): measured again")
+            return []
+        return body.blocks
+
+    def save(self, cell: Cell, blocks: Sequence[Block]) -> None:
+        """Keep a cell's blocks."""
+        body = msgspec.json.encode(
+            _Body(FORMAT, code_digest(), self._seed, cell, list(blocks)), order="deterministic"
+        )
+        sealed = _Sealed(_seal(body), msgspec.Raw(body))
+        write_atomically(self.path(cell), msgspec.json.encode(sealed) + b"\n")
+
+
+def _read(path: Path) -> bytes:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise Damaged("it is no ordinary file")
+    if found.st_size > LARGEST_FILE:
+        raise Damaged(f"it is larger than {LARGEST_FILE >> 20} MB")
+    return path.read_bytes()
+
+
+def _open(data: bytes) -> _Body:
+    try:
+        sealed = msgspec.json.decode(data, type=_Sealed)
+        raw = bytes(sealed.body)
+        if sealed.seal != _seal(raw):
+            raise Damaged("its seal is broken")
+        return msgspec.json.decode(raw, type=_Body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Damaged(f"it does not parse: {error}") from None
+
+
+def _check(body: _Body, cell: Cell, seed: int) -> None:
+    if body.format != FORMAT:
+        raise Damaged(f"its format is {body.format}, not {FORMAT}")
+    if (body.cell, body.seed) != (cell, seed):
+        raise Damaged("it tells of another cell")
+    end = 0
+    for block in body.blocks:
+        if block.first != end or not 0 < block.runs <= cell.block:
+            raise Damaged("its blocks do not follow each other")
+        end = block.last
+        if block.first % cell.block:
+            raise Damaged("its blocks are cut in the wrong places")
+        if sum(block.endings.values()) != block.runs or min(block.endings.values()) < 1:
+            raise Damaged("its endings do not add up")
+        if not 0 <= block.violated <= block.runs:
+            raise Damaged("its verdicts do not add up")
+        if not all(_plausible(moments, block.runs) for moments in block.metrics.values()):
+            raise Damaged("its numbers are impossible")
+
+
+def _plausible(moments: Moments, runs: int) -> bool:
+    return (
+        0 <= moments.count <= runs
+        and math.isfinite(moments.mean)
+        and 0.0 <= moments.spread < math.inf
+    )
+
+
+def _seal(body: bytes) -> str:
+    return blake2b(body, digest_size=16).hexdigest()

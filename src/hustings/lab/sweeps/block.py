@@ -1,0 +1,129 @@
+"""What came of some runs of one point, as numbers that can be kept and added up.
+
+Blocks are cut at run numbers that depend on the point alone and added up in order, so sums are the
+same to the last bit whoever played them and in whatever order they came back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import msgspec
+
+from hustings.core.errors import ProtocolBug
+from hustings.lab.figures.block import NOTHING, Moments
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The values of each metric in the runs that have one, and how all runs ended."""
+
+    values: dict[str, list[float]]
+    endings: dict[str, int]
+    violated: int = 0  # runs in which a property was violated
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One metric over some runs; it has no least and greatest value where no run has one.
+
+    >>> Column.of([1.0, 4.0]) + Column.of([2.0, 1.0])
+    Column(moments=Moments(count=4, mean=2.0, spread=6.0), least=1.0, most=4.0)
+    """
+
+    moments: Moments = NOTHING
+    least: float | None = None
+    most: float | None = None
+
+    @classmethod
+    def of(cls, values: list[float]) -> Column:
+        """The column of some values."""
+        if not values:
+            return cls()
+        return cls(Moments.of(values), float(min(values)), float(max(values)))
+
+    def __add__(self, other: Column) -> Column:
+        if self.least is None or self.most is None:
+            return other
+        if other.least is None or other.most is None:
+            return self
+        return Column(
+            self.moments + other.moments,
+            min(self.least, other.least),
+            max(self.most, other.most),
+        )
+
+    @property
+    def plausible(self) -> bool:
+        """Whether values could have come to this."""
+        count, mean, spread = self.moments.count, self.moments.mean, self.moments.spread
+        if count == 0:
+            return self == Column()
+        if self.least is None or self.most is None or count < 0:
+            return False
+        slack = 1e-9 * max(abs(self.least), abs(self.most))  # a mean is rounded
+        finite = all(map(math.isfinite, (self.least, self.most, mean, spread)))
+        return finite and self.least - slack <= mean <= self.most + slack and spread >= 0.0
+
+
+class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Runs first .. last-1 of a point."""
+
+    first: int
+    last: int
+    metrics: dict[str, Column]
+    endings: dict[str, int]
+    violated: int = 0
+
+    @classmethod
+    def of(cls, first: int, last: int, played: Played) -> Block:
+        """What runs first .. last-1 came to."""
+        for name, values in played.values.items():
+            if not all(map(math.isfinite, values)):
+                raise ProtocolBug(f"a value of metric {name} in runs {first} to {last - 1} is not")
+        return cls(
+            first=first,
+            last=last,
+            metrics={name: Column.of(values) for name, values in played.values.items()},
+            endings=dict(sorted(played.endings.items())),
+            violated=played.violated,
+        )
+
+    def __add__(self, other: Block) -> Block:
+        if other.first != self.last:
+            raise ProtocolBug(f"block {other.first} does not follow {self.last}")
+        names = dict.fromkeys([*self.metrics, *other.metrics])
+        nothing = Column()
+        return Block(
+            first=self.first,
+            last=other.last,
+            metrics={
+                name: self.metrics.get(name, nothing) + other.metrics.get(name, nothing)
+                for name in names
+            },
+            endings=dict(sorted((Counter(self.endings) + Counter(other.endings)).items())),
+            violated=self.violated + other.violated,
+        )
+
+    @property
+    def runs(self) -> int:
+        """How many."""
+        return self.last - self.first
+
+    @property
+    def plausible(self) -> bool:
+        """Whether runs could have come to this: a file may say anything."""
+        return (
+            0 <= self.first < self.last
+            and min(self.endings.values(), default=0) > 0
+            and sum(self.endings.values()) == self.runs
+            and 0 <= self.violated <= self.runs
+            and all(
+                column.plausible and column.moments.count <= self.runs
+                for column in self.metrics.values()
+            )
+        )
+
+
+EMPTY = Block(0, 0, {}, {})

@@ -1,0 +1,492 @@
+"""An election with a guard behind it, as one election: worlds need not know.
+
+Idea       The inner election only nominates. Whom it elects asks the guard; who is granted a token
+           leads, says so to the group, and renews. Everybody else believes only what was confirmed,
+           and of that only what has the highest token they have seen.
+Invariant  A member holds itself for the leader only inside the window of a grant: from its answer
+           until the time granted, counted on the local clock from before the question was sent and
+           shortened by what two clocks may differ, is over. At its end the member steps down by
+           itself, and after a pause it looks at the clock before it does anything else.
+Cost       One question and one answer per renewal, one multicast with each; the inner election's
+           cost is unchanged. What the guard is asked does not grow with the group; where it can
+           be looked at, every other member does so once for each new holder.
+Guarantee  Whatever is lost, late, doubled, cut off or crashed: one holder per token, tokens grow.
+           While clock rates stay within 1 +- drift: never two members in their windows at once.
+           Nothing is promised about when: that is the inner election's and the network's.
+
+The inner election may be any, also one with a detector. It keeps its own leader and term, which
+outside are hints; `leader` and `term` here are the confirmed leader and the highest token seen.
+Own timers begin with "guard-", which no inner election may use, and "token" is stored.
+
+A member may lie about tokens, and a lie that is stored is there for good. So where the guard can be
+looked at (`check`), `term` is what the guard itself has said to this member. What another member
+says is shown if it is in view and its token not far above that, and is looked up; it is stored,
+asked with or acted on only then. Where members are the guard, whoever asks outbids a lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import ClassVar
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, Handler
+from hustings.core.errors import BadInput
+from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
+from hustings.core.messages import LayerMessage, Message, Role, Token
+from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.layers.guard_config import GuardConfig
+from hustings.layers.nominating import NominatingContext
+
+AWAITING = "awaiting confirmation"
+LAPSED = "the confirmation ran out"
+GIVEN_BACK = "the lead was given back"
+
+ASK = "guard-ask"
+END = "guard-end"
+CHECK = "guard-check"
+
+SPREAD = 0.1  # delays for each member of a group: within this time all look at the guard
+STEP = 1 << 16  # so far above what the guard itself has said a member's word is shown
+
+__all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "Confirmed", "ConfirmedMsg", "GuardConfig"]
+__all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "confirmed"]
+
+
+class ConfirmedMsg(LayerMessage, frozen=True, tag="CONFIRMED"):
+    """The guard has granted `token` to `leader`; to itself: this is the largest token known."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    leader: MemberId
+    token: Token
+
+
+class Confirmed(Election):
+    """`inner` nominates, a guard confirms.
+
+    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
+    the class's.
+    """
+
+    def __init__(self, inner: Election, lease: GuardConfig) -> None:
+        if inner.seats > 1:
+            raise BadInput(f"a guard confirms one leader, and {inner.seats} are to be elected")
+        if ConfirmedMsg in inner.handlers:
+            raise BadInput("this election has a guard already: it needs no other")
+        super().__init__(inner.config, inner.choice)
+        self.inner = inner
+        self.lease = lease
+        self.handlers = _table(tuple(inner.handlers))
+        self.nominated = False  # whether the inner election holds this member for the leader
+        self.request = 0  # the number of the last question
+        self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
+        self.waiting: float | None = None  # since when the guard has not answered, if it was asked
+        self.token = 0  # granted to this incarnation last
+        self.until: float | None = None  # end of the window, while this member leads
+        self.engaged = 0  # works that run only while it leads; whoever runs them counts here
+        self.owed = False  # the lead is to be given back when these have ended
+        self.spent = False  # the last token's leadership is over: it makes no other one
+        self.greeted = -1  # the version of the view at the last confirmation that went to all
+        self.held: tuple[MemberId, int] | None = None  # whom it held for the leader last
+        self.doubted: tuple[MemberId, int] | None = None  # of these, one that was suspected
+        self.check: Callable[[], None] | None = None  # asks for `Observed`; its owner sets it
+        self.checking = False  # whether it will soon
+        self.bystander = False  # never asks the guard, nor may look at it
+        self.unmoved = 0.0  # until when it does not give way to a token that it cannot believe
+        self.constancy = lease.asked  # for how long after the next time
+        self.pause = lease.patience  # before the next question, while it is refused
+        self.told: Outcome | None = None
+        self.early = lease.first_wait > 0  # it has just started, and has not asked yet
+        self.barred: str | None = None  # why this member must not lead, if it must not
+
+    # What a world calls. Everything looks at the clock first.
+
+    def start(self, ctx: Context) -> None:
+        stored = ctx.stored.get("token")
+        if isinstance(stored, int):
+            self.term = stored
+        self._within(ctx, self.inner.start)
+
+    def call(self, ctx: Context) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.call)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == END:
+            self._step_down(ctx)
+            return
+        asked = self.request
+        self._look(ctx)
+        if key == CHECK:
+            self._check_now()
+        elif key != ASK:
+            self._within(ctx, self.inner.on_timer, key)
+        elif self.nominated and self.owed:
+            ctx.set_timer(ASK, self.lease.patience)
+        elif self.nominated and self.barred is None and self.request == asked:
+            self.pause = min(2.0 * self.pause, self.lease.asked)
+            self._ask(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self._look(ctx)
+        if self.held is not None and member == self.held[0]:  # also if nobody is held just now
+            self.doubted = self.held
+        self._within(ctx, self.inner.on_suspect, member)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.on_alive, member)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        self._look(ctx)
+        if isinstance(verdict, Observed):
+            self._learn(ctx, verdict.holder, verdict.token)
+            if verdict.token > self.term:  # of nobody whom it would hold for the leader
+                self._note(ctx, verdict.token)
+            return
+        self.waiting = None
+        if isinstance(verdict, Freed):
+            if self.nominated and self.until is None and self.barred is None:
+                self.pause = self.lease.patience
+                self._ask(ctx)
+            return
+        sent = self.pending.pop(verdict.request, None)
+        if sent is None:
+            return  # answered already, withdrawn, or so old that it cannot matter
+        if isinstance(verdict, Granted):
+            self._granted(ctx, sent, verdict)
+        else:
+            self._refused(ctx, verdict)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        """What the member slept through counts: a lease goes on running."""
+        self._look(ctx)
+        if self.until is not None:
+            ctx.set_timer(END, self.until - ctx.now(), eager=True)
+        self._within(ctx, lambda within: self.inner.woke(within, gap))
+
+    def leave(self, ctx: Context) -> None:
+        self._look(ctx)
+        self._within(ctx, self.inner.leave)
+        self._withdraw(ctx, None if self.until is None else NoLeader(GIVEN_BACK))
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """The inner election begins in the middle; nobody is confirmed without a grant."""
+        self.inner.assume_leader(NominatingContext(ctx), leader, term)
+        if leader == ctx.me.id:
+            self._nominate(ctx)
+        else:
+            self.leader = leader
+
+    def opens(self, message: Message) -> tuple[int, ...] | None:
+        return self.inner.opens(message)
+
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return self.inner.span(message, members)
+
+    def tallies(self) -> Mapping[str, int]:
+        return self.inner.tallies()
+
+    def state(self) -> str:
+        held = "" if self.until is None else f" until={self.until:g}"
+        return f"confirmed={self.leader} token={self.term}{held} | {self.inner.state()}"
+
+    def silence(self, now: float) -> float:
+        """For how long the guard has left this member's questions without an answer.
+
+        0 if it answers, and if it is not asked: only whoever is nominated asks.
+        """
+        return 0.0 if self.waiting is None else max(0.0, now - self.waiting)
+
+    @property
+    def heard(self) -> int:
+        """The highest token that may be true: nobody may have it again after the guard forgot it.
+
+        Only a guard that is behind `term`, its own word, is lifted above this.
+        """
+        return self.term if self.held is None else max(self.term, self.held[1])
+
+    # What its owner does
+
+    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
+        """Let a part of the inner election act, as if the world had called it."""
+        self._look(ctx)
+        self._within(ctx, act)
+
+    def settle_up(self, ctx: Context) -> None:
+        """The owner's works have ended, or may have: give back what waited for that."""
+        self._look(ctx)
+
+    def bar(self, ctx: Context, reason: str | None) -> None:
+        """Lead no more, whoever nominates and whatever is granted; without a reason, again."""
+        before, self.barred = self.barred, reason
+        if reason is not None:
+            wanted = self.nominated
+            self._withdraw(ctx, NoLeader(reason) if wanted else None)
+            self.nominated = wanted
+        elif before is not None and self.nominated:
+            self._nominate(ctx)
+
+    # What the inner election says
+
+    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        self._look(ctx)
+        within = NominatingContext(ctx)
+        self.inner.handlers[type(message)](self.inner, within, sender, message)
+        if within.said is not None:
+            self._heed(ctx, within.said)
+
+    def _within(
+        self, ctx: Context, handler: Callable[..., None], *about: MemberId | TimerKey
+    ) -> None:
+        """Let the inner election handle something; what it came to is heard when it is done."""
+        within = NominatingContext(ctx)
+        handler(within, *about)
+        if within.said is not None:
+            self._heed(ctx, within.said)
+
+    def _heed(self, ctx: Context, said: Outcome) -> None:
+        """An opinion: it decides who asks, never who leads."""
+        if isinstance(said, Elected):
+            if said.leader == ctx.me.id:
+                self._nominate(ctx)
+            else:
+                self._withdraw(ctx, None if said.leader == self.leader else NoLeader(AWAITING))
+        elif said == NoLeader(ELECTING):
+            # Whoever leads goes on until the election has come to another: it may come back.
+            if self.until is None:
+                self._hold_nobody(ctx, said)
+        else:
+            self._withdraw(ctx, said)
+
+    def _nominate(self, ctx: Context) -> None:
+        if self.until is not None:
+            return  # it leads already, and renews by itself
+        again, self.nominated = self.nominated, True
+        self.pause = self.lease.patience
+        self._hold_nobody(ctx, NoLeader(self.barred or AWAITING))
+        if self.barred is not None:
+            return
+        if self.owed:
+            ctx.set_timer(ASK, self.lease.patience)  # when what was begun has ended
+        elif self.early:
+            if not again:  # of several that nominate themselves at once, the best is to ask
+                ctx.set_timer(ASK, self.lease.first_wait)
+        else:
+            self._ask(ctx)
+
+    def _withdraw(self, ctx: Context, outcome: Outcome | None) -> None:
+        """Lead no more and want it no more; hold nobody, unless whom it holds is right.
+
+        The owner hears of it before the guard does: who comes next may be confirmed at once.
+        """
+        wanted, self.nominated = self.nominated, False
+        if wanted:
+            self.pending.clear()
+            self.waiting = None
+            self._end(ctx)
+            ctx.cancel_timer(ASK)
+        if outcome is not None:
+            self._hold_nobody(ctx, outcome)
+        if wanted:
+            self._return(ctx)
+
+    # The guard
+
+    def _ask(self, ctx: Context) -> None:
+        """The window of whatever is granted begins now, before the question leaves."""
+        now = ctx.now()
+        self.early = False
+        lasting = self.lease.leading(self.lease.asked)
+        self.pending = {n: sent for n, sent in self.pending.items() if now < sent + lasting}
+        self.request += 1
+        self.pending[self.request] = now
+        self.waiting = now if self.waiting is None else self.waiting
+        ctx.propose(self.lease.asked, self.request)
+        ctx.set_timer(ASK, self.lease.patience if self.until is not None else self.pause)
+
+    def _give_back(self, ctx: Context) -> None:
+        """Also what earlier questions may be granted yet: their answers count no more."""
+        self.pending.clear()
+        self.request += 1
+        ctx.relinquish(self.request)
+
+    def _return(self, ctx: Context) -> None:
+        """Give back, but not before what was begun has ended: who is next may be confirmed then."""
+        self.pending.clear()
+        if self.engaged:
+            self.owed = True
+        else:
+            self._give_back(ctx)
+
+    def _granted(self, ctx: Context, sent: float, verdict: Granted) -> None:
+        renewed = verdict.token == self.token == self.term
+        now = ctx.now()
+        until = sent + self.lease.leading(verdict.ttl)
+        if until <= now:
+            return  # the answer took longer than what it grants
+        if verdict.token <= self.term and not renewed:
+            # A guard that has forgotten its tokens: nobody would believe in this one.
+            if self.until is None:
+                self._give_back(ctx)
+            return
+        if renewed and self.spent:
+            # One leadership, one token: what left under the last one may still be on its way.
+            self._return(ctx)
+            ctx.set_timer(ASK, self.lease.patience)
+            return
+        if self.until is not None and renewed:
+            until = max(until, self.until)  # answers may overtake each other
+        self.until = until
+        self.pause = self.lease.patience
+        if not renewed:
+            self.token = self.term = verdict.token
+            self.spent = False
+            ctx.persist(token=verdict.token)
+        ctx.set_timer(END, until - now, eager=True)
+        ctx.set_timer(ASK, max(sent + self.lease.renewal - now, self.lease.shortest))
+        ctx.multicast(ConfirmedMsg(ctx.me.id, verdict.token))
+        self.greeted = ctx.view.version
+        self._hold(ctx, ctx.me.id, verdict.token)
+
+    def _refused(self, ctx: Context, verdict: Held) -> None:
+        self._learn(ctx, verdict.holder, verdict.token)
+        if self.until is None:
+            free = verdict.remaining * self.lease.slack
+            ctx.set_timer(ASK, max(min(self.pause, free), self.lease.shortest))
+
+    def _learn(self, ctx: Context, holder: MemberId | None, token: int) -> None:
+        """The guard itself says who holds."""
+        # A former incarnation of this member is another holder: there is nobody to believe in.
+        # Nor is there in one that holds on only because its time is not yet over.
+        if holder is not None and holder != ctx.me.id and self.doubted != (holder, token):
+            self._accept(ctx, holder, token)
+
+    def _look(self, ctx: Context) -> None:
+        """Is it over? Asked before anything else, because this member may have been paused."""
+        if self.until is not None and ctx.now() >= self.until:
+            self._step_down(ctx)
+        if self.owed and not self.engaged:
+            self.owed = False
+            self._give_back(ctx)
+            if self.nominated and self.barred is None:
+                self._ask(ctx)
+        if self.until is not None and ctx.view.version != self.greeted:
+            # Who has just come need not wait for the next renewal to know who leads.
+            self.greeted = ctx.view.version
+            ctx.multicast(ConfirmedMsg(ctx.me.id, self.term))
+
+    def _end(self, ctx: Context) -> None:
+        """A leadership is over, if there was one."""
+        if self.until is not None:
+            self.until = None
+            self.spent = True
+            ctx.cancel_timer(END)
+
+    def _step_down(self, ctx: Context) -> None:
+        if self.until is not None:
+            self._end(ctx)
+            self._hold_nobody(ctx, NoLeader(LAPSED))
+
+    # What is confirmed
+
+    def _on_confirmed(self, ctx: Context, sender: MemberId, message: ConfirmedMsg) -> None:
+        self._look(ctx)
+        token = message.token
+        if message.leader == ctx.me.id:  # whether it leads a member asks only the guard
+            self._outdone(ctx, sender, token)
+        elif message.leader != sender:
+            return  # who leads says so itself
+        elif self.bystander and sender == self.inner.leader:
+            self.term = token  # nothing depends on it, and a lie ends with the liar
+            self._hold(ctx, sender, token)
+        elif token < self.term:
+            if self.leader in (None, sender) or self.inner.leader == sender:
+                # A guard that has lost its memory has let it in: nobody here would believe it.
+                ctx.send(sender, ConfirmedMsg(sender, self.term))
+                self._check_now()  # whoever looks finds out, and reminds the guard
+        elif self.check is None:
+            self._accept(ctx, sender, token)
+        elif token > self.term or self.until is None:
+            self._hearsay(ctx, sender, token)
+
+    def _hearsay(self, ctx: Context, sender: MemberId, token: int) -> None:
+        """What can be looked up is; until then it is shown, if it is likely."""
+        if self.until is not None or sender not in ctx.view or token > self.term + STEP:
+            self._check_now()
+            return
+        shown = self.told.term if isinstance(self.told, Elected) else 0
+        if token > shown or self.leader in (None, sender) or self.inner.leader == sender:
+            self._hold(ctx, sender, token)
+        if token > self.term and not self.checking:  # not all members at once
+            self.checking = True
+            spread = min(SPREAD * self.lease.delta * len(ctx.view), self.lease.renewal)
+            ctx.set_timer(CHECK, ctx.rng.uniform(0.0, spread))
+
+    def _check_now(self) -> None:
+        self.checking = False
+        if self.check is not None:
+            self.check()
+
+    def _outdone(self, ctx: Context, sender: MemberId, token: int) -> None:
+        """Somebody knows a larger token: with a smaller one nobody is believed, so ask anew."""
+        if token <= self.term:
+            return
+        if self.check is None:
+            self._note(ctx, token)
+        elif sender not in ctx.view or ctx.now() < self.unmoved:
+            return
+        elif self.until is not None:
+            # A lie, or a guard that has lost its memory. Then those who say so remind the guard,
+            # and the next token is larger. Each time this is less likely, and so it is rarer.
+            self.unmoved = ctx.now() + self.constancy
+            self.constancy *= 2.0
+        if self.until is not None:
+            self._end(ctx)
+            self._hold_nobody(ctx, NoLeader(AWAITING))
+            self._return(ctx)
+            ctx.set_timer(ASK, self.lease.patience)
+
+    def _accept(self, ctx: Context, leader: MemberId, token: int) -> None:
+        """Believe in what was confirmed last."""
+        if token < self.term or token == self.token:
+            return
+        if token > self.term:
+            self._note(ctx, token)
+        elif self.leader is not None:
+            return
+        self._end(ctx)  # the guard has let somebody else in
+        self._hold(ctx, leader, token)
+
+    def _note(self, ctx: Context, token: int) -> None:
+        """This is the highest token from now on."""
+        self.term = token
+        if not self.bystander:
+            ctx.persist(token=token)
+
+    def _hold(self, ctx: Context, leader: MemberId, token: int) -> None:
+        self.leader, self.early = leader, False
+        self.held = (leader, token)
+        self._tell(ctx, Elected(leader, token))
+
+    def _hold_nobody(self, ctx: Context, outcome: Outcome) -> None:
+        self.leader = None
+        self._tell(ctx, outcome)
+
+    def _tell(self, ctx: Context, outcome: Outcome) -> None:
+        if outcome != self.told:
+            self.told = outcome
+            ctx.declare(outcome)
+
+
+@lru_cache(maxsize=256)
+def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
+    """Who handles what beside an election of these kinds; members of one kind share one table."""
+    return {**dict.fromkeys(kinds, Confirmed._on_inner), ConfirmedMsg: Confirmed._on_confirmed}
+
+
+def confirmed(elect: Callable[[], Election], lease: GuardConfig) -> Callable[[], Confirmed]:
+    """What makes elections, each behind a guard, from what makes them without."""
+    return lambda: Confirmed(elect(), lease)

@@ -1,0 +1,212 @@
+"""Quorum: election by consensus. Whoever a majority of the voters agrees on leads, for a time.
+
+Model      Asynchronous but for clocks, whose rates lie within 1 +- drift: messages may be late,
+           lost, doubled and out of order; members crash and come back. To make progress, a
+           majority of the voters must be up and messages must arrive for a while.
+Idea       Whoever hears of no leader for one lease asks the voters, after a random time. The one
+           that a majority grants the lease leads, says so to all and renews it; whoever is refused
+           is told whom to follow.
+Invariant  Those of `voter` and `petition`: no two members hold the lease at one time, and every
+           holder's term (its token) is larger than those before.
+Cost       v voters: 4v messages and one multicast for a new leader, 2v and one for each renewal;
+           4 delays and a random wait. With a `retry` below 4 delta, as the default is, a new
+           leader's question is asked twice: 6v and two.
+Guarantee  Leased: never two leaders at one time while clocks keep to their bound, whatever else
+           happens; with a fence, not even then a stale one's writes. No leader at all while no
+           majority of the voters can be reached. Nothing is promised about which member it is.
+Paper      Elections lecture, last slide (consensus); Lamport 1998, doi:10.1145/279227.279229;
+           leases by majority without a log as in Trencseni, Gazso, Reinhardt 2012 (PaxosLease).
+
+Decided here: members 1 to `voters` vote. The choice function is not asked: whoever leads goes on
+as long as it renews. Members of a group on a network have other ids; there the same voters, named,
+are a guard behind any other election.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hustings.core.choice import Choice, MemberId
+from hustings.core.config import Surroundings
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.messages import LayerMessage, Message
+from hustings.core.outcome import Guarantee
+from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
+from hustings.quorum.config import QuorumConfig, broken_voters
+from hustings.quorum.messages import KINDS, MOST_VOTERS, FreedMsg, Round
+from hustings.quorum.quorate import Quorate
+
+STAND = "stand"
+
+
+class ResignMsg(LayerMessage, frozen=True, tag="Q-RESIGN"):
+    """I lead no more, and have given `token` back."""
+
+    token: Round
+
+
+class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
+    """The lease, and who votes on it."""
+
+    voters: Annotated[
+        int, Meta(ge=1, le=MOST_VOTERS, description="how many vote: members 1 to this; odd")
+    ] = 3
+    backoff: (
+        Annotated[
+            float, Meta(gt=0, description="draw the wait before asking up to this; default 8 delta")
+        ]
+        | None
+    ) = None
+    longest: (
+        Annotated[float, Meta(gt=0, description="voters refuse a longer lease; default ttl")] | None
+    ) = None
+    durable: Annotated[
+        bool, Meta(description="whether voters keep what they promise across restarts")
+    ] = True
+
+    @property
+    def spread(self) -> float:
+        """The longest random wait."""
+        return 8.0 * self.delta if self.backoff is None else self.backoff
+
+    @property
+    def quorum(self) -> QuorumConfig:
+        """What the voters go by."""
+        return QuorumConfig(
+            delta=self.delta,
+            voters=tuple(range(1, self.voters + 1)),
+            longest=self.longest,
+            durable=self.durable,
+        )
+
+    @classmethod
+    def for_group(cls, members: int, around: Surroundings) -> dict[str, object]:
+        return {} if members >= 3 else {"voters": 1}
+
+    def broken_rules(self) -> list[str]:
+        broken = super().broken_rules() + broken_voters(self.quorum.voters, 1)
+        if not isfinite(self.spread):
+            broken.append("backoff must be finite: nobody would ever ask")
+        if self.longest is not None and self.asked > self.longest:
+            broken.append(f"ttl={self.asked:g} must not exceed longest={self.longest:g}")
+        return broken
+
+
+class Willing(Election):
+    """Would lead if nobody else does: the candidate behind the guard."""
+
+    config: LeaseConfig
+
+    def __init__(self, config: LeaseConfig, choice: Choice) -> None:
+        super().__init__(config, choice)
+        self.config = config
+
+    def start(self, ctx: Context) -> None:
+        self._stand_soon(ctx)
+
+    def call(self, ctx: Context) -> None:
+        self._stand(ctx)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        self._stand(ctx)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        """Whoever leads may be gone: ask, but not all at once."""
+        self._stand_soon(ctx)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        """That one leads, by the word of a majority: look again when its lease may be over."""
+        over = self.config.asked * self.config.slack
+        ctx.set_timer(STAND, over + ctx.rng.uniform(0.0, self.config.spread))
+        if self.leader != member:
+            self.elect(ctx, member, 0)
+
+    def _stand_soon(self, ctx: Context) -> None:
+        ctx.set_timer(STAND, ctx.rng.uniform(0.0, self.config.spread))
+
+    def _stand(self, ctx: Context) -> None:
+        ctx.cancel_timer(STAND)
+        if self.leader != ctx.me.id:
+            self.elect(ctx, ctx.me.id, 0)
+
+
+class Quorum(Quorate):
+    """Election by consensus: everybody may ask, the voters decide."""
+
+    about = About(
+        name="quorum",
+        family="consensus",
+        paper="Elections lecture, last slide; Lamport 1998; PaxosLease 2012",
+        idea="a majority of a few voters leases the lead to one member at a time",
+        model="asynchronous with bounded clock drift, crash and recovery with a disk",
+        guarantee=Guarantee.LEASED,
+        cost="6v + 2 messages for a new leader (4v + 1 with retry=4 delta), 2v + 1 per renewal",
+        promises="never two leaders while clocks keep to drift; none without a majority of voters",
+    )
+    assumptions = Assumptions(reliable=False, displaces=False, announces=True)
+    Settings = LeaseConfig
+    messages: ClassVar[tuple[type[Message], ...]] = (*KINDS, ConfirmedMsg, ResignMsg)
+
+    def __init__(self, config: LeaseConfig, choice: Choice) -> None:
+        super().__init__(Confirmed(Willing(config, choice), config), config.quorum)
+
+    def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
+        """Here views are no matter of chance: who is not in it does not exist."""
+        return tuple(voter for voter in self.electorate.voters if voter in ctx.view)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """The voters have just leased the lead to this one, in its first incarnation."""
+        if ctx.me.id in self.electorate.voters:
+            self.enrolment.assume(ctx, leader, term, self.inner.lease.asked)
+        self.petition.highest = term
+        self.inner.term = term
+        if leader == ctx.me.id:
+            self.petition.token = self.inner.token = term
+            self._within(ctx, self.inner.call)
+        else:
+            self.inner.leader = leader
+            self._within(ctx, self.inner.on_alive, leader)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        if member == self.leader:
+            self._within(ctx, self.inner.on_suspect, member)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        """Whoever leads is heard when it renews."""
+
+    def leave(self, ctx: Context) -> None:
+        led = self.inner.until is not None
+        super().leave(ctx)
+        if led:
+            ctx.multicast(ResignMsg(self.term))
+
+    @upon(ConfirmedMsg)
+    def _on_confirmed(self, ctx: Context, sender: MemberId, message: ConfirmedMsg) -> None:
+        self._on_inner(ctx, sender, message)
+        if self.leader == message.leader != ctx.me.id and message.token == self.term:
+            self._within(ctx, self.inner.on_alive, message.leader)
+
+    @upon(ResignMsg)
+    def _on_resign(self, ctx: Context, sender: MemberId, message: ResignMsg) -> None:
+        if sender == self.leader != ctx.me.id and message.token == self.term:
+            self._within(ctx, self.inner.on_suspect, sender)
+
+    @upon(FreedMsg)
+    def _on_freed(self, ctx: Context, sender: MemberId, message: FreedMsg) -> None:
+        super()._on_freed(ctx, sender, message)
+        if sender in self.electorate.voters and message.token == self.term and not self._leads():
+            self._within(ctx, self.inner.on_suspect, sender)
+
+    def _leads(self) -> bool:
+        return self.inner.until is not None
+
+    def _settle(self, ctx: Context) -> None:
+        """Whoever learns from the voters that somebody else leads follows it."""
+        super()._settle(ctx)
+        leader = self.leader
+        if leader is not None and leader != ctx.me.id and self.inner.nominated:
+            self._within(ctx, self.inner.on_alive, leader)

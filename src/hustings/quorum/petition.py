@@ -1,0 +1,305 @@
+"""A candidate: it asks the voters, counts their votes, and knows from when on it holds.
+
+Model      Messages may be late, lost, doubled and out of order; voters are as `voter` says.
+Idea       Ask a majority for a round (PREPARE), then for the lease in it (PROPOSE). Renewing is
+           the second question again: one round trip, no new round. The round in which the lease
+           was first asked for is its token.
+Invariant  1. A request counts as granted only when a majority accepted it or a later one in the
+              same round; all of these votes were cast after the request was made.
+           2. A token is the round, or kept from before: then a majority of those who promised this
+              round have since accepted nothing of a higher token. Whoever was granted a higher
+              one in between would have been accepted by one of them.
+           3. Votes are counted together only if none of them comes from a life of a voter that
+              another of the voters knows to be over: what a voter with a lost disk had promised is
+              not counted on, whenever it arrives.
+Cost       2 round trips for a new holder, 1 for a renewal, with all voters.
+Guarantee  Tokens grow from holder to holder, whatever clocks do. While clock rates stay within
+           1 +- drift, whoever counts the time granted from when it asked, shortened accordingly,
+           holds alone. Two that ask at once may outdo each other for a while: they draw lots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.core.guard import Freed, Granted, Held, Verdict
+from hustings.core.messages import Message
+from hustings.quorum.config import Electorate
+from hustings.quorum.lives import Lives
+from hustings.quorum.messages import (
+    MAX_NUMBER,
+    AcceptedMsg,
+    FreedMsg,
+    Lease,
+    PrepareMsg,
+    PromiseMsg,
+    ProposeMsg,
+    RefusedMsg,
+    ReleaseMsg,
+)
+
+AGAIN = "quorum-again"
+
+IDLE = "idle"
+PREPARING = "preparing"  # wants a round
+PROPOSING = "proposing"  # has it: asks for the lease, or holds it
+
+MAX_SENT = 64  # requests that an answer may still come to
+MAX_DOUBLINGS = 5
+
+
+class Petition:
+    """One member's part as a candidate; what is to be sent to all voters piles up in `outbox`."""
+
+    def __init__(self, electorate: Electorate, delta: float) -> None:
+        self.electorate = electorate
+        self.delta = delta
+        self.phase = IDLE
+        self.wanted = False  # whether it is to hold the lease, unless somebody else does
+        self.round = 0
+        self.token = 0  # asked for or granted, and not given back
+        self.highest = 0  # round heard of
+        self.request = 0
+        self.ttl = 0.0
+        self.sent: dict[int, float] = {}  # requests that were proposed in this round, and their ttl
+        self.granted = 0  # the last request that was
+        self.won = 0  # the last token that was
+        self.outdone = False  # whether a voter promised a higher round to somebody else
+        self.bumps = 0  # rounds in a row that were outdone
+        self.jumped = False  # whether it has gone on at once after one of them
+        self.resting = False  # whether it lets others go first for a while
+        self.promises: dict[MemberId, PromiseMsg] = {}
+        self.accepts: dict[MemberId, int] = {}  # the latest request that each accepted
+        self.refusals: dict[MemberId, RefusedMsg] = {}
+        self.lives = Lives()
+        self.outbox: list[Message] = []
+        self.verdicts: list[Verdict] = []
+
+    def majority(self) -> int:
+        """How many votes decide."""
+        return self.electorate.majority
+
+    # What its member wants
+
+    def ask(self, ctx: Context, ttl: float, request: int) -> None:
+        """Hold the lease, or go on holding it."""
+        self.request, self.ttl, self.wanted = request, ttl, True
+        if self.phase == PROPOSING and not self.outdone:
+            self._send_proposal(ctx)
+        elif self.phase == PREPARING and not self.outdone:
+            self._send_prepare(ctx)
+        elif not self.resting:
+            self.begin(ctx)
+
+    def give_back(self, ctx: Context, to: MemberId | None) -> None:
+        """Hold it no more, want it no more."""
+        if self.phase != IDLE or self.token:
+            self._release(ctx, to)
+        self.wanted = False
+        self._stop(ctx)
+
+    def _release(self, ctx: Context, to: MemberId | None) -> None:
+        """Never again will a vote for this token be counted."""
+        number, token = self.electorate.number, self.token or self.round
+        self.outbox.append(ReleaseMsg(number, self.round, ctx.incarnation, token, to))
+        self.token = 0
+
+    def again(self, ctx: Context) -> None:
+        """It has waited long enough for others.
+
+        Who holds nothing is told to ask anew: a request of long ago would be granted in vain.
+        """
+        self.resting = False
+        if not self.wanted or self.phase == PROPOSING:
+            return
+        if self.token:
+            self.begin(ctx)
+        else:
+            self._stop(ctx)
+            self.verdicts.append(Freed(0))
+
+    def move(self, ctx: Context, electorate: Electorate) -> None:
+        """There are other voters: what the former said counts no more."""
+        self.electorate = electorate
+        self._stop(ctx)
+        self.again(ctx)
+
+    # Asking
+
+    def begin(self, ctx: Context) -> None:
+        """A round above everything heard of."""
+        ctx.cancel_timer(AGAIN)
+        if self.highest >= MAX_NUMBER:
+            self.phase = IDLE
+            return  # no rounds are left: nobody comes here but by somebody's lie
+        self.round = self.highest = self.highest + 1
+        self.phase = PREPARING
+        self._forget_votes()
+        self._send_prepare(ctx)
+
+    def _stop(self, ctx: Context) -> None:
+        ctx.cancel_timer(AGAIN)
+        self.phase, self.resting = IDLE, False
+        self._forget_votes()
+
+    def _forget_votes(self) -> None:
+        self.outdone = False
+        self.promises, self.accepts, self.refusals, self.sent = {}, {}, {}, {}
+        self.lives = Lives()
+
+    def _send_prepare(self, ctx: Context) -> None:
+        self.outbox.append(PrepareMsg(self.electorate.number, self.round, ctx.incarnation))
+
+    def _send_proposal(self, ctx: Context) -> None:
+        self.sent[self.request] = self.ttl
+        if len(self.sent) > MAX_SENT:
+            del self.sent[min(self.sent)]
+        self.refusals = {}
+        self.outbox.append(
+            ProposeMsg(
+                self.electorate.number,
+                self.round,
+                ctx.incarnation,
+                self.token,
+                self.ttl,
+                self.request,
+            )
+        )
+
+    # Votes
+
+    def _is_mine(
+        self, ctx: Context, sender: MemberId, message: PromiseMsg | AcceptedMsg | RefusedMsg
+    ) -> bool:
+        """Whether this answers the round under way, and comes from a voter of it."""
+        return (
+            sender in self.electorate.voters
+            and message.config == self.electorate.number
+            and message.round == self.round
+            and message.incarnation == ctx.incarnation
+            and self.phase != IDLE
+        )
+
+    def on_promise(self, ctx: Context, sender: MemberId, message: PromiseMsg) -> None:
+        """A voter gives the round."""
+        if not self._is_mine(ctx, sender, message) or not self._admit(sender, message.births):
+            return
+        self.refusals.pop(sender, None)
+        if self.phase != PREPARING:
+            return  # what it accepted last may be this round's already
+        self.promises[sender] = message
+        if len(self.promises) >= self.majority():
+            self.token = self.token if self._may_keep_token() else self.round
+            self.phase = PROPOSING
+            self._send_proposal(ctx)
+
+    def _may_keep_token(self) -> bool:
+        """Whether a majority has accepted nothing of a higher token."""
+        if not self.token:
+            return False
+        leases = [each.lease for each in self.promises.values()]
+        lower = [lease for lease in leases if lease is None or lease.token <= self.token]
+        return len(lower) >= self.majority()
+
+    def on_accepted(self, ctx: Context, sender: MemberId, message: AcceptedMsg) -> None:
+        """A voter holds the lease for this member, since a request of it."""
+        if not self._is_mine(ctx, sender, message) or message.request not in self.sent:
+            return
+        if not self._admit(sender, message.births):
+            return
+        self.refusals.pop(sender, None)
+        self.accepts[sender] = max(message.request, self.accepts.get(sender, 0))
+        if len(self.promises) < self.majority():
+            self._stop(ctx)  # a voter that promised has lost its memory since
+            self._rest(ctx, 0.0)
+            return
+        if len(self.accepts) < self.majority():
+            return
+        request = sorted(self.accepts.values(), reverse=True)[self.majority() - 1]
+        if request > self.granted:
+            self.granted, self.won = request, self.token
+            self.bumps, self.jumped = 0, False
+            self.verdicts.append(Granted(request, self.token, self.sent[request]))
+            self.sent = {each: ttl for each, ttl in self.sent.items() if each >= request}
+
+    def _admit(self, sender: MemberId, births: tuple[int, ...]) -> bool:
+        """Whether a vote may be counted; votes that it shows to be void are dropped."""
+        void = self.lives.admit(self.electorate, sender, births)
+        for voter in void or ():
+            self.promises.pop(voter, None)
+            self.accepts.pop(voter, None)
+        return void is not None
+
+    # Refusals
+
+    def on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+        """A voter does not."""
+        if not self._is_mine(ctx, sender, message):
+            return
+        self.highest = max(self.highest, message.promised)
+        self.refusals[sender] = message
+        if message.promised >= self.round:
+            self.outdone = True
+        if len(self.electorate.voters) - len(self.refusals) < self.majority():
+            self._fail(ctx)
+        elif self.phase == PREPARING and len(self.refusals) == 1:
+            self._arm(ctx, message.remaining)  # the others may never answer
+
+    def _fail(self, ctx: Context) -> None:
+        """No majority can be had in this round any more."""
+        refusals = self.refusals
+        held = self._held(refusals)
+        taken = [each.remaining for each in refusals.values() if each.remaining > 0]
+        behind = self.phase == PREPARING and self.highest > self.round
+        if self.token and self.token != self.won:
+            self._release(ctx, None)  # whoever accepted it is not to wait for nothing
+        self._stop(ctx)
+        if held is not None:
+            lease, remaining = held
+            self.wanted = False
+            self.verdicts.append(Held(self.request, lease.holder, lease.token, remaining))
+        elif behind and not taken and not self.jumped:
+            self.jumped = True
+            self.begin(ctx)  # it did not know how far others are
+        else:
+            self._rest(ctx, min(taken, default=0.0))
+
+    def _rest(self, ctx: Context, taken: float) -> None:
+        self.resting = True
+        self._arm(ctx, taken)
+
+    def _arm(self, ctx: Context, taken: float) -> None:
+        """Ask again when what is in the way is over.
+
+        If that is nothing but another's question, let it come to its end, and draw lots.
+        """
+        pause = taken + ctx.rng.uniform(0.0, self.delta)
+        if not taken:
+            longest = self.delta * 2.0 ** min(self.bumps, MAX_DOUBLINGS)
+            self.bumps += 1
+            pause = 2.0 * self.delta + ctx.rng.uniform(0.0, longest)
+        ctx.set_timer(AGAIN, pause)
+
+    def _held(self, refusals: Mapping[MemberId, RefusedMsg]) -> tuple[Lease, float] | None:
+        """Who holds the lease, if a majority says the same, and for how long at most."""
+        said: dict[tuple[MemberId, int, int], list[RefusedMsg]] = {}
+        for each in refusals.values():
+            if each.lease is not None and each.lease.incarnation:
+                lease = each.lease
+                said.setdefault((lease.holder, lease.incarnation, lease.token), []).append(each)
+        for those in said.values():
+            if len(those) >= self.majority() and those[0].lease is not None:
+                return those[0].lease, max(each.remaining for each in those)
+        return None
+
+    def on_freed(self, sender: MemberId, message: FreedMsg) -> None:
+        """A voter says that the lease was given back, or that it votes from now on."""
+        if sender in self.electorate.voters and self.phase != PROPOSING:
+            self.resting = False
+            self.verdicts.append(Freed(message.token))
+
+    def state(self) -> str:
+        """One line for traces."""
+        return f"{self.phase} round={self.round}" if self.phase != IDLE else IDLE

@@ -1,0 +1,500 @@
+"""An election behind a guard whose voters are members themselves, as one election.
+
+Model      Messages may be late, lost, doubled, out of order; members crash, come back, are cut off
+           and paused. Less than half of the voters are gone at a time, or nobody is confirmed.
+Idea       `Confirmed` asks a guard; here its questions go to the voters as messages, and their
+           votes come back as verdicts. Members that vote do so whether they stand or not.
+Invariant  Those of `voter`, `petition` and `enrolment`; a verdict answers a request that was made
+           before the voters were asked, so that the window counted from the request is short
+           enough. What this member votes for itself goes the same way, without a message.
+Cost       2 messages per voter for a renewal, 4 for a new holder; members that do not stand cost
+           the voters nothing.
+Guarantee  That of `Confirmed`: tokens grow, and with clocks within 1 +- drift never two at once.
+
+Own timers begin with "quorum-", as do the names of what is stored. Who sent a message is the
+world's word, and the world lets only members in. What one of them says in another's name, or says
+wrongly about others, may cost time; what is stored for good is asked for first (see `messages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+import msgspec
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Handler, VotesNeeded, upon
+from hustings.core.errors import BadInput, ProtocolBug
+from hustings.core.guard import Verdict
+from hustings.core.messages import Message, kind_of
+from hustings.layers.carrying import Carrying
+from hustings.layers.confirmed import Confirmed
+from hustings.quorum.config import Electorate, QuorumConfig, after
+from hustings.quorum.context import QuorateContext
+from hustings.quorum.enrolment import ENROLL, Enrolment
+from hustings.quorum.messages import (
+    KINDS,
+    AcceptedMsg,
+    AfterMsg,
+    EnrollMsg,
+    FreedMsg,
+    FreshMsg,
+    InstalledMsg,
+    InstallMsg,
+    InvitedMsg,
+    InviteMsg,
+    KnownMsg,
+    MovedMsg,
+    PrepareMsg,
+    PromiseMsg,
+    ProposeMsg,
+    RefusedMsg,
+    ReleaseMsg,
+    SealedMsg,
+    SealMsg,
+    SurveyedMsg,
+    SurveyMsg,
+)
+from hustings.quorum.petition import AGAIN, Petition
+from hustings.quorum.replacing import IDLE, INSTALLING, SEAL, Replacing
+from hustings.quorum.succession import Succession
+from hustings.quorum.voter import Voter
+
+FAVOUR = 4.0  # delays for which whoever is to be next goes before others
+ABANDONED = 8.0  # times the patience: then whoever sealed brings a change to its end itself
+MAX_TURNS = 64  # exchanges of a member with itself in one handler
+MAX_MOVES = 16  # that are remembered until somebody has read of them
+
+
+class Move(NamedTuple):
+    """Other voters, and who of those before has confirmed them."""
+
+    electorate: Electorate
+    before: Electorate
+    confirmed: tuple[MemberId, ...]
+
+
+class Quorate(Carrying):
+    """`inner` asks a guard, and the members that vote are the guard."""
+
+    messages: ClassVar[tuple[type[Message], ...]] = KINDS
+    Voting: ClassVar[type[Voter]] = Voter
+    Petitioning: ClassVar[type[Petition]] = Petition
+    Enrolling: ClassVar[type[Enrolment]] = Enrolment
+    inner: Confirmed
+
+    def __init__(self, inner: Confirmed, quorum: QuorumConfig) -> None:
+        super().__init__(inner)
+        self.inner = inner
+        self.quorum = quorum
+        self.electorate = quorum.electorate
+        self.handlers = _table(tuple(inner.handlers), type(self))
+        lease = inner.lease
+        longest = quorum.longest_for(lease.asked)
+        self.petition = self.Petitioning(self.electorate, lease.delta)
+        self.voter = self.Voting(self.electorate, longest, durable=quorum.durable)
+        self.enrolment = self.Enrolling(self.voter, lease.patience, self.reachable)
+        self.enrolment.founds = quorum.origin == quorum.electorate
+        self.replacing = Replacing(self.electorate, lease.patience)
+        self.succession = Succession(self.electorate, longest, quorum.origin)
+        self.announcer: MemberId | None = None  # who wants to hear when this member has moved
+        self.moves: list[Move] = []  # for whoever writes them down
+
+    # What a world calls
+
+    def start(self, ctx: Context) -> None:
+        self._go_by(self.succession.recall(ctx))
+        above = self.quorum.above
+        self.petition.highest = above if self.quorum.durable else max(above, ctx.incarnation)
+        if ctx.me.id in self.electorate.voters:
+            self.enrolment.start(ctx)
+            self.voter.begin_above(above)  # its disk may be an old copy
+            self._watch_seal(ctx)
+        self._within(ctx, self.inner.start)
+
+    def call(self, ctx: Context) -> None:
+        self._within(ctx, self.inner.call)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        if key == AGAIN:
+            self.petition.again(ctx)
+            self._settle(ctx)
+        elif key == ENROLL:
+            self._enrol(ctx, self.enrolment.on_timer)
+        elif key == SEAL:
+            self._on_seal_timer(ctx)
+        else:
+            self._within(ctx, self.inner.on_timer, key)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self._within(ctx, self.inner.on_suspect, member)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self._within(ctx, self.inner.on_alive, member)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        raise ProtocolBug("a member with a quorum asks no other guard")
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        self._within(ctx, self.inner.woke, gap)
+
+    def leave(self, ctx: Context) -> None:
+        self._within(ctx, self.inner.leave)
+
+    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
+        self._within(ctx, self.inner.consult, act)
+
+    def attend(self, ctx: Context, act: Callable[[Context], None]) -> None:
+        self._within(ctx, act)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        self._within(ctx, self.inner.assume_leader, leader, term)
+
+    def votes_needed(self) -> VotesNeeded:
+        votes = self.voter.votes or not self.quorum.durable
+        return VotesNeeded(self.electorate.voters, self.electorate.majority, votes)
+
+    def take_moves(self) -> list[Move]:
+        """The changes of voters since this was asked last."""
+        moves, self.moves = self.moves, []
+        return moves
+
+    def state(self) -> str:
+        return f"{self.inner.state()} | {self.petition.state()} | {self.enrolment.state()}" + (
+            self.replacing.state()
+        )
+
+    # What the inner election does
+
+    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        self.inner.handlers[type(message)](self.inner, QuorateContext(ctx, self), sender, message)
+        self._settle(ctx)
+
+    def _within(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
+        handler(QuorateContext(ctx, self), *about)
+        self._settle(ctx)
+
+    def ask(self, ctx: Context, ttl: float, request: int) -> None:
+        """This member wants the lease; the voters are asked when the handler is done."""
+        self.petition.highest = max(self.petition.highest, self.inner.term)
+        self.petition.ask(ctx, ttl, request)
+
+    def give_back(self, ctx: Context) -> None:
+        """This member wants it no more; whom its election holds for better should be next."""
+        better = self.inner.inner.leader
+        self.petition.give_back(ctx, None if better == ctx.me.id else better)
+
+    def _settle(self, ctx: Context) -> None:
+        """Send what is to be sent, count one's own vote, tell what came of it, again."""
+        petition = self.petition
+        for _ in range(MAX_TURNS):
+            if petition.outbox:
+                self._ask_voters(ctx, petition.outbox.pop(0))
+            elif self.replacing.outbox:
+                self._post(ctx, *self.replacing.outbox.pop(0))
+            elif petition.verdicts:
+                self.inner.on_verdict(QuorateContext(ctx, self), petition.verdicts.pop(0))
+            else:
+                return
+        raise ProtocolBug(f"member {ctx.me.id} does not come to an end with itself")
+
+    def _ask_voters(self, ctx: Context, message: Message) -> None:
+        me = ctx.me.id
+        for voter in self.reachable(ctx):
+            if voter != me:
+                ctx.send(voter, message)
+        if self._is_voter(me):
+            self._post(ctx, me, message)
+
+    def _post(self, ctx: Context, to: MemberId, message: Message) -> None:
+        """What this member has to say to itself it says without a message."""
+        if to == ctx.me.id:
+            self.handlers[type(message)](self, ctx, to, message)
+        else:
+            ctx.send(to, message)
+
+    def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
+        """The voters to write to: all, also those that the view has lost sight of."""
+        return self.electorate.voters
+
+    # Voting
+
+    def _is_asked(self, ctx: Context, sender: MemberId, config: int) -> bool:
+        """Whether this member votes in the sender's configuration."""
+        votes = self.voter.votes and self.voter.sealed is None
+        return self._is_shared(ctx, sender, config) and votes and self._is_voter(ctx.me.id)
+
+    def _is_voter(self, member: MemberId) -> bool:
+        return member in self.electorate.voters
+
+    def _is_shared(self, ctx: Context, sender: MemberId, config: int) -> bool:
+        """Whether both go by one configuration; who is behind is told so, or asks."""
+        if config < self.electorate.number:
+            self._tell_voters(ctx, sender)
+        elif config > self.electorate.number:
+            self._enquire(ctx)
+        return config == self.electorate.number
+
+    def _tell_voters(self, ctx: Context, member: MemberId) -> None:
+        """Say which configuration this member goes by; the other will ask its voters."""
+        if member != ctx.me.id:
+            ctx.send(member, MovedMsg(self.electorate.number, self.electorate.voters))
+
+    @upon(PrepareMsg)
+    def _on_prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> None:
+        if self._is_asked(ctx, sender, message.config):
+            self._post(ctx, sender, self.voter.prepare(ctx, sender, message))
+        elif message.config == self.electorate.number and not self.voter.votes:
+            self.voter.note_waiting(sender)
+
+    @upon(ProposeMsg)
+    def _on_propose(self, ctx: Context, sender: MemberId, message: ProposeMsg) -> None:
+        if self._is_asked(ctx, sender, message.config):
+            self._post(ctx, sender, self.voter.propose(ctx, sender, message))
+
+    @upon(ReleaseMsg)
+    def _on_release(self, ctx: Context, sender: MemberId, message: ReleaseMsg) -> None:
+        if not self._is_asked(ctx, sender, message.config):
+            return
+        if self.voter.release(ctx, sender, message, FAVOUR * self.inner.lease.delta):
+            self._tell_waiting(ctx)
+
+    def _tell_waiting(self, ctx: Context) -> None:
+        freed, waiting = self.voter.freed()
+        for member in waiting:
+            self._post(ctx, member, freed)
+
+    # Counting votes. The verdict of one's own vote is heard when the handler under way is done.
+
+    def _after(self, ctx: Context, sender: MemberId) -> None:
+        if sender != ctx.me.id:
+            self._settle(ctx)
+
+    @upon(PromiseMsg)
+    def _on_promise(self, ctx: Context, sender: MemberId, message: PromiseMsg) -> None:
+        self.petition.on_promise(ctx, sender, message)
+        self._after(ctx, sender)
+
+    @upon(AcceptedMsg)
+    def _on_accepted(self, ctx: Context, sender: MemberId, message: AcceptedMsg) -> None:
+        self.petition.on_accepted(ctx, sender, message)
+        self._after(ctx, sender)
+
+    @upon(RefusedMsg)
+    def _on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+        if message.remaining > self.voter.longest:
+            message = msgspec.structs.replace(message, remaining=self.voter.longest)
+        self.petition.on_refused(ctx, sender, message)
+        self.replacing.on_refused(ctx, sender, message)
+        self._after(ctx, sender)
+
+    @upon(FreedMsg)
+    def _on_freed(self, ctx: Context, sender: MemberId, message: FreedMsg) -> None:
+        self.petition.on_freed(sender, message)
+        self._settle(ctx)
+
+    # Enrolment
+
+    def _is_peer(self, ctx: Context, sender: MemberId, config: int) -> bool:
+        """Whether both are voters of one configuration."""
+        both = self._is_voter(sender) and self._is_voter(ctx.me.id) and sender != ctx.me.id
+        return self._is_shared(ctx, sender, config) and both
+
+    @upon(EnrollMsg)
+    def _on_enroll(self, ctx: Context, sender: MemberId, message: EnrollMsg) -> None:
+        if self.quorum.durable and self._is_peer(ctx, sender, message.config):
+            ctx.send(sender, self.enrolment.on_enroll(ctx, sender, message))
+
+    @upon(FreshMsg)
+    def _on_fresh(self, ctx: Context, sender: MemberId, message: FreshMsg) -> None:
+        if self._is_peer(ctx, sender, message.config):
+            self._enrol(ctx, self.enrolment.on_fresh, sender, message)
+
+    @upon(KnownMsg)
+    def _on_known(self, ctx: Context, sender: MemberId, message: KnownMsg) -> None:
+        if self._is_peer(ctx, sender, message.config):
+            self._enrol(ctx, self.enrolment.on_known, sender, message)
+
+    def _enrol(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
+        """Whoever asked before this voter voted hears when it does."""
+        voted = self.voter.votes
+        handler(ctx, *about)
+        if self.voter.votes and not voted:
+            self._tell_waiting(ctx)
+
+    # Configurations
+
+    def replace(self, ctx: Context, old: MemberId, new: MemberId) -> None:
+        """Let `new` vote in the place of `old`, if a majority of the voters agrees.
+
+        Nobody is told when it is done: `electorate` changes. A change that somebody else has begun
+        is brought to its end instead; ask again then.
+        """
+        if not self.quorum.durable:
+            raise BadInput("voters without a disk cannot be replaced: restart all with others")
+        voters = self.electorate.voters
+        if old not in voters or new in voters:
+            raise BadInput(f"{old} must be one of the voters, and {new} must not be")
+        self.replacing.heard(self.petition.highest)
+        self.replacing.begin(ctx, old, new)
+        self._settle(ctx)
+
+    def _go_by(self, electorate: Electorate) -> None:
+        self.electorate = self.voter.electorate = electorate
+        self.petition.electorate = self.replacing.electorate = electorate
+
+    def _move(self, ctx: Context, electorate: Electorate, step: InstallMsg | None) -> None:
+        """Go by other voters from now on."""
+        move = Move(electorate, self.electorate, self.succession.witnesses(electorate))
+        self.moves = [*self.moves[1 - MAX_MOVES :], move]
+        self._go_by(electorate)
+        self.succession.move(ctx, electorate, step)
+        self.petition.move(ctx, electorate)
+        self.replacing.move(ctx, electorate)
+
+    def _enquire(self, ctx: Context) -> None:
+        """Somebody speaks of later voters: the present ones must know."""
+        if self.quorum.durable:
+            question = self.succession.ask(ctx, self.inner.lease.patience)
+            if question is not None:
+                self._ask_voters(ctx, question)
+
+    @upon(AfterMsg)
+    def _on_after(self, ctx: Context, sender: MemberId, message: AfterMsg) -> None:
+        if message.config > self.electorate.number:
+            self._enquire(ctx)
+        elif self.quorum.durable:
+            self._post(ctx, sender, self.succession.answer(ctx, self.voter, message))
+
+    @upon(MovedMsg)
+    def _on_moved(self, ctx: Context, sender: MemberId, message: MovedMsg) -> None:
+        if not message.nonce:
+            self._is_shared(ctx, sender, message.config)
+        elif self.succession.hear(sender, message):
+            self._follow(ctx)
+        self._after(ctx, sender)
+
+    def _follow(self, ctx: Context) -> None:
+        """Go where a majority of the present voters says that the group has gone."""
+        known = self.succession
+        step, jump, furthest = known.step(), known.jump(), known.furthest()
+        if step is not None:
+            self._install(ctx, step)
+        elif jump is not None:
+            self._jump(ctx, jump)
+        else:
+            return
+        number = self.electorate.number
+        if self.replacing.phase == INSTALLING:
+            ctx.multicast(MovedMsg(number, self.electorate.voters))
+        if self.announcer is not None:
+            self._post(ctx, self.announcer, InstalledMsg(number))
+            self.announcer = None
+        if furthest > number:
+            self._enquire(ctx)
+
+    def _jump(self, ctx: Context, electorate: Electorate) -> None:
+        """There have been several changes: this member does not know what was sealed."""
+        self._move(ctx, electorate, None)
+        if self._is_voter(ctx.me.id):
+            self.enrolment.begin_anew(ctx)
+        else:
+            self.enrolment.retire(ctx)
+
+    @upon(InviteMsg)
+    def _on_invite(self, ctx: Context, sender: MemberId, message: InviteMsg) -> None:
+        shared = self._is_shared(ctx, sender, message.config)
+        if shared and self.quorum.durable and not self._is_voter(ctx.me.id):
+            birth = self.enrolment.introduce(ctx)
+            self._post(ctx, sender, InvitedMsg(message.config, birth, message.nonce))
+
+    @upon(InvitedMsg)
+    def _on_invited(self, ctx: Context, sender: MemberId, message: InvitedMsg) -> None:
+        self.replacing.on_invited(ctx, sender, message)
+        self._after(ctx, sender)
+
+    def _is_seated(self, ctx: Context, sender: MemberId, config: int) -> bool:
+        """Whether this member has a say in how the sender's configuration ends."""
+        votes = self.quorum.durable and self.voter.votes and self._is_voter(ctx.me.id)
+        return self._is_shared(ctx, sender, config) and votes
+
+    @upon(SurveyMsg)
+    def _on_survey(self, ctx: Context, sender: MemberId, message: SurveyMsg) -> None:
+        if self._is_seated(ctx, sender, message.config):
+            self._post(ctx, sender, self.voter.survey(ctx, sender, message))
+
+    @upon(SealMsg)
+    def _on_seal(self, ctx: Context, sender: MemberId, message: SealMsg) -> None:
+        seated = self._is_seated(ctx, sender, message.config)
+        if seated and self.electorate.may_become(message.change):
+            self._post(ctx, sender, self.voter.seal(ctx, sender, message))
+            self._watch_seal(ctx)
+
+    def _watch_seal(self, ctx: Context) -> None:
+        """Who sealed a configuration sees to it that it is followed by another."""
+        if self.voter.sealed is not None and self.replacing.phase == IDLE:
+            pause = ABANDONED * self.inner.lease.patience
+            ctx.set_timer(SEAL, pause * (1.0 + ctx.rng.random()))
+
+    def _on_seal_timer(self, ctx: Context) -> None:
+        self.replacing.heard(max(self.petition.highest, self.voter.promised.round))
+        if self.replacing.phase == IDLE and self.voter.sealed is not None:
+            self.replacing.finish(ctx)
+        else:
+            self.replacing.on_timer(ctx)
+        self._settle(ctx)
+        self._watch_seal(ctx)
+
+    @upon(SurveyedMsg)
+    def _on_surveyed(self, ctx: Context, sender: MemberId, message: SurveyedMsg) -> None:
+        self.replacing.on_surveyed(ctx, sender, message)
+        self._after(ctx, sender)
+
+    @upon(SealedMsg)
+    def _on_sealed(self, ctx: Context, sender: MemberId, message: SealedMsg) -> None:
+        self.replacing.on_sealed(ctx, sender, message)
+        self._after(ctx, sender)
+
+    @upon(InstallMsg)
+    def _on_install(self, ctx: Context, sender: MemberId, message: InstallMsg) -> None:
+        if message.config <= self.electorate.number:
+            self._post(ctx, sender, InstalledMsg(message.config))
+        elif self.quorum.durable:
+            self.announcer = sender
+            self._enquire(ctx)
+        self._after(ctx, sender)
+
+    def _install(self, ctx: Context, step: InstallMsg) -> None:
+        me, change, voted = ctx.me.id, step.change, self.voter.votes
+        self.petition.highest = max(self.petition.highest, step.promised)
+        self._move(ctx, after(step), step)
+        if me not in change.voters:
+            self.enrolment.retire(ctx)
+        elif voted or (change.newcomer, change.birth) == (me, self.enrolment.introduce(ctx)):
+            self.voter.install(ctx, step)
+            self.enrolment.seat(ctx)
+        else:
+            self.enrolment.begin_anew(ctx)
+
+    @upon(InstalledMsg)
+    def _on_installed(self, ctx: Context, sender: MemberId, message: InstalledMsg) -> None:
+        self.replacing.on_installed(ctx, sender, message)
+        self._after(ctx, sender)
+
+
+@lru_cache(maxsize=256)
+def _table(
+    kinds: tuple[type[Message], ...], kind: type[Quorate]
+) -> Mapping[type[Message], Handler]:
+    """Who handles what beside an election of these kinds; members of one kind share one table."""
+    if clash := [kind_of(own) for own in KINDS if own in kinds]:
+        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a quorum already")
+    return {**dict.fromkeys(kinds, kind._on_inner), **kind.handlers}
+
+
+def quorate(elect: Callable[[], Confirmed], config: QuorumConfig) -> Callable[[], Quorate]:
+    """What makes elections, each with a part in the quorum, from what makes them with a guard."""
+    return lambda: Quorate(elect(), config)

@@ -1,0 +1,245 @@
+"""Another voter in the place of one: one at a time, each change a configuration of its own.
+
+Model      As `voter`; in the configuration that ends, a majority must be up.
+Idea       The change is agreed on like any value among voters: ask a majority for a round
+           (SURVEY), then for its agreement (SEAL). Whoever agrees votes in this configuration no
+           more. When a majority has agreed, the next configuration is told of (INSTALL), and
+           everybody asks the voters whether it is so (see `succession`): the new voters begin above
+           all rounds of the last configuration, and hold the lease that was held.
+Invariant  1. A configuration has one successor: whoever asks after a majority sealed a change
+              hears of it from one of them, and seals the same again.
+           2. What was granted before was accepted by one of those that sealed, and before it did;
+              so it is among what they report. If they report one lease that lives, with the
+              highest token, the new voters hold it for its full time; if it cannot be told which
+              lease was granted, they hold all off for one longest lease.
+           3. A voter begins in a configuration once in its life: one that voted there and lost its
+              disk begins another life (see `enrolment`).
+           4. A voter seals for whom it gave the round itself, and gave a ticket: nobody seals in
+              another's name.
+Cost       3 round trips with the voters, 1 with the newcomer; what `succession` costs.
+Guarantee  That of `petition`, across configurations. A change that was begun and abandoned is
+           brought to its end by any voter that sealed it.
+"""
+
+from __future__ import annotations
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.core.messages import Message
+from hustings.quorum.config import Electorate
+from hustings.quorum.lives import Lives
+from hustings.quorum.messages import (
+    Change,
+    InstalledMsg,
+    InstallMsg,
+    InvitedMsg,
+    InviteMsg,
+    RefusedMsg,
+    SealedMsg,
+    SealMsg,
+    SurveyedMsg,
+    SurveyMsg,
+)
+
+SEAL = "quorum-seal"
+
+IDLE = "idle"
+INVITING = "inviting"
+SURVEYING = "surveying"
+SEALING = "sealing"
+INSTALLING = "installing"
+
+MAX_TRIES = 16  # of one change, before it is left to those that sealed it
+MAX_DOUBLINGS = 5
+
+
+class Replacing:
+    """One member's part in changing the voters; what is to be sent piles up in `outbox`."""
+
+    def __init__(self, electorate: Electorate, patience: float) -> None:
+        self.electorate = electorate
+        self.patience = patience
+        self.phase = IDLE
+        self.tries = 0
+        self.round = 0
+        self.highest = 0  # round heard of
+        self.nonce = 0  # that the newcomer is to say
+        self.wanted: Change | None = None  # by this member, if nothing was sealed before
+        self.change: Change | None = None
+        self.lives = Lives()
+        self.surveys: dict[MemberId, SurveyedMsg] = {}
+        self.seals: dict[MemberId, SealedMsg] = {}
+        self.concerned: list[MemberId] = []  # voters before or after, and this member
+        self.installed: dict[MemberId, None] = {}  # those of them that know
+        self.install: InstallMsg | None = None
+        self.outbox: list[tuple[MemberId, Message]] = []
+
+    def majority(self) -> int:
+        """How many of the old voters decide."""
+        return self.electorate.majority
+
+    # What its member wants
+
+    def begin(self, ctx: Context, old: MemberId, new: MemberId) -> None:
+        """Let `new` vote in the place of `old`."""
+        kept = [each for each in self.electorate.voters if each != old]
+        self.wanted = Change(tuple(sorted([*kept, new])), new, 0)
+        self.phase, self.tries = INVITING, 0
+        self.nonce = ctx.rng.bits() >> 2
+        self._go_on(ctx)
+
+    def heard(self, highest: int) -> None:
+        """Rounds up to this one are taken."""
+        self.highest = max(self.highest, highest)
+
+    def finish(self, ctx: Context) -> None:
+        """Bring to its end what this voter has sealed."""
+        if self.phase == IDLE:
+            self.wanted, self.tries = None, 0
+            self._survey(ctx)
+
+    def on_timer(self, ctx: Context) -> None:
+        """No answer, or too few: again."""
+        if self.phase == IDLE:
+            return
+        if self.tries >= MAX_TRIES:
+            self.stop(ctx)
+        elif self.phase in (SURVEYING, SEALING):
+            self._survey(ctx)
+        else:
+            self._go_on(ctx)
+
+    def move(self, ctx: Context, electorate: Electorate) -> None:
+        """There is another configuration."""
+        self.electorate = electorate
+        if (
+            self.phase != INSTALLING
+            or self.install is None
+            or (self.install.config != electorate.number)
+        ):
+            self.stop(ctx)
+
+    def stop(self, ctx: Context) -> None:
+        """It is over."""
+        ctx.cancel_timer(SEAL)
+        self.phase, self.wanted, self.change, self.install = IDLE, None, None, None
+
+    # Asking
+
+    def _wait(self, ctx: Context) -> None:
+        pause = self.patience * 2.0 ** min(self.tries, MAX_DOUBLINGS)
+        self.tries += 1
+        ctx.set_timer(SEAL, pause * (1.0 + ctx.rng.random()))
+
+    def _go_on(self, ctx: Context) -> None:
+        self._wait(ctx)
+        if self.phase == INVITING and self.wanted is not None:
+            self.outbox.append(
+                (self.wanted.newcomer, InviteMsg(self.electorate.number, self.nonce))
+            )
+        elif self.install is not None:
+            told = [each for each in self.concerned if each not in self.installed]
+            self.outbox += [(each, self.install) for each in told]
+
+    def _survey(self, ctx: Context) -> None:
+        self._wait(ctx)
+        self.round = self.highest = self.highest + 1
+        self.phase = SURVEYING
+        self.lives, self.surveys, self.seals = Lives(), {}, {}
+        question = SurveyMsg(self.electorate.number, self.round, ctx.incarnation)
+        self.outbox += [(each, question) for each in self.electorate.voters]
+
+    # Answers
+
+    def on_invited(self, ctx: Context, sender: MemberId, message: InvitedMsg) -> None:
+        """The newcomer says how it was born."""
+        wanted = self.wanted
+        if self.phase != INVITING or wanted is None or sender != wanted.newcomer:
+            return
+        asked = (self.electorate.number, self.nonce)
+        if (message.config, message.nonce) == asked and message.birth:
+            self.wanted = Change(wanted.voters, sender, message.birth)
+            self._survey(ctx)
+
+    def _is_mine(
+        self, ctx: Context, sender: MemberId, message: SurveyedMsg | SealedMsg | RefusedMsg
+    ) -> bool:
+        return (
+            sender in self.electorate.voters
+            and message.config == self.electorate.number
+            and message.round == self.round
+            and message.incarnation == ctx.incarnation
+        )
+
+    def _admit(self, sender: MemberId, births: tuple[int, ...]) -> bool:
+        void = self.lives.admit(self.electorate, sender, births)
+        for voter in void or ():
+            self.surveys.pop(voter, None)
+            self.seals.pop(voter, None)
+        return void is not None
+
+    def on_surveyed(self, ctx: Context, sender: MemberId, message: SurveyedMsg) -> None:
+        """A voter gives the round."""
+        if self.phase not in (SURVEYING, SEALING) or not self._is_mine(ctx, sender, message):
+            return
+        if not self._admit(sender, message.births):
+            return
+        self.surveys[sender] = message
+        if self.phase == SEALING:
+            self._ask_to_seal(ctx, sender)  # it comes late
+        elif len(self.surveys) >= self.majority():
+            self._seal(ctx)
+
+    def _seal(self, ctx: Context) -> None:
+        """A majority has given the round: end this configuration, as it was begun to be ended."""
+        seals = [each.sealed for each in self.surveys.values() if each.sealed is not None]
+        if seals:
+            self.change = max(seals, key=lambda sealed: sealed.round).change
+        elif self.wanted is not None:
+            self.change = self.wanted
+        else:
+            self.stop(ctx)  # what was sealed is void: a majority goes on as before
+            return
+        self.phase = SEALING
+        for voter in self.surveys:
+            self._ask_to_seal(ctx, voter)
+
+    def _ask_to_seal(self, ctx: Context, voter: MemberId) -> None:
+        if self.change is not None:
+            ticket, number = self.surveys[voter].ticket, self.electorate.number
+            question = SealMsg(number, self.round, ctx.incarnation, self.change, ticket)
+            self.outbox.append((voter, question))
+
+    def on_sealed(self, ctx: Context, sender: MemberId, message: SealedMsg) -> None:
+        """A voter votes no more."""
+        if self.phase != SEALING or not self._is_mine(ctx, sender, message):
+            return
+        if not self._admit(sender, message.births):
+            return
+        self.seals[sender] = message
+        # If a voter that gave the round has lost its memory since, it takes another one.
+        enough = min(len(self.surveys), len(self.seals)) >= self.majority()
+        if enough and self.change is not None:
+            self.install = InstallMsg(self.electorate.number + 1, self.change, self.round, None)
+            self.concerned = sorted({*self.electorate.voters, *self.change.voters, ctx.me.id})
+            self.phase, self.installed, self.tries = INSTALLING, {}, 0
+            self._go_on(ctx)
+
+    def on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+        """A voter has promised a higher round: the next one is above it, after a while."""
+        if self._is_mine(ctx, sender, message):
+            self.highest = max(self.highest, message.promised)
+
+    def on_installed(self, ctx: Context, sender: MemberId, message: InstalledMsg) -> None:
+        """Somebody goes by the next configuration."""
+        if self.phase != INSTALLING or self.install is None:
+            return
+        if message.config >= self.install.config:
+            if sender in self.concerned:
+                self.installed[sender] = None
+            if len(self.installed) == len(self.concerned):
+                self.stop(ctx)
+
+    def state(self) -> str:
+        """One line for traces."""
+        return "" if self.phase == IDLE else f" | {self.phase} the next voters"

@@ -1,0 +1,180 @@
+"""Which configuration is the present one: a majority of the last one's voters must say so.
+
+Model      Whoever has the group's key can forge a sender's name, but does not read what is sent to
+           somebody else. Fewer than a majority of the voters lie.
+Idea       Word of another configuration is a reason to ask, and no more. Who hears it asks the
+           voters of the configuration that it goes by (AFTER), with a number that it draws. Each
+           says how that configuration was followed, or how it has sealed it, and which voters there
+           are now. If a majority says the same, it is so.
+Invariant  1. A step is believed only if so many have begun the next configuration with it, or have
+              sealed it in one round, that together they are a majority. If one of them has begun
+              and does not lie, it has found the same before; if none has, a majority sealed the
+              same change in one round, and by `replacing` there is no other successor.
+           2. If too few tell of the step, but a majority says which voters there are now, then one
+              of them does not lie, and these are. Who goes there so has missed what was sealed, and
+              votes only as one that has forgotten.
+           3. What the next voters begin with is computed from the same answers: a lease that was
+              granted was accepted by one of those that sealed, before it sealed; who has begun
+              respects it. Each new voter finds out by itself, and trusts nobody else's sum.
+           4. Numbers grow by one with each step, one voter differs, and no lease is longer than
+              the longest that is allowed.
+Cost       2 messages per voter for each member, each time that voters change.
+Guarantee  One lying voter, and any number of other members that lie, move nobody.
+
+A member that was away goes from step to step, each confirmed by the configuration it comes from:
+voters keep what they know of the last steps, also when they vote no more. If a majority of the
+voters that it knows is gone for good, nobody is left whose word it could believe. Then somebody has
+to tell it: with the voters' names, and an empty state.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.quorum.config import Electorate, after
+from hustings.quorum.lives import Lives
+from hustings.quorum.messages import AfterMsg, InstallMsg, Lease, MovedMsg
+from hustings.quorum.records import keep, kept
+from hustings.quorum.voter import Voter
+
+MAX_STEPS = 32  # that a member remembers, for those that were away
+
+
+class Succession:
+    """What one member knows of configurations, and what it is told of the next one."""
+
+    def __init__(self, electorate: Electorate, longest: float, origin: Electorate) -> None:
+        self.electorate = electorate
+        self.origin = origin  # the first one
+        self.longest = longest
+        self.steps: dict[int, InstallMsg] = {}  # how the last configurations began, by number
+        self.nonce = 0
+        self.asked = -inf  # when it asked last
+        self.said: dict[MemberId, MovedMsg] = {}  # answers of voters
+        self.lives = Lives()
+
+    def recall(self, ctx: Context) -> Electorate:
+        """The last configuration that this member went by, whichever it was told of now."""
+        if kept(ctx.stored, "birth", int) is not None:  # it was to vote before, or did
+            self.electorate = self.origin
+        stored = kept(ctx.stored, "config", Electorate)
+        if stored is not None and stored.number > self.electorate.number:
+            self.electorate = stored
+        steps = kept(ctx.stored, "steps", list[InstallMsg]) or []
+        self.steps = {each.config: each for each in steps}
+        return self.electorate
+
+    def move(self, ctx: Context, electorate: Electorate, step: InstallMsg | None) -> None:
+        """Go by other voters from now on."""
+        self.electorate = electorate
+        self.nonce, self.said, self.asked = 0, {}, -inf
+        if step is not None:
+            self.steps[step.config] = step
+            while len(self.steps) > MAX_STEPS:
+                del self.steps[min(self.steps)]
+        keep(ctx, config=electorate, steps=list(self.steps.values()))
+
+    # Questions
+
+    def ask(self, ctx: Context, pause: float) -> AfterMsg | None:
+        """The question for the present voters; none if one is under way."""
+        if ctx.now() < self.asked + pause:
+            return None
+        self.asked = ctx.now()
+        self.nonce = (ctx.rng.bits() >> 2) | 1
+        self.said, self.lives = {}, Lives()
+        return AfterMsg(self.electorate.number, self.nonce)
+
+    def answer(self, ctx: Context, voter: Voter, question: AfterMsg) -> MovedMsg:
+        """What this member knows of what came after."""
+        number, voters = self.electorate.number, self.electorate.voters
+        step, sealed = self.steps.get(question.config + 1), voter.sealed
+        if step is None and question.config == number and sealed is not None and not sealed.told:
+            lease, births = voter.last_lease(ctx), voter.known_births()
+            step = InstallMsg(number + 1, sealed.change, sealed.round, lease, births)
+        return MovedMsg(number, voters, question.nonce, step)
+
+    # Answers
+
+    def hear(self, sender: MemberId, message: MovedMsg) -> bool:
+        """Take note of a voter's word, if it was asked."""
+        electorate, step = self.electorate, message.step
+        if message.nonce != self.nonce or sender not in electorate.voters:
+            return False
+        if step is not None and not self._may_count(sender, step):
+            message = MovedMsg(message.config, message.voters, message.nonce)
+        self.said[sender] = message
+        return True
+
+    def _may_count(self, sender: MemberId, step: InstallMsg) -> bool:
+        """Whether a step can be the next one; seals of lives that are over do not count."""
+        if step.config != self.electorate.number + 1:
+            return False
+        if not self.electorate.may_become(step.change):
+            return False
+        if not step.births:
+            return True
+        void = self.lives.admit(self.electorate, sender, step.births)
+        for voter in void or ():
+            self.said.pop(voter, None)
+        return void is not None
+
+    def step(self) -> InstallMsg | None:
+        """How the next configuration begins, if a majority says so."""
+        steps = [each.step for each in self.said.values() if each.step is not None]
+        for one in steps:
+            begun = [each for each in steps if each.change == one.change and not each.births]
+            sealed = [
+                each
+                for each in steps
+                if each.births and (each.change, each.promised) == (one.change, one.promised)
+            ]
+            agreed = begun + sealed
+            if len(agreed) >= self.electorate.majority:
+                promised = max(each.promised for each in agreed)
+                lease = inherited([each.lease for each in agreed], self.longest)
+                return InstallMsg(one.config, one.change, promised, lease)
+        return None
+
+    def jump(self) -> Electorate | None:
+        """The present voters, if a majority names the same ones, and they are later ones."""
+        told = [_present(each) for each in self.said.values()]
+        for one in told:
+            if one.number > self.electorate.number and one.resembles(self.electorate):
+                if told.count(one) >= self.electorate.majority:
+                    return one
+        return None
+
+    def witnesses(self, electorate: Electorate) -> tuple[MemberId, ...]:
+        """Who has named these voters, as the next or as the present ones."""
+        told = {who: (_present(each), _next(each)) for who, each in self.said.items()}
+        return tuple(sorted(who for who, both in told.items() if electorate in both))
+
+    def furthest(self) -> int:
+        """The highest number that some voter has named."""
+        return max((each.config for each in self.said.values()), default=0)
+
+
+def _present(answer: MovedMsg) -> Electorate:
+    return Electorate(answer.config, tuple(sorted(answer.voters)))
+
+
+def _next(answer: MovedMsg) -> Electorate | None:
+    return None if answer.step is None else after(answer.step)
+
+
+def inherited(leases: list[Lease | None], longest: float) -> Lease | None:
+    """What voters of the next configuration begin with, by what voters of the last one tell."""
+    known = [lease for lease in leases if lease is not None]
+    if not known:
+        return None
+    last = max(known, key=lambda lease: lease.token)
+    live = {(each.holder, each.incarnation, each.token): each for each in known if each.ttl}
+    if not live:
+        return Lease(last.holder, last.incarnation, last.token, 0.0)
+    if len(live) == 1 and (last.holder, last.incarnation, last.token) in live:
+        ttl = min(longest, max(each.ttl for each in known))
+        return Lease(last.holder, last.incarnation, last.token, ttl)
+    return Lease(0, 0, last.token, longest)

@@ -1,0 +1,271 @@
+"""A voter: what it promises, what it accepts, and what it remembers of both.
+
+Model      A voter crashes and comes back with what it stored, and keeps time within 1 +- drift.
+Idea       A voter promises rounds in growing order and holds one lease at a time. A round is asked
+           for before a lease, so that of several who ask at once the highest goes on and the
+           others learn of it, instead of each blocking a part of the voters for one lease.
+Invariant  1. A lease of one holder is never replaced by another's while it lives by this clock.
+           2. Nothing is promised or accepted below the highest round promised, and a round belongs
+              to the one incarnation that it was promised to.
+           3. What was promised or accepted was stored before it was said; a lease that an earlier
+              incarnation accepted lives for its whole time from the restart on.
+           Two majorities share a voter. By 1 the shared one has at no time leases of both, so no
+           two members hold at one time; by 2 whoever comes later has the higher round; by 3 a
+           crash changes nothing.
+Cost       One answer per question, one write per new round or holder, none per renewal.
+Guarantee  See `petition`: a voter alone promises nothing to anybody.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context
+from hustings.quorum.config import Electorate
+from hustings.quorum.lives import life
+from hustings.quorum.messages import (
+    NOBODY,
+    AcceptedMsg,
+    Ballot,
+    FreedMsg,
+    InstallMsg,
+    Lease,
+    PrepareMsg,
+    PromiseMsg,
+    ProposeMsg,
+    RefusedMsg,
+    ReleaseMsg,
+    Sealed,
+    SealedMsg,
+    SealMsg,
+    SurveyedMsg,
+    SurveyMsg,
+)
+from hustings.quorum.records import keep, kept
+
+MAX_WAITING = 32  # askers that a voter remembers
+
+
+class Voter:
+    """One voter's memory. Answers are returned; who asked is for the caller to know."""
+
+    def __init__(self, electorate: Electorate, longest: float, *, durable: bool = True) -> None:
+        self.electorate = electorate
+        self.longest = longest
+        self.durable = durable
+        self.promised = NOBODY
+        self.lease: Lease | None = None  # accepted last, whether it lives or not
+        self.until = -inf  # when it ends, by this clock
+        self.births: dict[MemberId, int] = {}  # of all voters, as far as known
+        self.votes = False  # whether it is counted on to remember, and does
+        self.sealed: Sealed | None = None  # how this configuration ends: it votes here no more
+        self.surveyed: tuple[Ballot, int] | None = None  # who may seal, and with which ticket
+        self.spent = NOBODY  # given back: nothing of it is accepted any more
+        self.favoured: MemberId | None = None  # whom the last holder wants to be next, ...
+        self.favoured_until = -inf  # ... for how long
+        self.waiting: dict[MemberId, None] = {}  # who was refused for the lease
+
+    # Memory
+
+    def recall(self, ctx: Context) -> None:
+        """Take up what an earlier incarnation stored."""
+        self.promised = kept(ctx.stored, "promised", Ballot) or NOBODY
+        self.lease = kept(ctx.stored, "lease", Lease)
+        self.sealed = kept(ctx.stored, "sealed", Sealed)
+        if self.lease is not None:
+            self.until = ctx.now() + self.restart_wait(self.lease.ttl)
+
+    def begin_above(self, number: int) -> None:
+        """Promise no round up to this one: those before may have been promised and forgotten."""
+        if number > self.promised.round:
+            self.promised = Ballot(number, 0, 0)
+
+    def restart_wait(self, lasting: float) -> float:
+        """For how long after a restart something of before counts that lasts so long at most."""
+        return lasting
+
+    def keep_promise(self, ctx: Context) -> None:
+        """Before the promise is spoken."""
+        if self.durable:
+            keep(ctx, promised=self.promised)
+
+    def keep_lease(self, ctx: Context) -> None:
+        """Before the acceptance is spoken."""
+        if self.durable:
+            keep(ctx, lease=self.lease)
+
+    # The law
+
+    def lives(self, now: float) -> bool:
+        """Whether somebody holds the lease, as far as this voter knows."""
+        return self.lease is not None and now < self.until
+
+    def is_taken(self, ballot: Ballot, now: float) -> bool:
+        """Whether somebody else holds the lease, or is to be next."""
+        if self.lease is not None and self.lives(now):
+            return not self.lease.is_of(ballot)
+        return now < self.favoured_until and ballot.holder != self.favoured
+
+    def is_outdone(self, ballot: Ballot) -> bool:
+        """Whether a higher round was promised, or this one to somebody else."""
+        return ballot.round <= self.promised.round and ballot != self.promised
+
+    def may_promise(self, ballot: Ballot, now: float) -> bool:
+        """Whether a round may be promised, or what is proposed in it accepted."""
+        return not self.is_taken(ballot, now) and not self.is_outdone(ballot)
+
+    # Questions
+
+    def prepare(
+        self, ctx: Context, sender: MemberId, message: PrepareMsg
+    ) -> PromiseMsg | RefusedMsg:
+        """Somebody wants a round."""
+        ballot = Ballot(message.round, sender, message.incarnation)
+        if ballot == NOBODY or not self.may_promise(ballot, ctx.now()):
+            return self._refuse(ctx, ballot)
+        self.promise(ctx, ballot)
+        return PromiseMsg(
+            self.electorate.number,
+            ballot.round,
+            ballot.incarnation,
+            self.known_births(),
+            self.lease,
+        )
+
+    def promise(self, ctx: Context, ballot: Ballot) -> None:
+        """From now on nothing below."""
+        if ballot != self.promised:
+            self.promised = ballot
+            self.keep_promise(ctx)
+
+    def propose(
+        self, ctx: Context, sender: MemberId, message: ProposeMsg
+    ) -> AcceptedMsg | RefusedMsg:
+        """Somebody wants the lease, or to keep it."""
+        ballot = Ballot(message.round, sender, message.incarnation)
+        sound = 0 < message.token <= message.round and 0 < message.ttl <= self.longest
+        if not sound or ballot == self.spent or not self.may_promise(ballot, ctx.now()):
+            return self._refuse(ctx, ballot)
+        self.promise(ctx, ballot)
+        self._accept(ctx, Lease(sender, message.incarnation, message.token, message.ttl))
+        self.waiting.pop(sender, None)
+        number, births = self.electorate.number, self.known_births()
+        return AcceptedMsg(number, ballot.round, ballot.incarnation, message.request, births)
+
+    def _accept(self, ctx: Context, lease: Lease) -> None:
+        """Never shorten what was accepted before, neither here nor on the disk."""
+        until = ctx.now() + lease.ttl
+        before = self.lease
+        if before is not None and (before.holder, before.incarnation, before.token) == (
+            lease.holder,
+            lease.incarnation,
+            lease.token,
+        ):
+            until = max(until, self.until)
+            lease = before if before.ttl >= lease.ttl else lease
+        self.until = until
+        if lease != before:
+            self.lease = lease
+            self.keep_lease(ctx)
+
+    def release(self, ctx: Context, sender: MemberId, message: ReleaseMsg, favour: float) -> bool:
+        """Somebody gives the lease back; whether it had it here."""
+        ballot = Ballot(message.round, sender, message.incarnation)
+        if ballot == self.promised:
+            self.spent = ballot
+        lease, now = self.lease, ctx.now()
+        if lease is None or not lease.is_of(ballot) or lease.token != message.token:
+            return False
+        if not self.lives(now):
+            return False
+        self.lease = Lease(lease.holder, lease.incarnation, lease.token, 0.0)
+        self.until = -inf
+        self.keep_lease(ctx)
+        if message.to is not None and message.to != sender:
+            self.favoured, self.favoured_until = message.to, now + min(favour, lease.ttl)
+        return True
+
+    def note_waiting(self, member: MemberId) -> None:
+        """Somebody asked in vain: tell it when asking is of use."""
+        if len(self.waiting) < MAX_WAITING:
+            self.waiting[member] = None
+
+    def freed(self) -> tuple[FreedMsg, list[MemberId]]:
+        """What to tell those who wait, whoever is favoured first; they are forgotten with it."""
+        waiting, self.waiting = list(self.waiting), {}
+        waiting.sort(key=lambda member: member != self.favoured)
+        token = 0 if self.lease is None else self.lease.token
+        return FreedMsg(self.electorate.number, token), waiting
+
+    def _refuse(self, ctx: Context, ballot: Ballot) -> RefusedMsg:
+        now = ctx.now()
+        lease, remaining = None, 0.0
+        if self.is_taken(ballot, now):
+            if self.lives(now):
+                lease, remaining = self.lease, self.until - now
+            else:
+                remaining = self.favoured_until - now
+            self.note_waiting(ballot.holder)
+        return RefusedMsg(
+            self.electorate.number,
+            ballot.round,
+            ballot.incarnation,
+            self.promised.round,
+            lease,
+            remaining,
+        )
+
+    # The end of a configuration
+
+    def survey(
+        self, ctx: Context, sender: MemberId, message: SurveyMsg
+    ) -> SurveyedMsg | RefusedMsg:
+        """Somebody wants a round to change the voters in: no lease is in its way."""
+        ballot = Ballot(message.round, sender, message.incarnation)
+        if self.is_outdone(ballot):
+            return self._refuse(ctx, ballot)
+        self.promise(ctx, ballot)
+        if self.surveyed is None or self.surveyed[0] != ballot:
+            self.surveyed = (ballot, ctx.rng.bits() >> 2)
+        number, births, ticket = self.electorate.number, self.known_births(), self.surveyed[1]
+        return SurveyedMsg(number, ballot.round, ballot.incarnation, births, self.sealed, ticket)
+
+    def seal(self, ctx: Context, sender: MemberId, message: SealMsg) -> SealedMsg | RefusedMsg:
+        """Somebody ends this configuration: vote here no more."""
+        ballot = Ballot(message.round, sender, message.incarnation)
+        if ballot != self.promised or self.surveyed != (ballot, message.ticket):
+            return self._refuse(ctx, ballot)
+        sealed = Sealed(ballot.round, message.change)
+        if sealed != self.sealed:
+            self.sealed = sealed
+            keep(ctx, sealed=sealed)  # before it is told that this voter votes no more
+        number, births = self.electorate.number, self.known_births()
+        return SealedMsg(number, ballot.round, ballot.incarnation, births)
+
+    def last_lease(self, ctx: Context) -> Lease | None:
+        """What was accepted last, with no time left if it is over."""
+        lease = self.lease
+        if lease is None or self.lives(ctx.now()):
+            return lease
+        return Lease(lease.holder, lease.incarnation, lease.token, 0.0)
+
+    def install(self, ctx: Context, message: InstallMsg) -> None:
+        """Begin to vote in another configuration, with what the last one left."""
+        if message.promised > self.promised.round:
+            self.promised = Ballot(message.promised, 0, 0)
+        self.lease, self.sealed, self.spent = message.lease, None, NOBODY
+        self.surveyed = None
+        self.until = -inf if message.lease is None else ctx.now() + message.lease.ttl
+        self.favoured_until = -inf
+        change = message.change
+        self.births = {each: self.births.get(each, 0) for each in change.voters}
+        if life(self.births.get(change.newcomer, 0)) <= 1:
+            self.births[change.newcomer] = change.birth
+        if self.durable:
+            births = sorted(self.births.items())
+            keep(ctx, promised=self.promised, lease=self.lease, sealed=None, births=births)
+
+    def known_births(self) -> tuple[int, ...]:
+        """Of all voters in their order: which of their lives this voter knows of."""
+        return tuple(self.births.get(each, 0) for each in self.electorate.voters)

@@ -1,0 +1,58 @@
+"""A small figure over a protocol that has been there for long: a bully that loses messages."""
+
+from __future__ import annotations
+
+from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.exhibit import Curve, Panel
+from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.judging import agrees, grows
+
+
+def bully(members: int, loss: float = 0.2) -> Cell:
+    return Cell(
+        protocol="bully",
+        members=members,
+        scenario="leader-crash",
+        loss_model="uncorrelated" if loss else "none",
+        loss=loss,
+        delay=1.0,
+        aims=("messages",),
+        work=200.0,  # blocks of 10 runs
+    )
+
+
+def lossless(cell: Cell) -> float:
+    """What a bully costs when its worst live member detects."""
+    n = cell.members
+    return float(n * n - n - 1)
+
+
+def printed(cell: Cell) -> float | None:
+    return float(cell.members**2) if cell.members > 3 else None
+
+
+SIZES = (3, 5, 8)
+
+FIGURE = Figure(
+    name="sample-1",
+    family="sample",
+    title="Bullies",
+    source="Nowhere, Figure 1",
+    shows="Bullies cost more in larger groups.",
+    panels=(
+        Panel(
+            "with and without loss",
+            "messages",
+            (
+                Curve(
+                    "lossless", "messages", tuple(bully(n, 0.0) for n in SIZES), lossless, printed
+                ),
+                Curve("lossy", "messages", tuple(bully(n) for n in SIZES), look="C1", mark="s"),
+            ),
+        ),
+    ),
+    judge=lambda points: [
+        grows("larger groups cost more", points["lossless"]),
+        agrees("runs and closed form agree", points["lossless"]),
+    ],
+)

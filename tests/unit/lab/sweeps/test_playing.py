@@ -1,0 +1,199 @@
+"""The same numbers whoever plays, whatever happens to them, and nothing is played twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hustings.core.errors import BadInput
+from hustings.lab.figures.block import Moments
+from hustings.lab.sweeps import Point, Result, Runs, play_points
+from hustings.lab.sweeps import crew as crews
+from hustings.lab.sweeps.crew import Hands, play_in_order
+from hustings.lab.sweeps.engines import EventsPlayer, FastPlayer
+from hustings.lab.sweeps.executors import PROCESSES, THREADS, crew_on
+from hustings.lab.sweeps.playing import Progress, play_with
+from hustings.lab.sweeps.point import digest_of, play_block
+from hustings.sim.runs import run_all
+from tests.unit.lab.sweeps.samples import experiment, fatal, fatal_once, grid, point
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[Result]:
+    return play_points(grid())
+
+
+def blocks(results: list[Result]) -> list[object]:
+    return [each.block for each in results]
+
+
+class Backwards(Executor):
+    """Does nothing until it must, and then the last first."""
+
+    def __init__(self) -> None:
+        self._tasks: list[tuple[Future[Any], Callable[[], Any]]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        made: Future[Any] = Future()
+        self._tasks.append((made, lambda: fn(*args, **kwargs)))
+        return made
+
+    def play(self) -> None:
+        while self._tasks:
+            made, call = self._tasks.pop()
+            made.set_result(call())
+
+
+def test_runs_are_those_of_the_simulator(alone: list[Result]) -> None:
+    report = run_all(alone[0].point.experiment, 450)
+    for name, summary in report.metrics.items():
+        column = alone[0].block.metrics[name]
+        assert summary is not None
+        assert column.moments.mean == pytest.approx(summary.mean, rel=1e-12)
+        assert column.moments.stderr == pytest.approx(summary.stderr, rel=1e-9)
+        assert (column.least, column.most) == (summary.min, summary.max)
+    assert alone[0].block.endings == report.endings
+
+
+def test_threads_play_the_same(alone: list[Result]) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        assert blocks(play_points(grid(), pool)) == blocks(alone)
+    with crew_on(THREADS, 2, play_block) as crew:
+        assert blocks(play_with(grid(), crew)) == blocks(alone)
+
+
+def test_any_executor_plays_the_same_in_any_order(
+    alone: list[Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = Backwards()
+    monkeypatch.setattr(crews, "LOOK", 0.0)
+    crew = Hands(play_block, pool, lambda: 1_000, look=pool.play)
+    assert blocks(play_with(grid(), crew)) == blocks(alone)
+
+
+def test_a_worker_that_is_killed_changes_nothing(alone: list[Result], tmp_path: Path) -> None:
+    killed: list[int | None] = []
+
+    def kill(reached: Progress) -> None:
+        # Not equal: several blocks may end at once.
+        if len(killed) < 2 and reached.played >= (2, 5)[len(killed)]:
+            victim = active_children()[0]
+            assert victim.pid is not None
+            killed.append(victim.pid)
+            os.kill(victim.pid, signal.SIGKILL)
+
+    with crew_on(PROCESSES, 2, play_block) as crew:
+        found = play_with(grid(), crew, checkpoint=tmp_path / "kept", tell=kill)
+    assert blocks(found) == blocks(alone)
+    assert len(killed) == 2
+    assert active_children() == []
+
+
+def test_a_block_that_was_lost_is_played_again(tmp_path: Path) -> None:
+    with crew_on(PROCESSES, 2, fatal_once) as crew:
+        found = play_in_order(crew, tmp_path / "mark", range(5, 11), 2, None)
+    assert found == [[5, 6], [7, 8], [9, 10]]
+
+
+def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crews, "MOST_LOSSES", 1)
+    told = "again and again, perhaps for want of memory: what is finished is kept"
+    with pytest.raises(BadInput, match=told), crew_on(PROCESSES, 2, fatal) as crew:
+        play_in_order(crew, None, range(1), 1, None)
+    assert active_children() == []
+
+
+def test_an_executor_of_ones_own_is_not_replaced() -> None:
+    with ProcessPoolExecutor(1) as pool, pytest.raises(BadInput, match="what is finished is kept"):
+        play_in_order(Hands(fatal, pool, lambda: 1), None, range(1), 1, None)
+
+
+class _Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [0, 1, 4])
+def test_after_an_interruption_it_goes_on(after: int, alone: list[Result], tmp_path: Path) -> None:
+    played: list[int] = []
+
+    def stop(reached: Progress) -> None:
+        if reached.played >= after:
+            raise _Stop
+
+    def count(reached: Progress) -> None:
+        played.append(reached.played)
+
+    path = tmp_path / "checkpoint"
+    play_points(grid(), tell=count)
+    whole = played[-1]
+    with pytest.raises(_Stop):
+        play_points(grid(), checkpoint=path, tell=stop)
+    assert blocks(play_points(grid(), checkpoint=path, tell=count)) == blocks(alone)
+    assert played[-1] == whole - after, "what was finished is not played again"
+    kept = path.read_bytes()
+    assert blocks(play_points(grid(), checkpoint=path, tell=count)) == blocks(alone)
+    assert played[-1] == 0
+    assert path.read_bytes() == kept
+
+
+def test_progress_ends_where_it_says(alone: list[Result]) -> None:
+    told: list[Progress] = []
+    play_points(grid(), tell=told.append)
+    assert told[-1].done == told[-1].points == len(alone)
+    assert told[-1].runs == told[-1].wanted == sum(each.block.runs for each in alone)
+    assert [each.runs for each in told] == sorted(each.runs for each in told)
+
+
+def test_a_worker_with_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Backwards()
+    monkeypatch.setattr(crews, "LOOK", 0.0)
+    crew = Hands(play_block, pool, lambda: 9, look=pool.play)
+    crew.submit(crews.Task(0, 0, 2), EventsPlayer(experiment()))
+    pool.play()
+    monkeypatch.setattr(crews, "code_digest", lambda: "other")
+    with pytest.raises(BadInput, match="a worker runs another version"):
+        crew.collect()
+
+
+def test_points_are_told_apart() -> None:
+    assert len({digest_of([each]) for each in grid()}) == 5
+    assert digest_of(grid()) == digest_of(grid()) != digest_of(grid()[::-1])
+    with pytest.raises(BadInput, match="points 1 and 3 are the same: protocol=le-s, members=4"):
+        play_points([point(4), point(5), point(4)])
+    with pytest.raises(BadInput, match="at least one point"):
+        play_points([])
+
+
+def test_an_engine_that_cannot_play_it_is_refused() -> None:
+    with pytest.raises(BadInput, match="engine 'fast' plays"):
+        point(5, engine="fast", protocol="bully")
+    with pytest.raises(BadInput, match="unknown engine 'quick'"):
+        point(5, engine="quick")
+
+
+def test_a_kernel_that_gives_up_names_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(*_: object) -> None:
+        raise BadInput("gave up")
+
+    monkeypatch.setattr(FastPlayer, "columns", give_up)
+    with pytest.raises(BadInput, match="point 2: gave up"):
+        play_points([point(4, Runs(1)), point(4, Runs(1), "fast")])
+
+
+def test_sums_are_those_of_the_whole() -> None:
+    one = Point({}, experiment(), Runs(200))
+    parts = [play_block(one.player, at, at + 50) for at in (0, 50, 100, 150)]
+    whole = play_block(one.player, 0, 200)
+    summed = parts[0] + parts[1] + parts[2] + parts[3]
+    assert (summed.endings, summed.violated, summed.runs) == (whole.endings, whole.violated, 200)
+    for name, column in whole.metrics.items():
+        moments: Moments = summed.metrics[name].moments
+        assert moments.mean == pytest.approx(column.moments.mean, rel=1e-12)
+        assert moments.spread == pytest.approx(column.moments.spread, rel=1e-9, abs=1e-12)
