@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hustings.cli.sweep import EXAMPLE
 
-ROOT = Path(__file__).resolve().parent.parent.parent.parent
+ROOT = Path(__file__).resolve().parents[4]
 CHAPTER = (ROOT / "docs" / "guide" / "15-sweeps.md").read_text(encoding="utf-8")
 
 
