@@ -447,7 +447,7 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         member.voters = voters = wanted.guard.voters(host, member_id)
         voters.watch(member.note)
     else:
-        opened.petitioner = host.petitions = asks
+        opened.petitioner = host.lease_client = asks
         asks.answer = host.hear
         if host.confirmed is not None:
             host.confirmed.check = asks.check

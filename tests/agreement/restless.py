@@ -66,10 +66,10 @@ class Restless(Election):
                 ctx.persist(**{f"field{rng.below(3)}": f"{len(known)} {known}"[:60]}, at=ctx.now())
             case 6:
                 self.asked += 1
-                ctx.propose(rng.choice([1.0, 5.0]), self.asked)
+                ctx.acquire(rng.choice([1.0, 5.0]), self.asked)
             case 7:
                 self.asked += 1
-                ctx.relinquish(self.asked)
+                ctx.release(self.asked)
             case 8:
                 best = ctx.view.ranking(self.choice).ids[0]
                 self.elect(ctx, best, self.term + 1)

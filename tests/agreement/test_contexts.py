@@ -44,13 +44,13 @@ from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.testing import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
-    Propose,
     RecordedMember,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -158,13 +158,13 @@ def watched_context(log: Log) -> type[SimContext]:
             log.note(Declare(outcome))
             super().declare(outcome)
 
-        def propose(self, ttl: float, request: int) -> None:
-            log.note(Propose(ttl, request))
-            super().propose(ttl, request)
+        def acquire(self, ttl: float, request: int) -> None:
+            log.note(Acquire(ttl, request))
+            super().acquire(ttl, request)
 
-        def relinquish(self, request: int) -> None:
-            log.note(Relinquish(request))
-            super().relinquish(request)
+        def release(self, request: int) -> None:
+            log.note(Release(request))
+            super().release(request)
 
     return Watched
 
@@ -412,4 +412,4 @@ def test_the_guard_is_reached() -> None:
     log = simulate(Restless, story)
     assert "on_verdict" in {one.what for one in log.inputs}
     made = [type(effect) for one in log.inputs for effect in one.effects]
-    assert {Propose, Relinquish} <= set(made)
+    assert {Acquire, Release} <= set(made)

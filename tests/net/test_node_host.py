@@ -389,29 +389,29 @@ def test_a_member_without_a_guard_has_none_to_ask_and_no_bound() -> None:
     with pair() as (_, a, _b):
         assert a.stale_bound == inf
         with pytest.raises(ProtocolBug, match="no guard to ask"):
-            a.petition(1.0, 1)
+            a.acquire(1.0, 1)
         a.engage()
         a.disengage()
         assert a.health() >= 1.0
 
 
-def test_with_a_guard_petitions_go_there_and_what_runs_is_counted() -> None:
+def test_with_a_guard_lease_requests_go_to_its_client_and_what_runs_is_counted() -> None:
     with pair(guard="memory://host", ttl=2.0) as (group, _a, b):
         assert 0.0 < b.stale_bound <= 2.0
         asked: list[Any] = []
 
-        class Petitions:
-            def propose(self, ttl: float, request: int) -> None:
+        class Client:
+            def acquire(self, ttl: float, request: int) -> None:
                 asked.append((ttl, request))
 
-            def relinquish(self, request: int) -> None:
+            def release(self, request: int) -> None:
                 asked.append(request)
 
-        real, b.petitions = b.petitions, Petitions()
-        b.petition(1.5, 4)
-        b.petition(None, 5)
+        real, b.lease_client = b.lease_client, Client()
+        b.acquire(1.5, 4)
+        b.release(5)
         assert asked == [(1.5, 4), 5]
-        b.petitions = real
+        b.lease_client = real
         assert b.confirmed is not None
         before = b.confirmed.engaged
         b.engage()

@@ -21,13 +21,13 @@ from tests.net.kit.stage import ME, PAUSE, Stage, Word, on_stage
 def test_what_is_kept_goes_before_what_is_said_and_that_before_the_owner_and_the_guard() -> None:
     async def story(stage: Stage) -> None:
         def act(ctx: Context) -> None:
-            ctx.relinquish(8)
+            ctx.release(8)
             ctx.declare(Elected(1, 5))
             ctx.send(2, Word("one"))
             ctx.multicast(Word("all"))
             ctx.persist(term=5)
             ctx.persist(vote=2)
-            ctx.propose(4.0, 9)
+            ctx.acquire(4.0, 9)
             assert dict(ctx.stored) == {"term": 5, "vote": 2}
             assert dict(stage.disk.stored) == {}
             stage.owner.log.append("handled")
@@ -38,8 +38,8 @@ def test_what_is_kept_goes_before_what_is_said_and_that_before_the_owner_and_the
             ("sent", 2, Word("one")),
             ("sent", None, Word("all")),
             ("told", Elected(1, 5)),
-            ("asked", None, 8),
-            ("asked", 4.0, 9),
+            ("release", 8),
+            ("acquire", 4.0, 9),
             "ran",
         ]
         assert stage.disk.tries == 1, "in one go"

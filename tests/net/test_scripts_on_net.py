@@ -31,13 +31,13 @@ from hustings.net.runner import Runner
 from hustings.protocols.bully import ElectionMsg
 from hustings.protocols.registry import find
 from hustings.testing import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
     Persist,
-    Propose,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -123,13 +123,13 @@ class Watched(NetContext):
         self.log.append(Declare(outcome))
         super().declare(outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
-        self.log.append(Propose(ttl, request))
-        super().propose(ttl, request)
+    def acquire(self, ttl: float, request: int) -> None:
+        self.log.append(Acquire(ttl, request))
+        super().acquire(ttl, request)
 
-    def relinquish(self, request: int) -> None:
-        self.log.append(Relinquish(request))
-        super().relinquish(request)
+    def release(self, request: int) -> None:
+        self.log.append(Release(request))
+        super().release(request)
 
 
 class Owner:
@@ -146,8 +146,11 @@ class Owner:
     def told(self, outcome: Outcome) -> None:
         self.out.append(Declare(outcome))
 
-    def petition(self, ttl: float | None, request: int) -> None:
-        self.out.append(Relinquish(request) if ttl is None else Propose(ttl, request))
+    def acquire(self, ttl: float, request: int) -> None:
+        self.out.append(Acquire(ttl, request))
+
+    def release(self, request: int) -> None:
+        self.out.append(Release(request))
 
     def overslept(self) -> None:
         self.out.append("overslept")
@@ -188,7 +191,7 @@ def in_order(effects: list[Effect]) -> list[Effect | str]:
             stored.update(dict(effect.fields))
     messages = [each for each in effects if isinstance(each, Send | Multicast)]
     outcomes = [each for each in effects if isinstance(each, Declare)]
-    asked = [each for each in effects if isinstance(each, Propose | Relinquish)]
+    asked = [each for each in effects if isinstance(each, Acquire | Release)]
     return [*([persist(**stored)] if stored else []), *messages, *outcomes, *asked, "ran"]
 
 

@@ -67,12 +67,12 @@ class Context(Protocol):
     def declare(self, outcome: Outcome) -> None:
         """Tell this member's owner what the election came to."""
 
-    def propose(self, ttl: float, request: int) -> None:
-        """Ask the guard to confirm this member as leader for `ttl`, or to go on doing so.
+    def acquire(self, ttl: float, request: int) -> None:
+        """Ask the guard for the lease, for `ttl`; a member that holds it renews it by this.
 
-        The answer, if one comes, is `on_verdict`; `request` comes back with it and grows from one
-        request to the next. A world without a guard raises `ProtocolBug`.
+        The answer, if one comes, is `on_verdict`. It carries `request`, which must grow from one
+        call to the next. A world without a guard raises `ProtocolBug`.
         """
 
-    def relinquish(self, request: int) -> None:
-        """Tell the guard that this member leads no more; there is no answer."""
+    def release(self, request: int) -> None:
+        """Give the lease back to the guard; there is no answer."""

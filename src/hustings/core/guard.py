@@ -1,7 +1,7 @@
 """What a guard answers: the only thing about leadership that is not an opinion.
 
 An election finds out who should lead; a guard decides who does. A member asks with
-`ctx.propose(ttl, request)` and gives back with `ctx.relinquish(request)`; the answer, if one comes,
+`ctx.acquire(ttl, request)` and gives back with `ctx.release(request)`; the answer, if one comes,
 reaches `on_verdict`. Both questions and answers may be late, lost, doubled and out of order, so a
 member numbers its requests (growing within one incarnation) and an answer carries the number back:
 only so can a member know from when on a grant counts. The guard acts on no request of a member

@@ -75,8 +75,8 @@ class GuardedContext:
     def declare(self, outcome: Outcome) -> None:
         self._open.declare(outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
-        self._open.propose(ttl, request)
+    def acquire(self, ttl: float, request: int) -> None:
+        self._open.acquire(ttl, request)
 
-    def relinquish(self, request: int) -> None:
-        self._open.relinquish(request)
+    def release(self, request: int) -> None:
+        self._open.release(request)

@@ -120,10 +120,10 @@ class ForkContext:
         self._state.outcome = outcome
         self.said.append(outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
+    def acquire(self, ttl: float, request: int) -> None:
         raise ProtocolBug(f"member {self._state.member} turns to a guard outside the group")
 
-    def relinquish(self, request: int) -> None:
+    def release(self, request: int) -> None:
         raise ProtocolBug(f"member {self._state.member} turns to a guard outside the group")
 
 

@@ -71,11 +71,11 @@ class Petitioner:
 
     # What a host calls
 
-    def propose(self, ttl: float, request: int) -> None:
+    def acquire(self, ttl: float, request: int) -> None:
         self._wanted = (ttl, request)
         self._stirred.set()
 
-    def relinquish(self, request: int) -> None:
+    def release(self, request: int) -> None:
         self._wanted, self._returning = None, True
         self._refused.clear()
         self._stirred.set()
@@ -120,7 +120,7 @@ class Petitioner:
             forgotten, self._forgotten = self._forgotten, None
             try:
                 if returning:
-                    await self._give_back()
+                    await self._release()
                 counts = wanted is not None and await self._ask(*wanted)
                 if forgotten is not None:
                     await self.guard.remind(forgotten, max(self._known()))
@@ -153,7 +153,7 @@ class Petitioner:
             self.answer(Held(request, self._id(answer.holder), answer.token, answer.remaining))
         return answer.token > 0
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         if self._grant is not None:
             grant, self._grant = self._grant, None
             await self.guard.release(grant, to=self._heir())

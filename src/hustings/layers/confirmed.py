@@ -304,14 +304,14 @@ class Confirmed(Election):
         self.request += 1
         self.pending[self.request] = now
         self.waiting = now if self.waiting is None else self.waiting
-        ctx.propose(self.lease.asked, self.request)
+        ctx.acquire(self.lease.asked, self.request)
         ctx.set_timer(ASK, self.lease.patience if self.until is not None else self.pause)
 
-    def _give_back(self, ctx: Context) -> None:
+    def _release(self, ctx: Context) -> None:
         """Also what earlier questions may be granted yet: their answers count no more."""
         self.pending.clear()
         self.request += 1
-        ctx.relinquish(self.request)
+        ctx.release(self.request)
 
     def _return(self, ctx: Context) -> None:
         """Give back, but not before what was begun has ended: who is next may be confirmed then."""
@@ -319,7 +319,7 @@ class Confirmed(Election):
         if self.engaged:
             self.owed = True
         else:
-            self._give_back(ctx)
+            self._release(ctx)
 
     def _granted(self, ctx: Context, sent: float, verdict: Granted) -> None:
         renewed = verdict.token == self.token == self.term
@@ -330,7 +330,7 @@ class Confirmed(Election):
         if verdict.token <= self.term and not renewed:
             # A guard that has forgotten its tokens: nobody would believe in this one.
             if self.until is None:
-                self._give_back(ctx)
+                self._release(ctx)
             return
         if renewed and self.spent:
             # One leadership, one token: what left under the last one may still be on its way.
@@ -370,7 +370,7 @@ class Confirmed(Election):
             self._step_down(ctx)
         if self.owed and not self.engaged:
             self.owed = False
-            self._give_back(ctx)
+            self._release(ctx)
             if self.nominated and self.barred is None:
                 self._ask(ctx)
         if self.until is not None and ctx.view.version != self.greeted:

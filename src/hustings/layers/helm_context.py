@@ -95,8 +95,8 @@ class HelmedContext:
         if not self._muted:
             self._bridge.declared(self._below, outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
-        self._below.propose(ttl, request)
+    def acquire(self, ttl: float, request: int) -> None:
+        self._below.acquire(ttl, request)
 
-    def relinquish(self, request: int) -> None:
-        self._below.relinquish(request)
+    def release(self, request: int) -> None:
+        self._below.release(request)

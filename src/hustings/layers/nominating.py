@@ -63,8 +63,8 @@ class NominatingContext:
     def declare(self, outcome: Outcome) -> None:
         self.said = outcome
 
-    def propose(self, ttl: float, request: int) -> None:
+    def acquire(self, ttl: float, request: int) -> None:
         raise ProtocolBug("an election under a guard does not ask the guard itself")
 
-    def relinquish(self, request: int) -> None:
+    def release(self, request: int) -> None:
         raise ProtocolBug("an election under a guard does not give back to the guard itself")

@@ -152,11 +152,11 @@ class StackedContext:
     def declare(self, outcome: Outcome) -> None:
         self._below.declare(outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
-        self._below.propose(ttl, request)
+    def acquire(self, ttl: float, request: int) -> None:
+        self._below.acquire(ttl, request)
 
-    def relinquish(self, request: int) -> None:
-        self._below.relinquish(request)
+    def release(self, request: int) -> None:
+        self._below.release(request)
 
 
 class Stacked(Carrying):

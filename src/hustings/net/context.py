@@ -47,10 +47,10 @@ class NetContext:
 
     __slots__ = (
         "_desk",
-        "asked",
         "declared",
         "fields",
         "incarnation",
+        "lease_calls",
         "me",
         "now",
         "rng",
@@ -69,7 +69,7 @@ class NetContext:
         self.sent: list[tuple[MemberId | None, Message]] = []  # None: to all
         self.fields: dict[str, object] = {}
         self.declared: list[Outcome] = []
-        self.asked: list[tuple[float | None, int]] = []  # None: given back
+        self.lease_calls: list[tuple[float | None, int]] = []  # (ttl, request); None: release
 
     @property
     def stored(self) -> Mapping[str, object]:
@@ -97,8 +97,8 @@ class NetContext:
     def declare(self, outcome: Outcome) -> None:
         self.declared.append(outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
-        self.asked.append((ttl, request))
+    def acquire(self, ttl: float, request: int) -> None:
+        self.lease_calls.append((ttl, request))
 
-    def relinquish(self, request: int) -> None:
-        self.asked.append((None, request))
+    def release(self, request: int) -> None:
+        self.lease_calls.append((None, request))

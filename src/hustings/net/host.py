@@ -51,7 +51,7 @@ from hustings.net.labels import Labels
 from hustings.net.limits import STALE, Reason
 from hustings.net.memory import Memory
 from hustings.net.namesakes import Namesakes
-from hustings.net.owner import Household, Petitions
+from hustings.net.owner import Household, LeaseRequests
 from hustings.net.port import Endpoint, Port
 from hustings.net.proofs import Proofs
 from hustings.net.pulse import Pulse
@@ -111,7 +111,7 @@ class Host:
         self.seeds = seeds
         self.household = household
         self.confirmed = confirmed  # the part that asks the guard, if there is one
-        self.petitions: Petitions | None = None
+        self.lease_client: LeaseRequests | None = None
         self.config_check: ConfigCheck | None = None  # compares with whom it meets
         self.traffic = Traffic()
         self.book = Book(me.id, stack.membership)
@@ -217,13 +217,16 @@ class Host:
         """The guard has answered."""
         self.runner.run(lambda ctx: self.stack.on_verdict(ctx, verdict))
 
-    def petition(self, ttl: float | None, request: int) -> None:
-        if self.petitions is None:
+    def acquire(self, ttl: float, request: int) -> None:
+        self._leases().acquire(ttl, request)
+
+    def release(self, request: int) -> None:
+        self._leases().release(request)
+
+    def _leases(self) -> LeaseRequests:
+        if self.lease_client is None:
             raise ProtocolBug("this member has no guard to ask")
-        if ttl is None:
-            self.petitions.relinquish(request)
-        else:
-            self.petitions.propose(ttl, request)
+        return self.lease_client
 
     def stand_as(self, me: Candidate) -> None:
         """This member's attributes have changed; its favour is the helm's."""

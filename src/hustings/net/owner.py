@@ -1,4 +1,4 @@
-"""Whom a host works for, and who takes its member's questions to a guard."""
+"""What a host calls: its member's owner, and the client of its member's guard."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Household(Protocol):
         """The host cannot go on."""
 
 
-class Petitions(Protocol):
-    """Who takes a member's questions to its guard."""
+class LeaseRequests(Protocol):
+    """The client of a member's guard, as a host sees it. It answers through `Host.hear`."""
 
-    def propose(self, ttl: float, request: int) -> None:
-        """The member wants to be confirmed, or to stay so; `Host.hear` gets the answer."""
+    def acquire(self, ttl: float, request: int) -> None:
+        """Ask for a lease of `ttl`, or renew the one that is held."""
 
-    def relinquish(self, request: int) -> None:
-        """The member leads no more."""
+    def release(self, request: int) -> None:
+        """Give the lease back; there is no answer."""

@@ -48,8 +48,11 @@ class Owner(Protocol):
     def told(self, outcome: Outcome) -> None:
         """The election has come to something."""
 
-    def petition(self, ttl: float | None, request: int) -> None:
-        """Ask the guard for so long a lease, or give back what is held."""
+    def acquire(self, ttl: float, request: int) -> None:
+        """Ask the guard for a lease of `ttl`, or renew it."""
+
+    def release(self, request: int) -> None:
+        """Give the lease back."""
 
     def overslept(self) -> None:
         """Nothing ran for long: what waits to be read is old."""
@@ -269,8 +272,12 @@ class Runner:
         for outcome in ctx.declared:
             self._said = outcome
             self._owner.told(outcome)
-        for ttl, request in ctx.asked:  # after the owner: whoever is next may be confirmed at once
-            self._owner.petition(ttl, request)
+        # After the owner was told: once the lease is released, another member may lead at once.
+        for ttl, request in ctx.lease_calls:
+            if ttl is None:
+                self._owner.release(request)
+            else:
+                self._owner.acquire(ttl, request)
         self._owner.ran()
 
     def _stall(self, ctx: NetContext, error: NotPersisted) -> None:

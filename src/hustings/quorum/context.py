@@ -16,10 +16,10 @@ from hustings.core.view import View
 class Asking(Protocol):
     """Who takes questions to the voters."""
 
-    def ask(self, ctx: Context, ttl: float, request: int) -> None:
+    def acquire(self, ctx: Context, ttl: float, request: int) -> None:
         """This member wants the lease."""
 
-    def give_back(self, ctx: Context) -> None:
+    def release(self, ctx: Context) -> None:
         """This member wants it no more."""
 
 
@@ -73,8 +73,8 @@ class QuorateContext:
     def declare(self, outcome: Outcome) -> None:
         self._below.declare(outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
-        self._voters.ask(self._below, ttl, request)
+    def acquire(self, ttl: float, request: int) -> None:
+        self._voters.acquire(self._below, ttl, request)
 
-    def relinquish(self, request: int) -> None:
-        self._voters.give_back(self._below)
+    def release(self, request: int) -> None:
+        self._voters.release(self._below)

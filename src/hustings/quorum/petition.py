@@ -83,7 +83,7 @@ class Petition:
 
     # What its member wants
 
-    def ask(self, ctx: Context, ttl: float, request: int) -> None:
+    def acquire(self, ctx: Context, ttl: float, request: int) -> None:
         """Hold the lease, or go on holding it."""
         self.request, self.ttl, self.wanted = request, ttl, True
         if self.phase == PROPOSING and not self.outdone:
@@ -93,14 +93,14 @@ class Petition:
         elif not self.resting:
             self.begin(ctx)
 
-    def give_back(self, ctx: Context, to: MemberId | None) -> None:
+    def release(self, ctx: Context, to: MemberId | None) -> None:
         """Hold it no more, want it no more."""
         if self.phase != IDLE or self.token:
-            self._release(ctx, to)
+            self._send_release(ctx, to)
         self.wanted = False
         self._stop(ctx)
 
-    def _release(self, ctx: Context, to: MemberId | None) -> None:
+    def _send_release(self, ctx: Context, to: MemberId | None) -> None:
         """Never again will a vote for this token be counted."""
         number, token = self.electorate.number, self.token or self.round
         self.outbox.append(ReleaseMsg(number, self.round, ctx.incarnation, token, to))
@@ -254,7 +254,7 @@ class Petition:
         taken = [each.remaining for each in refusals.values() if each.remaining > 0]
         behind = self.phase == PREPARING and self.highest > self.round
         if self.token and self.token != self.won:
-            self._release(ctx, None)  # whoever accepted it is not to wait for nothing
+            self._send_release(ctx, None)  # whoever accepted it is not to wait for nothing
         self._stop(ctx)
         if held is not None:
             lease, remaining = held

@@ -177,15 +177,15 @@ class Quorate(Carrying):
         handler(QuorateContext(ctx, self), *about)
         self._settle(ctx)
 
-    def ask(self, ctx: Context, ttl: float, request: int) -> None:
+    def acquire(self, ctx: Context, ttl: float, request: int) -> None:
         """This member wants the lease; the voters are asked when the handler is done."""
         self.petition.highest = max(self.petition.highest, self.inner.term)
-        self.petition.ask(ctx, ttl, request)
+        self.petition.acquire(ctx, ttl, request)
 
-    def give_back(self, ctx: Context) -> None:
+    def release(self, ctx: Context) -> None:
         """This member wants it no more; whom its election holds for better should be next."""
         better = self.inner.inner.leader
-        self.petition.give_back(ctx, None if better == ctx.me.id else better)
+        self.petition.release(ctx, None if better == ctx.me.id else better)
 
     def _settle(self, ctx: Context) -> None:
         """Send what is to be sent, count one's own vote, tell what came of it, again."""

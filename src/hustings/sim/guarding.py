@@ -67,12 +67,12 @@ class MemoryGuard:
 
     # What members do
 
-    def ask(self, ctx: SimContext, ttl: float, request: int) -> None:
-        """A member wants to be confirmed, or to stay so."""
+    def acquire(self, ctx: SimContext, ttl: float, request: int) -> None:
+        """A member asks for the lease, or renews it."""
         self._travel(ctx.id, GUARD, partial(self._decide, ctx, ctx.incarnation, ttl, request))
 
-    def take_back(self, ctx: SimContext, request: int) -> None:
-        """A member leads no more."""
+    def release(self, ctx: SimContext, request: int) -> None:
+        """A member gives the lease back."""
         self._travel(ctx.id, GUARD, partial(self._release, ctx.id, ctx.incarnation, request))
 
     # What the guard does

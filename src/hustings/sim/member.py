@@ -214,13 +214,13 @@ class SimContext:
                 for observer in world.claims:
                     observer.declared(world, self, outcome)
 
-    def propose(self, ttl: float, request: int) -> None:
+    def acquire(self, ttl: float, request: int) -> None:
         if self.awake:
-            self._guard.ask(self, ttl, request)
+            self._guard.acquire(self, ttl, request)
 
-    def relinquish(self, request: int) -> None:
+    def release(self, request: int) -> None:
         if self.awake:
-            self._guard.take_back(self, request)
+            self._guard.release(self, request)
 
     @property
     def _guard(self) -> MemoryGuard:

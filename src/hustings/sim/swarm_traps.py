@@ -106,11 +106,11 @@ class MidwayContext:
     def declare(self, outcome: Outcome) -> None:
         self._note(_Sort.OTHER, partial(self._ctx.declare, outcome))
 
-    def propose(self, ttl: float, request: int) -> None:
-        self._note(_Sort.SENT, partial(self._ctx.propose, ttl, request))
+    def acquire(self, ttl: float, request: int) -> None:
+        self._note(_Sort.SENT, partial(self._ctx.acquire, ttl, request))
 
-    def relinquish(self, request: int) -> None:
-        self._note(_Sort.SENT, partial(self._ctx.relinquish, request))
+    def release(self, request: int) -> None:
+        self._note(_Sort.SENT, partial(self._ctx.release, request))
 
     def _note(self, sort: _Sort, effect: Callable[[], None]) -> None:
         self._effects.append((sort, effect))

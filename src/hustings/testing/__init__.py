@@ -31,13 +31,13 @@ The rest is for elections: effects as values, a member or a group driven by hand
 from hustings.testing.clock import NotVirtual, RanTooLong, Stuck, VirtualLoop
 from hustings.testing.company import AsyncGroup, Logged, NotSettled
 from hustings.testing.effects import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
     Persist,
-    Propose,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -50,6 +50,7 @@ from hustings.testing.scripted import ScriptedGroup, Standing, Step
 from hustings.testing.switchboard import Conditions, Switchboard
 
 __all__ = [
+    "Acquire",
     "AsyncGroup",
     "BadScript",
     "CancelTimer",
@@ -63,11 +64,10 @@ __all__ = [
     "NotSettled",
     "NotVirtual",
     "Persist",
-    "Propose",
     "RanTooLong",
     "RecordedMember",
     "RecordingContext",
-    "Relinquish",
+    "Release",
     "ScriptedGroup",
     "Send",
     "SetTimer",

@@ -56,7 +56,7 @@ class Declare:
 
 
 @dataclass(frozen=True, slots=True)
-class Propose:
+class Acquire:
     """The guard was asked to confirm the member as leader."""
 
     ttl: float
@@ -64,13 +64,13 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True)
-class Relinquish:
+class Release:
     """The guard was told that the member leads no more."""
 
     request: int
 
 
-Effect = Send | Multicast | SetTimer | CancelTimer | Persist | Declare | Propose | Relinquish
+Effect = Send | Multicast | SetTimer | CancelTimer | Persist | Declare | Acquire | Release
 
 
 def persist(**fields: object) -> Persist:

@@ -20,13 +20,13 @@ from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
 from hustings.testing.effects import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
     Persist,
-    Propose,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -133,11 +133,11 @@ class RecordingContext:
     def declare(self, outcome: Outcome) -> None:
         self._record(Declare(outcome))
 
-    def propose(self, ttl: float, request: int) -> None:
-        self._record(Propose(ttl, request))
+    def acquire(self, ttl: float, request: int) -> None:
+        self._record(Acquire(ttl, request))
 
-    def relinquish(self, request: int) -> None:
-        self._record(Relinquish(request))
+    def release(self, request: int) -> None:
+        self._record(Release(request))
 
     def _record(self, effect: Effect) -> None:
         self._check()
@@ -200,7 +200,7 @@ class RecordedMember:
         self.stored: Mapping[str, object] = {}
         self.timers: dict[TimerKey, Armed] = {}
         self.outcome: Outcome | None = None
-        self.asked: Propose | None = None
+        self.asked: Acquire | None = None
         self.election = elect()
         self.rng = Stream(0)
 
@@ -302,9 +302,9 @@ class RecordedMember:
                 self.stored = {**self.stored, **dict(fields)}
             case Declare(outcome):
                 self.outcome = outcome
-            case Propose():
+            case Acquire():
                 self.asked = effect
-            case Relinquish():
+            case Release():
                 self.asked = None
             case Send() | Multicast():
                 pass  # where messages go is for the test to say

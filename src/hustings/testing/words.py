@@ -16,13 +16,13 @@ from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.testing.effects import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
     Persist,
-    Propose,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
 )
@@ -123,7 +123,7 @@ def effect_text(member: MemberId, effect: Effect) -> str:
             return f"{member} stores {', '.join(f'{k}={value_text(v)}' for k, v in fields)}"
         case Declare(outcome=outcome):
             return f"{member} declares {outcome_text(outcome)}"
-        case Propose(ttl=ttl, request=request):
-            return f"{member} asks the guard for {ttl:g} (request {request})"
-        case Relinquish(request=request):
-            return f"{member} gives back to the guard (request {request})"
+        case Acquire(ttl=ttl, request=request):
+            return f"{member} acquires the lease for {ttl:g} (request {request})"
+        case Release(request=request):
+            return f"{member} releases the lease (request {request})"

@@ -61,8 +61,11 @@ class Owner:
     def told(self, outcome: Outcome) -> None:
         self.log.append(("told", outcome))
 
-    def petition(self, ttl: float | None, request: int) -> None:
-        self.log.append(("asked", ttl, request))
+    def acquire(self, ttl: float, request: int) -> None:
+        self.log.append(("acquire", ttl, request))
+
+    def release(self, request: int) -> None:
+        self.log.append(("release", request))
 
     def overslept(self) -> None:
         self.log.append("overslept")

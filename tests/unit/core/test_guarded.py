@@ -12,12 +12,12 @@ from hustings.core.messages import Message
 from hustings.core.outcome import NoLeader
 from hustings.core.streams import Stream
 from hustings.testing import (
+    Acquire,
     CancelTimer,
     Declare,
     Multicast,
-    Propose,
     RecordingContext,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -42,8 +42,8 @@ USES: dict[str, Callable[[Context], object]] = {
     "cancel_timer": lambda ctx: ctx.cancel_timer("T"),
     "persist": lambda ctx: ctx.persist(term=1),
     "declare": lambda ctx: ctx.declare(NoLeader()),
-    "propose": lambda ctx: ctx.propose(30.0, 1),
-    "relinquish": lambda ctx: ctx.relinquish(2),
+    "acquire": lambda ctx: ctx.acquire(30.0, 1),
+    "release": lambda ctx: ctx.release(2),
 }
 
 
@@ -94,7 +94,7 @@ def test_an_open_guard_passes_everything_on() -> None:
     assert guard.incarnation == 3
     assert guard.stored == {"term": 4}
     assert guard.now() == 2.5
-    for use in ("send", "multicast", "cancel_timer", "persist", "declare", "propose", "relinquish"):
+    for use in ("send", "multicast", "cancel_timer", "persist", "declare", "acquire", "release"):
         USES[use](guard)
     guard.set_timer("T", 1.5)
     guard.set_timer(("T", 2), 0.5, eager=True)
@@ -104,8 +104,8 @@ def test_an_open_guard_passes_everything_on() -> None:
         CancelTimer("T"),
         persist(term=1),
         Declare(NoLeader()),
-        Propose(30.0, 1),
-        Relinquish(2),
+        Acquire(30.0, 1),
+        Release(2),
         SetTimer("T", 1.5),
         SetTimer(("T", 2), 0.5, eager=True),
     ]

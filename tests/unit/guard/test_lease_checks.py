@@ -78,7 +78,7 @@ def test_a_look_does_not_hold_up_a_question() -> None:
     async def story(desk: Desk) -> None:
         desk.client.check()  # and the engine shows nothing
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 31)
+        desk.client.acquire(TTL, 31)
         await desk.answered(1)
         assert desk.heard == [Granted(31, 9, TTL)]
 

@@ -135,7 +135,7 @@ def test_a_grant_reaches_the_member_with_the_number_of_its_question() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         desk.known = 4
-        desk.client.propose(TTL, 31)
+        desk.client.acquire(TTL, 31)
         await desk.answered(1)
         assert desk.heard == [Granted(31, 9, TTL)]
         assert desk.guard.asked == ["acquire ada#7 5 above 4"]
@@ -147,7 +147,7 @@ def test_what_is_held_is_renewed_and_not_asked_for_anew() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         for request in (1, 2, 3):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request)
         assert desk.guard.asked[1:] == ["renew ada#7 9 5"] * 2
         assert desk.heard[1:] == [Granted(2, 9, TTL), Granted(3, 9, TTL)]
@@ -158,15 +158,15 @@ def test_what_is_held_is_renewed_and_not_asked_for_anew() -> None:
 def test_what_is_held_no_more_is_asked_for_anew_at_once() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9, 12]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.renewals = NotGranted("it ran out")
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await desk.answered(2)
         assert desk.guard.asked[1:] == ["renew ada#7 9 5", "acquire ada#7 5 above 0"]
         assert desk.heard[1] == Granted(2, 12, TTL)
         desk.guard.renewals = None
-        desk.client.propose(TTL, 3)
+        desk.client.acquire(TTL, 3)
         await desk.answered(3)
         assert desk.guard.asked[3:] == ["renew ada#7 12 5"], "the new one"
 
@@ -176,11 +176,11 @@ def test_what_is_held_no_more_is_asked_for_anew_at_once() -> None:
 def test_what_was_lost_is_not_renewed_again() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9, HeldBy("ben", 10, 1.0), 12]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.renewals = NotGranted("it ran out")
         for request in (2, 3):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request)
         assert desk.guard.asked[1:] == ["renew ada#7 9 5", *["acquire ada#7 5 above 0"] * 2]
 
@@ -190,13 +190,13 @@ def test_what_was_lost_is_not_renewed_again() -> None:
 def test_a_renewal_without_an_answer_is_repeated_as_a_renewal() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.renewals = Unreachable("no answer")
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await until(lambda: desk.notes, "it is told of")
         desk.guard.renewals = None
-        desk.client.propose(TTL, 3)
+        desk.client.acquire(TTL, 3)
         await desk.answered(2)
         assert desk.heard[1] == Granted(3, 9, TTL)
         assert desk.guard.asked[1:] == ["renew ada#7 9 5"] * 2
@@ -208,7 +208,7 @@ def test_a_refusal_tells_who_holds_and_the_next_question_is_asked() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [HeldBy("ben", 8, 2.5), HeldBy("ben", 8, 1.5), 9]
         for request in (1, 2, 3):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request)
         assert desk.heard == [Held(1, 2, 8, 2.5), Held(2, 2, 8, 1.5), Granted(3, 9, TTL)]
         assert len(desk.guard.asked) == 3
@@ -222,14 +222,14 @@ def test_giving_back_comes_before_asking() -> None:
 
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9, 10]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.gate.clear()
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await desk.asked(2)
         desk.heir = "cleo"
-        desk.client.relinquish(3)
-        desk.client.propose(TTL, 4)
+        desk.client.release(3)
+        desk.client.acquire(TTL, 4)
         desk.guard.gate.set()
         await desk.answered(3)
         assert desk.guard.asked[1:] == [
@@ -245,13 +245,13 @@ def test_giving_back_comes_before_asking() -> None:
 def test_giving_back_takes_back_the_question_that_waits() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.gate.clear()
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await desk.asked(2)
-        desk.client.propose(TTL, 3)
-        desk.client.relinquish(4)
+        desk.client.acquire(TTL, 3)
+        desk.client.release(4)
         desk.guard.gate.set()
         await desk.asked(3)
         await throughout(0.05, lambda: len(desk.guard.asked) == 3, "nothing else is asked")
@@ -264,10 +264,10 @@ def test_of_questions_that_wait_only_the_newest_is_asked() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         desk.guard.gate.clear()
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.asked(1)
         for request in (2, 3, 4):
-            desk.client.propose(TTL + request, request)
+            desk.client.acquire(TTL + request, request)
         desk.guard.gate.set()
         await desk.answered(2)
         assert desk.guard.asked[1:] == ["renew ada#7 9 9"]
@@ -279,10 +279,10 @@ def test_of_questions_that_wait_only_the_newest_is_asked() -> None:
 def test_what_is_not_held_is_not_given_back() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [HeldBy("ben", 8, 1.0)]
-        desk.client.relinquish(1)
-        desk.client.propose(TTL, 2)
+        desk.client.release(1)
+        desk.client.acquire(TTL, 2)
         await desk.answered(1)
-        desk.client.relinquish(3)
+        desk.client.release(3)
         await throughout(0.05, lambda: len(desk.guard.asked) == 1, "nothing is given back")
 
     play(story)
@@ -291,14 +291,14 @@ def test_what_is_not_held_is_not_given_back() -> None:
 def test_what_was_given_back_is_given_back_once_and_never_renewed() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9, 10]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.releases = Unreachable("no answer")  # it may have arrived all the same
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await until(lambda: desk.notes, "it is told of")
         desk.guard.releases = None
-        desk.client.relinquish(3)
-        desk.client.propose(TTL, 4)
+        desk.client.release(3)
+        desk.client.acquire(TTL, 4)
         await desk.answered(2)
         assert desk.guard.asked[1:] == ["release ada#7 9 to None", "acquire ada#7 5 above 0"]
 
@@ -308,7 +308,7 @@ def test_what_was_given_back_is_given_back_once_and_never_renewed() -> None:
 def test_who_was_refused_hears_when_it_is_free() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [HeldBy("ben", 8, 100.0), 11]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         await until(lambda: desk.guard.watching == 1, "it watches")
         desk.guard.states.put_nowait(Holding("ben", 8))
@@ -326,7 +326,7 @@ def test_who_was_not_refused_watches_nothing() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         desk.guard.states.put_nowait(Holding(None, 3))
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         await throughout(0.05, lambda: not desk.guard.watching, "nobody watches")
         assert len(desk.heard) == 1
@@ -338,14 +338,14 @@ def test_who_was_not_refused_watches_nothing() -> None:
 def test_who_waits_no_more_is_told_nothing(ends: str) -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [HeldBy("ben", 8, 100.0), 11]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         await until(lambda: desk.guard.watching == 1, "it watches")
         if ends == "granted":
-            desk.client.propose(TTL, 2)
+            desk.client.acquire(TTL, 2)
             await desk.answered(2)
         else:
-            desk.client.relinquish(2)
+            desk.client.release(2)
         heard = list(desk.heard)
         desk.guard.states.put_nowait(Holding(None, 11))
         await until(lambda: desk.guard.watching == 0, "it watches no more")
@@ -357,7 +357,7 @@ def test_who_waits_no_more_is_told_nothing(ends: str) -> None:
 def test_a_stream_of_news_that_breaks_is_opened_again() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [HeldBy("ben", 8, 100.0)]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.states.put_nowait(ValueError("odd"))
         desk.guard.states.put_nowait(Holding(None, 8))
@@ -372,7 +372,7 @@ def test_trouble_is_told_once_and_so_is_its_end() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [Unreachable("cannot be reached"), Unreachable("still not"), 9]
         for request in (1, 2, 3):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.asked(request)
         await desk.answered(1)
         assert desk.heard == [Granted(3, 9, TTL)]
@@ -389,7 +389,7 @@ def test_another_kind_of_trouble_is_told_although_there_was_one() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [Unreachable("cannot be reached"), MemoryLost("lost its memory")]
         for request in (1, 2, 3):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.asked(request)
         await until(lambda: len(desk.notes) >= 2, "both")
         assert "lost its memory" in desk.notes[1]
@@ -401,10 +401,10 @@ def test_another_kind_of_trouble_is_told_although_there_was_one() -> None:
 def test_an_error_of_a_client_does_not_end_the_asking() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [ZeroDivisionError("a client's bug"), 9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await until(lambda: desk.notes, "it is told of")
         assert "ZeroDivisionError" in desk.notes[0]
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await desk.answered(1)
         assert desk.heard == [Granted(2, 9, TTL)]
 
@@ -422,9 +422,9 @@ def test_what_the_guard_notes_reaches_the_member() -> None:
 def test_closing_gives_back_what_was_to_be_given_back() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await desk.client.close()
         assert desk.guard.asked[1:] == ["release ada#7 9 to None", "close"]
 
@@ -434,7 +434,7 @@ def test_closing_gives_back_what_was_to_be_given_back() -> None:
 def test_closing_asks_for_nothing_that_was_answered() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         await desk.client.close()
         assert desk.guard.asked[1:] == ["close"]
@@ -446,9 +446,9 @@ def test_closing_waits_for_what_is_to_be_given_back_after_the_question_under_way
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         desk.guard.gate.clear()
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.asked(1)
-        desk.client.relinquish(2)
+        desk.client.release(2)
         closing = asyncio.ensure_future(desk.client.close())
         await asyncio.sleep(0)
         desk.guard.gate.set()
@@ -461,9 +461,9 @@ def test_closing_waits_for_what_is_to_be_given_back_after_the_question_under_way
 def test_what_was_given_back_once_does_not_cost_the_next_grant() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.relinquish(1)
+        desk.client.release(1)
         for request in (2, 3):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request - 1)
         assert desk.guard.asked == ["acquire ada#7 5 above 0", "renew ada#7 9 5"]
 
@@ -478,7 +478,7 @@ def test_closing_does_not_wait_for_a_guard_that_does_not_answer(
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         desk.guard.gate.clear()
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.asked(1)
         await desk.client.close()
         assert desk.guard.asked[1:] == ["close"]
@@ -493,7 +493,7 @@ def test_names_of_holders_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatc
     async def story(desk: Desk) -> None:
         for request, name in enumerate(("ben", "cleo", "ben", "ada"), 1):
             desk.guard.answers = [HeldBy(name, 8, 1.0)]
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request)
         assert desk.client.names == {2: "ben", 1: "ada"}, "who was heard of last"
 

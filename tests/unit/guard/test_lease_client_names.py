@@ -42,11 +42,11 @@ def test_a_lost_memory_is_over_when_a_token_says_so(next_: Answer, says: bool) -
 
     async def story(desk: Desk) -> None:
         desk.guard.answers = [MemoryLost("lost its memory"), next_]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await until(lambda: desk.notes, "it is told of")
-        desk.client.relinquish(1)
+        desk.client.release(1)
         await asyncio.sleep(0)
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await desk.answered(1)
         assert desk.notes[1:] == ["the guard answers again"] * says
 
@@ -56,12 +56,12 @@ def test_a_lost_memory_is_over_when_a_token_says_so(next_: Answer, says: bool) -
 def test_an_engine_that_takes_something_back_is_there_again() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.renewals = Unreachable("away")
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await until(lambda: desk.notes, "it is told of")
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await until(lambda: len(desk.notes) == 2, "it is there again")
         assert desk.notes[1] == "the guard answers again"
 
@@ -71,15 +71,15 @@ def test_an_engine_that_takes_something_back_is_there_again() -> None:
 def test_a_member_that_gives_back_after_a_loss_is_not_told_that_all_is_well() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.client.propose(TTL, 1)
+        desk.client.acquire(TTL, 1)
         await desk.answered(1)
         desk.guard.renewals = MemoryLost("lost its memory")
-        desk.client.propose(TTL, 2)
+        desk.client.acquire(TTL, 2)
         await until(lambda: desk.notes, "it is told of")
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await until(lambda: "release ada#7 9 to None" in desk.guard.asked, "it is given back")
         desk.guard.answers = [MemoryLost("lost its memory")]
-        desk.client.propose(TTL, 3)
+        desk.client.acquire(TTL, 3)
         await desk.asked(4)
         assert len(desk.notes) == 1, desk.notes
 
@@ -91,14 +91,14 @@ def test_whoever_is_let_in_looks_whether_it_is_the_engine_it_began_with() -> Non
         guard = desk.guard = desk.client.guard = Named()
         guard.called, guard.answers = ["one"], [9]
         for request in (1, 2):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request)
         await until(lambda: guard.names, "it is asked")
         assert guard.names == [("one", False)], "and a renewal is nobody's entry"
         guard.called = [Unreachable("away"), ZeroDivisionError("a bug"), "two", "two", "three"]
         guard.answers, guard.renewals = [HeldBy("ben", 8, 1.0), 9], NotGranted("it ran out")
         for request in range(3, 9):
-            desk.client.propose(TTL, request)
+            desk.client.acquire(TTL, request)
             await desk.answered(request)
             await until(guard.looked(request - 2), "a look")
         await until(lambda: len(desk.notes) == 2, "two other names")

@@ -32,7 +32,7 @@ def play(story: Callable[[Desk], Awaitable[None]]) -> None:
 
 async def ask(desk: Desk, request: int) -> None:
     """Ask, and let everything happen that needs no time."""
-    desk.client.propose(TTL, request)
+    desk.client.acquire(TTL, request)
     await asyncio.sleep(0.01)
 
 
@@ -49,7 +49,7 @@ def test_a_lease_from_its_grant_to_its_return() -> None:
         await ask(desk, 3)
         desk.guard.renewals = None
         await ask(desk, 4)
-        desk.client.relinquish(5)
+        desk.client.release(5)
         await asyncio.sleep(0.01)
         assert desk.guard.asked == [
             "acquire ada#7 5 above 4",
@@ -78,9 +78,9 @@ def test_nothing_is_asked_that_nobody_wants() -> None:
         await ask(desk, 1)
         await asyncio.sleep(60.0)
         assert len(desk.guard.asked) == 1
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await asyncio.sleep(60.0)
-        desk.client.relinquish(3)
+        desk.client.release(3)
         await asyncio.sleep(60.0)
         assert desk.guard.asked[1:] == ["release ada#7 9 to None"]
 
@@ -91,12 +91,12 @@ def test_what_is_returned_goes_before_what_is_wanted() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9, 10]
         await ask(desk, 1)
-        desk.client.relinquish(2)
-        desk.client.propose(TTL, 3)
+        desk.client.release(2)
+        desk.client.acquire(TTL, 3)
         await asyncio.sleep(0.01)
         assert desk.guard.asked[1:] == ["release ada#7 9 to None", "acquire ada#7 5 above 0"]
-        desk.client.propose(TTL, 4)
-        desk.client.relinquish(5)
+        desk.client.acquire(TTL, 4)
+        desk.client.release(5)
         await asyncio.sleep(0.01)
         assert desk.guard.asked[3:] == ["release ada#7 10 to None"], "and takes it back"
 
@@ -135,7 +135,7 @@ def test_who_waits_no_more_watches_no_more_and_again_a_second_later() -> None:
         assert desk.guard.watching == 0
         await asyncio.sleep(0.1)
         assert desk.guard.watching == 1
-        desk.client.relinquish(4)
+        desk.client.release(4)
         desk.guard.states.put_nowait(Holding(None, 10))
         await asyncio.sleep(10.0)
         assert (desk.guard.watching, len(desk.heard)) == (0, 3)
@@ -200,7 +200,7 @@ def test_an_engine_that_has_forgotten_what_it_said_is_reminded_once(
         desk.client.check()
         await asyncio.sleep(0.01)
         assert told == ([(Behind(3), 12)] if reminded else [])
-        desk.client.relinquish(1)
+        desk.client.release(1)
         await asyncio.sleep(0.01)
         assert len(told) == reminded
 
@@ -248,7 +248,7 @@ def test_a_lost_memory_is_over_when_a_token_says_so_and_not_before() -> None:
         desk.guard.answers = [MemoryLost("lost"), HeldBy("cleo", 0, 5.0), HeldBy("ben", 1, 5.0)]
         for request in (1, 2):
             await ask(desk, request)
-        desk.client.relinquish(3)
+        desk.client.release(3)
         await asyncio.sleep(0.01)
         assert len(desk.notes) == 1
         await ask(desk, 4)
@@ -313,7 +313,7 @@ def test_closing_gives_back_first_what_is_to_be_given_back() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         await ask(desk, 1)
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await desk.client.close()
         assert desk.guard.asked[1:] == ["release ada#7 9 to None", "close"]
         assert now() == pytest.approx(0.01)
@@ -327,7 +327,7 @@ def test_closing_waits_two_seconds_for_a_guard(opens_after: float, given_back: b
         desk.guard.answers = [9]
         desk.guard.gate.clear()
         await ask(desk, 1)
-        desk.client.relinquish(2)
+        desk.client.release(2)
         asyncio.get_running_loop().call_later(opens_after, desk.guard.gate.set)
         await desk.client.close()
         assert now() == pytest.approx(0.01 + min(opens_after, 2.0))
@@ -356,7 +356,7 @@ def test_who_abandons_its_guard_gives_nothing_back_and_waits_for_nothing() -> No
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
         await ask(desk, 1)
-        desk.client.relinquish(2)
+        desk.client.release(2)
         await desk.client.abandon()
         await asyncio.sleep(0)
         assert desk.guard.asked[1:] == ["close"]

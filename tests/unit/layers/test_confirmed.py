@@ -24,13 +24,13 @@ from hustings.layers.confirmed import (
 from hustings.protocols.probabilistic.messages import Call, InitMsg
 from hustings.protocols.registry import CATALOGUE, CONSENSUS, classes, find
 from hustings.testing import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
-    Propose,
     RecordedMember,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -59,7 +59,7 @@ def leading() -> Driven:
 def test_whom_the_election_names_asks_and_leads_only_when_granted(driven: Driven) -> None:
     assert driven.at(100.0).nominate() == [
         Declare(NoLeader(AWAITING)),
-        Propose(30.0, 1),
+        Acquire(30.0, 1),
         SetTimer(ASK, 3.0),
     ]
     assert driven.at(102.0).grant() == [
@@ -151,17 +151,17 @@ class Wild(Puppet):
     """Goes behind its back."""
 
     def call(self, ctx: Context) -> None:
-        ctx.propose(1.0, 1)
+        ctx.acquire(1.0, 1)
 
     def leave(self, ctx: Context) -> None:
-        ctx.relinquish(1)
+        ctx.release(1)
 
 
 # Renewal and the end of the window
 
 
 def test_it_renews_in_time_and_says_so_again(leading: Driven) -> None:
-    assert leading.member.fire(ASK) == [Propose(30.0, 2), SetTimer(ASK, 3.0)]
+    assert leading.member.fire(ASK) == [Acquire(30.0, 2), SetTimer(ASK, 3.0)]
     assert leading.member.clock == 110.0
     assert leading.at(112.0).grant() == [
         SetTimer(END, 18.0, eager=True),
@@ -186,7 +186,7 @@ def test_one_leadership_has_one_token_and_its_token_no_other(leading: Driven) ->
     leading.member.fire(ASK)
     leading.at(120.0).member.fire(END)
     effects = leading.at(121.0).grant(request=2)
-    assert effects == [Relinquish(3), SetTimer(ASK, LEASE.patience)]
+    assert effects == [Release(3), SetTimer(ASK, LEASE.patience)]
     assert leading.election.until is None
     leading.member.fire(ASK)
     leading.grant(request=4, token=8)
@@ -215,10 +215,10 @@ def test_nor_is_what_will_be_given_back_when_the_work_has_ended(leading: Driven)
 
 def test_what_is_held_is_given_back_when_the_work_has_ended(leading: Driven) -> None:
     leading.election.engaged = 1
-    assert Relinquish(2) not in leading.say(Elected(3, 2))
+    assert Release(2) not in leading.say(Elected(3, 2))
     assert leading.member.alive(1) == [], "it still goes on"
     leading.election.engaged = 0
-    assert leading.member.alive(1) == [Relinquish(2)]
+    assert leading.member.alive(1) == [Release(2)]
 
 
 def test_who_is_nominated_again_meanwhile_asks_when_it_has_given_back(leading: Driven) -> None:
@@ -228,8 +228,8 @@ def test_who_is_nominated_again_meanwhile_asks_when_it_has_given_back(leading: D
     assert leading.member.fire(ASK) == [SetTimer(ASK, LEASE.patience)]
     leading.election.engaged = 0
     effects = leading.member.fire(ASK)
-    assert effects[0] == Relinquish(2)
-    assert [each.request for each in effects if isinstance(each, Propose)] == [3]
+    assert effects[0] == Release(2)
+    assert [each.request for each in effects if isinstance(each, Acquire)] == [3]
 
 
 def test_who_has_just_come_is_told_at_once(leading: Driven) -> None:
@@ -293,7 +293,7 @@ def test_who_is_refused_learns_who_leads_and_asks_again_when_that_may_be_over(
         Declare(Elected(3, 6)),
         SetTimer(ASK, 1.0 * LEASE.slack),  # what a fast clock may make of it
     ]
-    assert driven.member.fire(ASK) == [Propose(30.0, 2), SetTimer(ASK, 6.0)]
+    assert driven.member.fire(ASK) == [Acquire(30.0, 2), SetTimer(ASK, 6.0)]
 
 
 def test_pauses_between_questions_grow_up_to_the_time_asked_for(driven: Driven) -> None:
@@ -343,7 +343,7 @@ def test_when_another_is_preferred_the_lead_is_given_back_after_stepping_down(
         CancelTimer(END),
         CancelTimer(ASK),
         Declare(NoLeader(AWAITING)),
-        Relinquish(2),
+        Release(2),
     ]
     assert leading.grant(request=1) == []
     assert not leading.election.nominated
@@ -351,7 +351,7 @@ def test_when_another_is_preferred_the_lead_is_given_back_after_stepping_down(
 
 def test_a_question_under_way_is_withdrawn(driven: Driven) -> None:
     driven.nominate()
-    assert driven.say(Elected(3, 2))[-1] == Relinquish(2)
+    assert driven.say(Elected(3, 2))[-1] == Release(2)
     assert driven.grant(request=1) == []
     assert driven.outcome == NoLeader(AWAITING)
 
@@ -374,18 +374,18 @@ def test_an_election_that_names_nobody_takes_the_lead_away(
     leading: Driven, outcome: Outcome
 ) -> None:
     effects = leading.say(outcome)
-    assert effects[-2:] == [Declare(outcome), Relinquish(2)]
+    assert effects[-2:] == [Declare(outcome), Release(2)]
 
 
 def test_a_refused_candidate_that_comes_round_to_the_holder_holds_it(driven: Driven) -> None:
     driven.nominate()
     driven.refuse(holder=3, token=6)
-    assert driven.say(Elected(3, 2)) == [CancelTimer(ASK), Relinquish(2)]
+    assert driven.say(Elected(3, 2)) == [CancelTimer(ASK), Release(2)]
     assert driven.outcome == Elected(3, 6)
 
 
 def test_who_leaves_gives_back(leading: Driven, driven: Driven) -> None:
-    assert leading.member.leave()[-2:] == [Declare(NoLeader(GIVEN_BACK)), Relinquish(2)]
+    assert leading.member.leave()[-2:] == [Declare(NoLeader(GIVEN_BACK)), Release(2)]
     assert driven.member.leave() == []
 
 
@@ -437,7 +437,7 @@ def test_a_token_that_is_not_new_makes_no_leader(driven: Driven, token: int) -> 
     """A guard that has forgotten: nobody would believe in that token."""
     driven.hear(3, 6)
     driven.nominate()
-    assert driven.grant(token=token) == [Relinquish(2)]
+    assert driven.grant(token=token) == [Release(2)]
     assert driven.outcome == NoLeader(AWAITING)
 
 
@@ -451,7 +451,7 @@ def test_a_forgetful_guard_does_not_make_a_leader_give_back(leading: Driven) -> 
 
 
 def test_a_leader_taken_for_granted_has_to_ask_like_any_other(driven: Driven) -> None:
-    assert Propose(30.0, 1) in driven.member.assume_leader(2)
+    assert Acquire(30.0, 1) in driven.member.assume_leader(2)
     other = Driven()
     assert other.member.assume_leader(3) == []
     assert other.election.leader == 3

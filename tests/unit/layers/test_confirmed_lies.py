@@ -16,7 +16,7 @@ from hustings.core.guard import Observed
 from hustings.core.outcome import ELECTING, Elected, NoLeader
 from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
 from hustings.layers.confirmed import ASK, AWAITING, CHECK, STEP, ConfirmedMsg
-from hustings.testing import Declare, Effect, Propose, Relinquish, Send, SetTimer, persist, view_of
+from hustings.testing import Acquire, Declare, Effect, Release, Send, SetTimer, persist, view_of
 from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven
 
 KNOWN = 7  # what the guard has granted
@@ -222,9 +222,9 @@ def test_a_leader_that_is_outdone_gets_a_new_token_and_keeps_nothing_of_what_was
 ) -> None:
     """If the guard has lost its memory, those who said so have reminded it, and that is enough."""
     effects = leading.at(105.0).told(3, 2, token)
-    assert effects[-3:] == [Declare(NoLeader(AWAITING)), Relinquish(2), SetTimer(ASK, 3.0)]
+    assert effects[-3:] == [Declare(NoLeader(AWAITING)), Release(2), SetTimer(ASK, 3.0)]
     assert not [each for each in effects if each == persist(token=token)]
-    assert Propose(30.0, 3) in leading.member.fire(ASK)
+    assert Acquire(30.0, 3) in leading.member.fire(ASK)
     leading.grant(KNOWN + 1)
     assert leading.outcome == Elected(2, KNOWN + 1)
 

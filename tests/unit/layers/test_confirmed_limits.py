@@ -10,7 +10,7 @@ import pytest
 from hustings.core.guard import Freed
 from hustings.core.outcome import Elected, NoLeader
 from hustings.layers.confirmed import ASK, AWAITING, END, Confirmed
-from hustings.testing import Declare, Effect, Propose, RecordedMember, Relinquish, SetTimer, view_of
+from hustings.testing import Acquire, Declare, Effect, RecordedMember, Release, SetTimer, view_of
 from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven, Puppet
 
 WHY = "two groups"
@@ -30,7 +30,7 @@ def leading() -> Driven:
 def test_who_is_barred_steps_down_and_gives_back() -> None:
     driven = leading()
     effects = barred(driven, WHY)
-    assert effects.index(Declare(NoLeader(WHY))) < effects.index(Relinquish(2))
+    assert effects.index(Declare(NoLeader(WHY))) < effects.index(Release(2))
     assert driven.election.until is None
     assert END not in driven.member.timers
 
@@ -48,7 +48,7 @@ def test_who_is_barred_steps_down_and_gives_back() -> None:
 def test_who_is_barred_does_not_ask(happens: Callable[[Driven], list[Effect]]) -> None:
     driven = leading()
     barred(driven, WHY)
-    assert not [each for each in happens(driven) if isinstance(each, Propose)]
+    assert not [each for each in happens(driven) if isinstance(each, Acquire)]
     assert driven.election.until is None
     assert ASK not in driven.member.timers
 
@@ -59,14 +59,14 @@ def test_nor_does_one_whose_work_ends_meanwhile() -> None:
     barred(driven, WHY)
     assert driven.election.owed
     driven.election.engaged = 0
-    assert driven.member.alive(1) == [Relinquish(2)]
+    assert driven.member.alive(1) == [Release(2)]
 
 
 def test_who_is_barred_no_more_asks_if_it_is_nominated_still() -> None:
     driven = leading()
     barred(driven, WHY)
     effects = barred(driven, None)
-    assert [each for each in effects if isinstance(each, Propose)]
+    assert [each for each in effects if isinstance(each, Acquire)]
     assert Declare(NoLeader(AWAITING)) in effects
     idle = Driven().at(100.0)
     barred(idle, WHY)
@@ -104,9 +104,9 @@ def test_the_first_question_waits_once() -> None:
     assert driven.nominate() == [Declare(NoLeader(AWAITING)), SetTimer(ASK, 5.0)]
     assert driven.at(101.0).nominate() == [], "and is not put off by saying it again"
     asked = driven.at(105.0).member.fire(ASK)
-    assert [each for each in asked if isinstance(each, Propose)]
+    assert [each for each in asked if isinstance(each, Acquire)]
     driven.say(Elected(3, 2))
-    assert [each for each in driven.nominate() if isinstance(each, Propose)], "only the first"
+    assert [each for each in driven.nominate() if isinstance(each, Acquire)], "only the first"
 
 
 def test_a_short_first_wait_is_one_too() -> None:
@@ -128,4 +128,4 @@ def test_who_thinks_better_of_it_meanwhile_never_asks() -> None:
 def test_who_has_seen_a_leader_does_not_wait() -> None:
     driven = early().at(100.0)
     driven.hear(3, 6)
-    assert [each for each in driven.nominate() if isinstance(each, Propose)]
+    assert [each for each in driven.nominate() if isinstance(each, Acquire)]

@@ -6,7 +6,7 @@ import pytest
 
 from hustings.core.outcome import Elected, NoLeader
 from hustings.layers.confirmed import ASK, AWAITING, END, ConfirmedMsg
-from hustings.testing import CancelTimer, Declare, Propose, Relinquish, Send, SetTimer, persist
+from hustings.testing import Acquire, CancelTimer, Declare, Release, Send, SetTimer, persist
 from tests.unit.layers.puppets import Driven
 
 
@@ -43,10 +43,10 @@ def test_who_hears_of_a_larger_token_than_its_own_gives_back_and_asks_anew(
         persist(token=1000),
         CancelTimer(END),
         Declare(NoLeader(AWAITING)),
-        Relinquish(2),
+        Release(2),
         SetTimer(ASK, 3.0),
     ]
-    assert leading.at(108.0).member.fire(ASK)[:1] == [Propose(30.0, 3)]
+    assert leading.at(108.0).member.fire(ASK)[:1] == [Acquire(30.0, 3)]
     leading.grant(request=3, token=1001)
     assert leading.outcome == Elected(2, 1001)
 
@@ -55,7 +55,7 @@ def test_it_gives_back_only_when_its_work_has_ended(leading: Driven) -> None:
     leading.election.engaged = 1
     told = leading.at(105.0).member.deliver(3, ConfirmedMsg(2, 1000))
     assert Declare(NoLeader(AWAITING)) in told
-    assert Relinquish(2) not in told
+    assert Release(2) not in told
 
 
 def test_a_token_that_was_ones_own_is_nobody_elses(leading: Driven) -> None:
@@ -82,6 +82,6 @@ def test_what_was_asked_before_a_give_back_is_not_taken_up(driven: Driven) -> No
     driven.hear(3, 7)
     driven.nominate()
     driven.member.fire(ASK)
-    assert driven.grant(token=6, request=2) == [Relinquish(3)]
+    assert driven.grant(token=6, request=2) == [Release(3)]
     assert driven.grant(token=8, request=1) == []
     assert driven.election.until is None

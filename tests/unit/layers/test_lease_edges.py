@@ -24,13 +24,13 @@ from hustings.layers.confirmed import (
 )
 from hustings.protocols.registry import find
 from hustings.testing import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
-    Propose,
     RecordedMember,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -127,7 +127,7 @@ def test_who_waits_asks_at_once_when_the_guard_is_free_and_waits_no_longer_than_
         driven.member.fire(ASK)
     request = driven.election.request
     assert driven.member.answer(Freed(6)) == [
-        Propose(30.0, request + 1),
+        Acquire(30.0, request + 1),
         SetTimer(ASK, LEASE.patience),
     ]
 
@@ -185,7 +185,7 @@ def test_a_second_leadership_lasts_as_long_as_its_first(leading: Driven) -> None
     leading.member.fire(ASK)
     leading.grant(token=8)
     leading.member.fire(ASK)
-    assert Relinquish(leading.election.request + 1) not in leading.grant(token=8)
+    assert Release(leading.election.request + 1) not in leading.grant(token=8)
     assert leading.outcome == Elected(2, 8)
 
 
@@ -207,7 +207,7 @@ def test_who_is_told_of_a_newer_token_while_it_works_gives_back_nothing_twice(
     leading.election.engaged = 1
     leading.say(Elected(3, 2))
     leading.election.engaged = 0
-    assert leading.member.alive(1) == [Relinquish(2)]
+    assert leading.member.alive(1) == [Release(2)]
     assert leading.member.alive(1) == [], "once is enough"
 
 
@@ -215,7 +215,7 @@ def test_the_owner_that_has_ended_its_work_gives_back_at_once(leading: Driven) -
     leading.election.engaged = 1
     leading.say(Elected(3, 2))
     leading.election.engaged = 0
-    assert within(leading.member, leading.election.settle_up) == [Relinquish(2)]
+    assert within(leading.member, leading.election.settle_up) == [Release(2)]
 
 
 def test_what_a_forgetful_guard_granted_is_given_back_with_all_that_it_may_grant_yet(
@@ -224,7 +224,7 @@ def test_what_a_forgetful_guard_granted_is_given_back_with_all_that_it_may_grant
     driven.hear(3, 6)
     driven.nominate()
     driven.member.fire(ASK)
-    assert driven.grant(token=5, request=1) == [Relinquish(3)]
+    assert driven.grant(token=5, request=1) == [Release(3)]
     assert driven.grant(token=8, request=2) == []
     assert driven.outcome == NoLeader(AWAITING)
 
@@ -370,7 +370,7 @@ def test_a_part_of_the_inner_election_acts_as_if_the_world_had_called_it(leading
         leading.member,
         lambda ctx: leading.election.consult(ctx, lambda inner: inner.declare(name)),
     )
-    assert effects[-2:] == [Declare(NoLeader(AWAITING)), Relinquish(2)]
+    assert effects[-2:] == [Declare(NoLeader(AWAITING)), Release(2)]
 
 
 def test_before_it_acts_the_clock_is_looked_at(leading: Driven) -> None:

@@ -30,7 +30,7 @@ from hustings.sim.faults import Call, Crash, schedule
 from hustings.sim.models import Loss, LossModel, Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
-from hustings.testing.effects import Multicast, Propose, Relinquish, Send
+from hustings.testing.effects import Acquire, Multicast, Release, Send
 from hustings.testing.recording import RecordedMember, recording, view_of
 from tests.unit.layers.listeners import people
 from tests.unit.layers.rumours import Gossip, Note, RumourMsg, Town
@@ -62,8 +62,8 @@ class Full(Gossip):
 
     def call(self, ctx: Context) -> None:
         super().call(ctx)
-        ctx.propose(5.0, 1)
-        ctx.relinquish(2)
+        ctx.acquire(5.0, 1)
+        ctx.release(2)
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         self.seen = verdict
@@ -121,8 +121,8 @@ def test_a_carried_message_opens_the_round_that_it_opens_by_itself() -> None:
 def test_proposals_and_verdicts_pass_through() -> None:
     member, _ = full()
     effects = member.call()
-    assert Propose(5.0, 1) in effects
-    assert Relinquish(2) in effects
+    assert Acquire(5.0, 1) in effects
+    assert Release(2) in effects
     verdict = Granted(1, 1, 5.0)
     member.answer(verdict)
     inner = stack_of(member).inner

@@ -37,10 +37,10 @@ class Asked:
     def __init__(self) -> None:
         self.heard: list[object] = []
 
-    def ask(self, ctx: Context, ttl: float, request: int) -> None:
+    def acquire(self, ctx: Context, ttl: float, request: int) -> None:
         self.heard.append((ttl, request))
 
-    def give_back(self, ctx: Context) -> None:
+    def release(self, ctx: Context) -> None:
         self.heard.append("back")
 
 
@@ -68,8 +68,8 @@ def test_what_is_for_the_guard_goes_to_the_voters() -> None:
     asked = Asked()
     with recording(Candidate(1)) as below:
         ctx = QuorateContext(below, asked)
-        ctx.propose(30.0, 4)
-        ctx.relinquish(5)
+        ctx.acquire(30.0, 4)
+        ctx.release(5)
     assert (below.effects, asked.heard) == ([], [(30.0, 4), "back"])
 
 

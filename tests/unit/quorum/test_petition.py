@@ -48,12 +48,12 @@ class Desk:
         self.births = UNKNOWN if voters == 3 else (0,) * 5
         self.effects: list[Effect] = []
 
-    def ask(self, request: int = 1, ttl: float = 30.0) -> list[Message]:
-        self._run(lambda ctx: self.petition.ask(ctx, ttl, request))
+    def acquire(self, request: int = 1, ttl: float = 30.0) -> list[Message]:
+        self._run(lambda ctx: self.petition.acquire(ctx, ttl, request))
         return self.said()
 
-    def give_back(self, to: MemberId | None = None) -> list[Message]:
-        self._run(lambda ctx: self.petition.give_back(ctx, to))
+    def release(self, to: MemberId | None = None) -> list[Message]:
+        self._run(lambda ctx: self.petition.release(ctx, to))
         return self.said()
 
     def again(self) -> list[Message]:
@@ -111,7 +111,7 @@ class Desk:
 def holder(voters: int = 3) -> Desk:
     """It holds token 1, granted in round 1."""
     desk = Desk(voters=voters)
-    desk.ask()
+    desk.acquire()
     desk.promise(1, 2, 3)
     assert desk.accept(1, 2, 3) == [Granted(1, 1, 30.0)]
     desk.said()
@@ -123,7 +123,7 @@ def holder(voters: int = 3) -> Desk:
 
 def test_a_round_then_the_lease() -> None:
     desk = Desk()
-    assert desk.ask() == [PrepareMsg(0, 1, 1)]
+    assert desk.acquire() == [PrepareMsg(0, 1, 1)]
     assert desk.promise(1) == []
     assert desk.promise(2) == [ProposeMsg(0, 1, 1, 1, 30.0, 1)]
     assert desk.accept(1) == []
@@ -133,13 +133,13 @@ def test_a_round_then_the_lease() -> None:
 
 def test_a_renewal_is_one_question() -> None:
     desk = holder()
-    assert desk.ask(2) == [ProposeMsg(0, 1, 1, 1, 30.0, 2)]
+    assert desk.acquire(2) == [ProposeMsg(0, 1, 1, 1, 30.0, 2)]
     assert desk.accept(1, 2, request=2) == [Granted(2, 1, 30.0)]
 
 
 def test_a_round_is_above_everything_heard_of() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.refuse(1, 2, promised=41)
     assert desk.said() == [PrepareMsg(0, 42, 1)]
     desk.promise(1, 2)
@@ -149,7 +149,7 @@ def test_a_round_is_above_everything_heard_of() -> None:
 def test_no_rounds_are_left_after_the_last() -> None:
     desk = Desk()
     desk.petition.highest = 1 << 62
-    assert desk.ask() == []
+    assert desk.acquire() == []
 
 
 # Counting
@@ -158,7 +158,7 @@ def test_no_rounds_are_left_after_the_last() -> None:
 @pytest.mark.parametrize("voters, few, enough", [(3, 1, 2), (5, 2, 3)])
 def test_less_than_a_majority_decides_nothing(voters: int, few: int, enough: int) -> None:
     desk = Desk(voters=voters)
-    desk.ask()
+    desk.acquire()
     assert desk.promise(*range(1, few + 1)) == []
     assert desk.promise(enough) != []
     assert desk.accept(*range(1, few + 1)) == []
@@ -167,7 +167,7 @@ def test_less_than_a_majority_decides_nothing(voters: int, few: int, enough: int
 
 def test_a_voter_counts_once_however_often_it_speaks() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     assert desk.promise(1, 1, 1) == []
     desk.promise(2)
     assert desk.accept(1, 1, 1) == []
@@ -175,7 +175,7 @@ def test_a_voter_counts_once_however_often_it_speaks() -> None:
 
 def test_who_does_not_vote_does_not_count() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     assert desk.promise(4, 5, ME, 0) == []
     desk.promise(1, 2)
     assert desk.accept(4, 5, ME, 0) == []
@@ -186,7 +186,7 @@ def test_who_does_not_vote_does_not_count() -> None:
 )
 def test_votes_for_something_else_do_not_count(config: int, number: int, life: int) -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
 
     def hear(ctx: Context) -> None:
         for voter in (1, 2, 3):
@@ -205,7 +205,7 @@ def test_half_of_the_voters_would_be_two_majorities() -> None:
             return len(self.electorate.voters) // 2
 
     desk = Desk(Half)
-    desk.ask()
+    desk.acquire()
     desk.promise(1)
     assert desk.accept(1) == [Granted(1, 1, 30.0)]
 
@@ -215,9 +215,9 @@ def test_half_of_the_voters_would_be_two_majorities() -> None:
 
 def test_votes_for_an_earlier_request_grant_no_later_one() -> None:
     desk = Desk()
-    desk.ask(1)
+    desk.acquire(1)
     desk.promise(1, 2)
-    desk.ask(2)
+    desk.acquire(2)
     assert desk.accept(1, request=2) == []
     assert desk.accept(2, request=1) == [Granted(1, 1, 30.0)], "since the first, not the second"
     assert desk.accept(2, request=2) == [Granted(2, 1, 30.0)]
@@ -225,14 +225,14 @@ def test_votes_for_an_earlier_request_grant_no_later_one() -> None:
 
 def test_late_votes_for_what_was_granted_since_say_nothing_new() -> None:
     desk = holder()
-    desk.ask(2)
+    desk.acquire(2)
     desk.accept(1, 2, request=2)
     assert desk.accept(3, request=1) == []
 
 
 def test_a_request_that_was_not_proposed_is_not_granted() -> None:
     desk = Desk()
-    desk.ask(1)
+    desk.acquire(1)
     desk.promise(1, 2)
     assert desk.accept(1, 2, 3, request=7) == []
 
@@ -240,7 +240,7 @@ def test_a_request_that_was_not_proposed_is_not_granted() -> None:
 def test_only_so_many_requests_are_remembered() -> None:
     desk = holder()
     for request in range(2, 3 * MAX_SENT):
-        desk.ask(request)
+        desk.acquire(request)
     assert len(desk.petition.sent) == MAX_SENT
 
 
@@ -249,18 +249,18 @@ def test_only_so_many_requests_are_remembered() -> None:
 
 def test_a_holder_that_is_outdone_keeps_its_token_in_a_higher_round() -> None:
     desk = holder()
-    desk.ask(2)
+    desk.acquire(2)
     desk.refuse(3, promised=7)
     desk.accept(1, 2, request=2)
-    assert desk.ask(3) == [PrepareMsg(0, 8, 1)]
+    assert desk.acquire(3) == [PrepareMsg(0, 8, 1)]
     assert desk.promise(1, 3, lease=Lease(ME, 1, 1, 30.0)) == [ProposeMsg(0, 8, 1, 1, 30.0, 3)]
 
 
 def test_a_token_is_kept_if_a_majority_knows_of_no_higher() -> None:
     desk = holder(5)
-    desk.ask(2)
+    desk.acquire(2)
     desk.refuse(5, promised=7)
-    desk.ask(3)
+    desk.acquire(3)
     desk.promise(1, lease=Lease(ME, 1, 1, 30.0))
     desk.promise(2)
     assert desk.promise(3) == [ProposeMsg(0, 8, 1, 1, 30.0, 3)]
@@ -268,24 +268,24 @@ def test_a_token_is_kept_if_a_majority_knows_of_no_higher() -> None:
 
 def test_a_token_is_not_kept_once_somebody_may_have_had_a_higher() -> None:
     desk = holder()
-    desk.ask(2)
+    desk.acquire(2)
     desk.refuse(3, promised=7)
-    desk.ask(3)
+    desk.acquire(3)
     desk.promise(1, lease=Lease(ME, 1, 1, 30.0))
     assert desk.promise(3, lease=Lease(4, 1, 7, 0.0)) == [ProposeMsg(0, 8, 1, 8, 30.0, 3)]
 
 
 def test_what_was_given_back_is_never_asked_for_again() -> None:
     desk = holder()
-    assert desk.give_back(to=2) == [ReleaseMsg(0, 1, 1, 1, 2)]
-    assert desk.ask(3) == [PrepareMsg(0, 2, 1)]
+    assert desk.release(to=2) == [ReleaseMsg(0, 1, 1, 1, 2)]
+    assert desk.acquire(3) == [PrepareMsg(0, 2, 1)]
     own = Lease(ME, 1, 1, 30.0)
     assert desk.promise(1, 2, lease=own) == [ProposeMsg(0, 2, 1, 2, 30.0, 3)]
     assert desk.accept(1, 2, request=1) == [], "nor counted"
 
 
 def test_giving_nothing_back_says_nothing() -> None:
-    assert Desk().give_back() == []
+    assert Desk().release() == []
 
 
 # Lives of voters
@@ -293,7 +293,7 @@ def test_giving_nothing_back_says_nothing() -> None:
 
 def test_votes_of_a_life_that_is_over_do_not_count() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.promise(1, births=(FIRST, FIRST, FIRST))
     assert desk.promise(2, births=(SECOND, FIRST, FIRST)) == [], "2 knows that 1 began anew"
     assert desk.promise(1, births=(FIRST, FIRST, FIRST)) == []
@@ -302,7 +302,7 @@ def test_votes_of_a_life_that_is_over_do_not_count() -> None:
 
 def test_whoever_votes_from_a_later_life_takes_its_promise_back() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     births = (FIRST, FIRST, FIRST)
     desk.promise(1, 2, births=births)
     assert desk.accept(1, births=births) == []
@@ -313,14 +313,14 @@ def test_whoever_votes_from_a_later_life_takes_its_promise_back() -> None:
 
 def test_births_that_contradict_are_not_counted_together() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.promise(1, births=(FIRST, 0, 0))
     assert desk.promise(2, births=(FIRST + 1, FIRST, 0)) == []
 
 
 def test_votes_with_births_of_another_electorate_do_not_count() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     assert desk.promise(1, 2, 3, births=(FIRST,)) == []
 
 
@@ -329,7 +329,7 @@ def test_votes_with_births_of_another_electorate_do_not_count() -> None:
 
 def test_who_holds_is_told_when_a_majority_says_the_same() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     lease = Lease(4, 2, 7, 30.0)
     assert desk.refuse(1, promised=7, lease=lease, remaining=5.0) == []
     assert desk.refuse(2, promised=7, lease=lease, remaining=9.0) == [Held(1, 4, 7, 9.0)]
@@ -338,7 +338,7 @@ def test_who_holds_is_told_when_a_majority_says_the_same() -> None:
 
 def test_a_holder_that_only_some_voters_know_is_not_told() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.refuse(1, promised=7, lease=Lease(4, 1, 7, 30.0), remaining=5.0)
     assert desk.refuse(2, promised=8, lease=Lease(5, 1, 8, 30.0), remaining=9.0) == []
     timers = [one for one in desk.effects if isinstance(one, SetTimer)]
@@ -348,35 +348,35 @@ def test_a_holder_that_only_some_voters_know_is_not_told() -> None:
 
 def test_a_lease_of_nobodys_is_no_holder() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     assert desk.refuse(1, 2, 3, lease=Lease(0, 0, 7, 30.0), remaining=9.0) == []
 
 
 def test_two_that_ask_at_once_draw_lots() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.refuse(1, 2, promised=1)
     assert desk.said() == []
     assert any(isinstance(one, SetTimer) and one.delay >= 2.0 for one in desk.effects)
-    assert desk.ask(2) == [], "it rests, whatever it is asked meanwhile"
+    assert desk.acquire(2) == [], "it rests, whatever it is asked meanwhile"
     assert desk.again() == []
     assert desk.heard() == [Freed(0)], "then a new request is wanted: the old one is out of date"
-    assert desk.ask(3) == [PrepareMsg(0, 2, 1)]
+    assert desk.acquire(3) == [PrepareMsg(0, 2, 1)]
 
 
 def test_a_voter_that_is_silent_is_not_waited_for() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.refuse(1, promised=7, lease=Lease(4, 1, 7, 30.0), remaining=5.0)
     assert [one.key for one in desk.effects if isinstance(one, SetTimer)] == [AGAIN]
     desk.again()
     assert desk.heard() == [Freed(0)]
-    assert desk.ask(2) == [PrepareMsg(0, 8, 1)]
+    assert desk.acquire(2) == [PrepareMsg(0, 8, 1)]
 
 
 def test_who_fails_gives_back_what_some_had_accepted() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.promise(1, 2)
     desk.accept(1)
     desk.refuse(2, 3, promised=5)
@@ -385,7 +385,7 @@ def test_who_fails_gives_back_what_some_had_accepted() -> None:
 
 def test_who_is_free_again_is_told_to_who_waits() -> None:
     desk = Desk()
-    desk.ask()
+    desk.acquire()
     desk.refuse(1, 2, promised=7, lease=Lease(4, 1, 7, 30.0), remaining=5.0)
     desk.heard()
     desk.petition.on_freed(4, FreedMsg(0, 7))

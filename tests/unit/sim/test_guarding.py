@@ -45,13 +45,13 @@ class Stage:
         self.guard = MemoryGuard(self.world, rate)
         self.world.start()
 
-    def ask(self, at: float, member: MemberId, request: int = 1, ttl: float = 10.0) -> None:
+    def acquire(self, at: float, member: MemberId, request: int = 1, ttl: float = 10.0) -> None:
         ctx = self.world.members[member]
-        self.world.at(at, lambda: ctx.propose(ttl, request))
+        self.world.at(at, lambda: ctx.acquire(ttl, request))
 
-    def give_back(self, at: float, member: MemberId, request: int) -> None:
+    def release(self, at: float, member: MemberId, request: int) -> None:
         ctx = self.world.members[member]
-        self.world.at(at, lambda: ctx.relinquish(request))
+        self.world.at(at, lambda: ctx.release(request))
 
     def happen(self, *happenings: Happening) -> None:
         put(self.world, list(happenings))
@@ -76,8 +76,8 @@ def stage() -> Stage:
 
 
 def test_the_first_to_ask_holds_and_others_hear_who(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.ask(4, 2)
+    stage.acquire(0, 1)
+    stage.acquire(4, 2)
     stage.world.run()
     assert stage.answers(1) == [(2.0, Granted(1, 1, 10.0))]
     assert stage.answers(2) == [(6.0, Held(1, 1, 1, 6.0))]
@@ -86,9 +86,9 @@ def test_the_first_to_ask_holds_and_others_hear_who(stage: Stage) -> None:
 
 
 def test_the_holder_renews_with_the_same_token(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.ask(8, 1, request=2)
-    stage.ask(15, 2)
+    stage.acquire(0, 1)
+    stage.acquire(8, 1, request=2)
+    stage.acquire(15, 2)
     stage.world.run()
     assert stage.answers(1)[-1] == (10.0, Granted(2, 1, 10.0))
     assert stage.answers(2) == [(17.0, Held(1, 1, 1, 3.0))]
@@ -96,17 +96,17 @@ def test_the_holder_renews_with_the_same_token(stage: Stage) -> None:
 
 
 def test_a_renewal_for_less_does_not_shorten_the_lease(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.ask(1, 1, request=2, ttl=2.0)
-    stage.ask(6, 2)
+    stage.acquire(0, 1)
+    stage.acquire(1, 1, request=2, ttl=2.0)
+    stage.acquire(6, 2)
     stage.world.run()
     assert stage.answers(2) == [(8.0, Held(1, 1, 1, 4.0))]
 
 
 @pytest.mark.parametrize("at, token", [(9.9, None), (10.0, 2)])
 def test_at_its_end_a_lease_is_over(stage: Stage, at: float, token: int | None) -> None:
-    stage.ask(0, 1)
-    stage.ask(at, 2)
+    stage.acquire(0, 1)
+    stage.acquire(at, 2)
     stage.world.run()
     ((_, verdict),) = stage.answers(2)
     assert isinstance(verdict, Held if token is None else Granted)
@@ -114,42 +114,42 @@ def test_at_its_end_a_lease_is_over(stage: Stage, at: float, token: int | None) 
 
 
 def test_who_asks_too_late_gets_a_new_token(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.ask(20, 1, request=2)
+    stage.acquire(0, 1)
+    stage.acquire(20, 1, request=2)
     stage.world.run()
     assert stage.answers(1)[-1][1] == Granted(2, 2, 10.0)
 
 
 def test_leases_run_by_the_guards_clock() -> None:
     stage = Stage(rate=0.5)
-    stage.ask(0, 1)
-    stage.ask(18, 2)
-    stage.ask(20, 2, request=2)
+    stage.acquire(0, 1)
+    stage.acquire(18, 2)
+    stage.acquire(20, 2, request=2)
     stage.world.run()
     assert [type(verdict) for _, verdict in stage.answers(2)] == [Held, Granted]
 
 
 def test_a_lease_given_back_is_free_and_the_next_token_is_larger(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.give_back(3, 1, request=2)
-    stage.ask(4, 2)
+    stage.acquire(0, 1)
+    stage.release(3, 1, request=2)
+    stage.acquire(4, 2)
     stage.world.run()
     assert stage.answers(2) == [(6.0, Granted(1, 2, 10.0))]
 
 
 def test_only_the_holder_gives_back(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.give_back(3, 2, request=1)
-    stage.ask(4, 3)
+    stage.acquire(0, 1)
+    stage.release(3, 2, request=1)
+    stage.acquire(4, 3)
     stage.world.run()
     assert stage.answers(3) == [(6.0, Held(1, 1, 1, 6.0))]
 
 
 def test_another_incarnation_is_another_holder(stage: Stage) -> None:
-    stage.ask(0, 1)
+    stage.acquire(0, 1)
     stage.happen(Crash(member=1, at=3), Restart(member=1, at=4))
-    stage.ask(5, 1)
-    stage.ask(12, 1, request=2)
+    stage.acquire(5, 1)
+    stage.acquire(12, 1, request=2)
     stage.world.run()
     assert stage.answers(1) == [(7.0, Held(1, 1, 1, 5.0)), (14.0, Granted(2, 2, 10.0))]
     assert stage.guard.grants[-1].holder == Holder(1, 2)
@@ -163,11 +163,11 @@ def answered(stage: Stage) -> list[int]:
 
 def test_an_outdated_request_is_ignored(stage: Stage) -> None:
     """A release that was overtaken by the next question must not end what that was granted."""
-    stage.ask(0, 1, request=1)
-    stage.ask(2, 1, request=3)
-    stage.give_back(3, 1, request=2)
-    stage.ask(4, 1, request=2)
-    stage.ask(5, 2)
+    stage.acquire(0, 1, request=1)
+    stage.acquire(2, 1, request=3)
+    stage.release(3, 1, request=2)
+    stage.acquire(4, 1, request=2)
+    stage.acquire(5, 2)
     stage.world.run()
     assert answered(stage) == [1, 3]
     assert isinstance(stage.answers(2)[0][1], Held)
@@ -180,15 +180,15 @@ def test_a_world_without_a_guard_says_whose_mistake_it_is() -> None:
     world = World(Asker, [Candidate(1)])
     world.start()
     with pytest.raises(ProtocolBug, match="member 1 turns to a guard, and this world has none"):
-        world.members[1].propose(10.0, 1)
+        world.members[1].acquire(10.0, 1)
     with pytest.raises(ProtocolBug, match="this world has none"):
-        world.members[1].relinquish(1)
+        world.members[1].release(1)
 
 
 def test_questions_and_answers_get_lost() -> None:
     stage = Stage(Network(loss=Loss(LossModel.UNCORRELATED, 0.5)), seed=3)
     for number in range(1, 401):
-        stage.ask(float(number), 1, request=number)
+        stage.acquire(float(number), 1, request=number)
     stage.world.run()
     assert 150 < stage.guard.asked < 250
     assert 0.4 < len(stage.answers(1)) / stage.guard.asked < 0.6
@@ -198,7 +198,7 @@ def test_questions_and_answers_are_late_doubled_and_out_of_order() -> None:
     network = Network(delay=Uniform(0.0, 3.0), duplicate=0.5, reorder=0.2, hold_back=5.0)
     stage = Stage(network, seed=3)
     for number in range(1, 101):
-        stage.ask(number / 2, 1, request=number)
+        stage.acquire(number / 2, 1, request=number)
     stage.world.run()
     assert stage.guard.asked > 120
     numbers = [
@@ -211,7 +211,7 @@ def test_questions_and_answers_are_late_doubled_and_out_of_order() -> None:
 def test_links_that_keep_their_order_do_so_here_too() -> None:
     stage = Stage(Network(delay=Uniform(0.0, 3.0), fifo=True), seed=3)
     for number in range(1, 101):
-        stage.ask(number / 2, 1, request=number)
+        stage.acquire(number / 2, 1, request=number)
     stage.world.run()
     numbers = [
         verdict.request for _, verdict in stage.answers(1) if isinstance(verdict, Granted | Held)
@@ -221,9 +221,9 @@ def test_links_that_keep_their_order_do_so_here_too() -> None:
 
 def test_a_partition_may_have_the_guard_on_one_side(stage: Stage) -> None:
     stage.happen(Partition(sides=((GUARD, 1), (2, 3)), at=0), Heal(at=10))
-    stage.ask(1, 2)
-    stage.ask(2, 1)
-    stage.ask(20, 2, request=2)
+    stage.acquire(1, 2)
+    stage.acquire(2, 1)
+    stage.acquire(20, 2, request=2)
     stage.world.run()
     assert stage.answers(2) == [(22.0, Granted(2, 2, 10.0))]
     assert stage.answers(1) == [(4.0, Granted(1, 1, 10.0))]
@@ -231,17 +231,17 @@ def test_a_partition_may_have_the_guard_on_one_side(stage: Stage) -> None:
 
 def test_a_guard_that_is_not_named_is_reached_from_every_side(stage: Stage) -> None:
     stage.happen(Partition(sides=((1,), (2, 3)), at=0))
-    stage.ask(1, 1)
-    stage.ask(2, 2)
+    stage.acquire(1, 1)
+    stage.acquire(2, 2)
     stage.world.run()
     assert stage.answers(1)
     assert stage.answers(2)
 
 
 def test_a_cut_stops_what_is_under_way_and_one_direction_alone(stage: Stage) -> None:
-    stage.ask(0, 1)
+    stage.acquire(0, 1)
     stage.happen(OneWay(senders=(GUARD,), to=(1,), at=1.5), Heal(name="one-way", at=5))
-    stage.ask(2, 2)
+    stage.acquire(2, 2)
     stage.world.run()
     assert stage.answers(1) == []
     assert stage.answers(2) == [(4.0, Held(1, 1, 1, 8.0))]
@@ -254,15 +254,15 @@ def test_nobody_is_number_zero_where_there_is_no_guard() -> None:
 
 
 def test_a_paused_member_finds_its_answers_when_it_goes_on(stage: Stage) -> None:
-    stage.ask(0, 1)
+    stage.acquire(0, 1)
     stage.happen(Pause(member=1, at=1), Resume(member=1, at=9))
     stage.world.run()
     assert stage.answers(1) == [(9.0, Granted(1, 1, 10.0))]
 
 
 def test_answers_to_a_former_incarnation_are_lost(stage: Stage) -> None:
-    stage.ask(0, 1)
-    stage.ask(0, 2)
+    stage.acquire(0, 1)
+    stage.acquire(0, 2)
     stage.happen(
         Crash(member=1, at=1),
         Restart(member=1, at=1.5),
@@ -276,8 +276,8 @@ def test_answers_to_a_former_incarnation_are_lost(stage: Stage) -> None:
 
 def test_who_is_down_asks_nobody(stage: Stage) -> None:
     stage.happen(Crash(member=1, at=1))
-    stage.ask(2, 1)
-    stage.give_back(2, 1, 2)
+    stage.acquire(2, 1)
+    stage.release(2, 1, 2)
     stage.world.run()
     assert stage.guard.asked == 0
 
@@ -285,7 +285,7 @@ def test_who_is_down_asks_nobody(stage: Stage) -> None:
 def test_the_guard_counts_towards_the_limit_of_events() -> None:
     stage = Stage(Network(delay=Fixed(0.0)))
     for number in range(1, 21):
-        stage.ask(1.0, 1, request=number)
+        stage.acquire(1.0, 1, request=number)
     assert stage.world.run(max_events=10) is Ended.MAX_EVENTS
     assert stage.world.events == 10
 
@@ -294,7 +294,7 @@ def test_one_seed_makes_the_guard_too() -> None:
     def answers(seed: int) -> list[tuple[float, Verdict]]:
         stage = Stage(Network(delay=Uniform(0.0, 3.0)), seed=seed)
         for number in range(1, 11):
-            stage.ask(float(number), 1, request=number)
+            stage.acquire(float(number), 1, request=number)
         stage.world.run()
         return stage.answers(1)
 
@@ -430,17 +430,17 @@ def test_an_experiment_refuses_several_seats_under_a_guard() -> None:
 
 def test_a_later_life_gives_back_nothing_that_an_earlier_one_holds(stage: Stage) -> None:
     """Another incarnation is another holder: its lease runs out, and is not given back."""
-    stage.ask(0.0, 1)
+    stage.acquire(0.0, 1)
     stage.happen(Crash(member=1, at=3.0), Restart(member=1, at=4.0))
-    stage.give_back(5.0, 1, 1)
+    stage.release(5.0, 1, 1)
     stage.pass_time(8.0)
     assert stage.guard.holder == Holder(1, 1)
-    stage.ask(8.0, 2)
+    stage.acquire(8.0, 2)
     stage.pass_time(10.5)
     answer = stage.answers(2)[-1][1]
     assert isinstance(answer, Held)
     assert (answer.holder, answer.token) == (1, 1)
-    stage.ask(12.0, 2, request=2)
+    stage.acquire(12.0, 2, request=2)
     stage.pass_time(15.0)
     assert stage.answers(2)[-1][1] == Granted(2, 2, 10.0)
 
@@ -448,6 +448,6 @@ def test_a_later_life_gives_back_nothing_that_an_earlier_one_holds(stage: Stage)
 def test_every_copy_of_a_question_is_answered_alike() -> None:
     """An answer may get lost; the copy's must not say that somebody else has the token."""
     stage = Stage(Network(duplicate=1.0))
-    stage.ask(0.0, 1)
+    stage.acquire(0.0, 1)
     stage.pass_time(5.0)
     assert [verdict for _, verdict in stage.answers(1)] == [Granted(1, 1, 10.0)] * 4

@@ -9,12 +9,12 @@ from hustings.core.context import TimerKey
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.testing import (
+    Acquire,
     CancelTimer,
     Declare,
     Effect,
     Multicast,
-    Propose,
-    Relinquish,
+    Release,
     Send,
     SetTimer,
     persist,
@@ -86,8 +86,8 @@ def test_outcomes(outcome: Outcome, text: str) -> None:
         (CancelTimer("T1"), "7 cancels T1"),
         (persist(vote=3, term=1), "7 stores term=1, vote=3"),
         (Declare(Elected(3, 2)), "7 declares leader 3, term 2"),
-        (Propose(12.5, 4), "7 asks the guard for 12.5 (request 4)"),
-        (Relinquish(5), "7 gives back to the guard (request 5)"),
+        (Acquire(12.5, 4), "7 acquires the lease for 12.5 (request 4)"),
+        (Release(5), "7 releases the lease (request 5)"),
     ],
 )
 def test_effects(effect: Effect, text: str) -> None:
