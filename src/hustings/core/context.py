@@ -3,14 +3,18 @@
 A context is valid inside one handler call and no longer. There are three: the simulator's, which
 schedules at once; the network's, which records, persists and then sends; and the recording one,
 which returns effects as values. A protocol cannot tell which one it was given.
+
+Between a world and a protocol there may be layers. Each gives the protocol above it a
+`ForwardingContext` of its own, which changes what that layer is there for and passes on the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from hustings.core.choice import Candidate, MemberId
+from hustings.core.errors import StaleContext
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
@@ -76,3 +80,82 @@ class Context(Protocol):
 
     def release(self, request: int) -> None:
         """Give the lease back to the guard; there is no answer."""
+
+
+class ForwardingContext:
+    """Passes everything on to the context below it; a subclass changes a part.
+
+    It is valid, like the one below it, for one handler call.
+    """
+
+    __slots__ = ("_below",)
+
+    def __init__(self, below: Context) -> None:
+        self._below = below
+
+    @property
+    def me(self) -> Candidate:
+        return self._below.me
+
+    @property
+    def view(self) -> View:
+        return self._below.view
+
+    @property
+    def rng(self) -> Stream:
+        return self._below.rng
+
+    @property
+    def incarnation(self) -> int:
+        return self._below.incarnation
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        return self._below.stored
+
+    def now(self) -> float:
+        return self._below.now()
+
+    def send(self, to: MemberId, message: Message) -> None:
+        self._below.send(to, message)
+
+    def multicast(self, message: Message) -> None:
+        self._below.multicast(message)
+
+    def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
+        self._below.set_timer(key, delay, eager=eager)
+
+    def cancel_timer(self, key: TimerKey) -> None:
+        self._below.cancel_timer(key)
+
+    def persist(self, **fields: object) -> None:
+        self._below.persist(**fields)
+
+    def declare(self, outcome: Outcome) -> None:
+        self._below.declare(outcome)
+
+    def acquire(self, ttl: float, request: int) -> None:
+        self._below.acquire(ttl, request)
+
+    def release(self, request: int) -> None:
+        self._below.release(request)
+
+
+class _Closed:
+    """What is below a context whose handler has returned."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StaleContext("a context was used after its handler returned: do not keep it")
+
+
+_CLOSED = cast("Context", _Closed())
+
+
+class CheckedContext(ForwardingContext):
+    """Debug mode: passes everything on until it is closed, then raises `StaleContext`."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """The handler has returned."""
+        self._below = _CLOSED

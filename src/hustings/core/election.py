@@ -26,16 +26,16 @@ Handler = Callable[[Any, Context, MemberId, Any], None]
 
 
 def upon(
-    kind: type[M],
+    *kinds: type[M],
 ) -> Callable[
     [Callable[[E, Context, MemberId, M], None]], Callable[[E, Context, MemberId, M], None]
 ]:
-    """Mark a method as the handler of one kind of message."""
+    """Mark a method as the handler of one kind of message, or of several that are alike."""
 
     def mark(
         handler: Callable[[E, Context, MemberId, M], None],
     ) -> Callable[[E, Context, MemberId, M], None]:
-        handler.__dict__["_upon"] = kind
+        handler.__dict__["_upon"] = kinds
         return handler
 
     return mark
@@ -129,8 +129,7 @@ class Election(ABC):
         found: dict[type[Message], Handler] = {}
         for base in reversed(cls.__mro__):
             for attribute in vars(base).values():
-                kind = getattr(attribute, "_upon", None)
-                if kind is not None:
+                for kind in getattr(attribute, "_upon", ()):
                     found[kind] = attribute
         missing = [kind_of(kind) for kind in cls.messages if kind not in found]
         if missing:

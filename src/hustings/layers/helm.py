@@ -39,15 +39,13 @@ after each handler, marks observers by OBSERVER, and calls `joined` and `woke` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler
-from hustings.core.errors import ProtocolBug
+from hustings.core.election import Election, upon
 from hustings.core.guard import Verdict
-from hustings.core.messages import Message, Role, kind_of
+from hustings.core.messages import Message, Role
 from hustings.layers.favour import STOOD_BACK, favour_of, is_observer
 from hustings.layers.helm_concord import Concord
 from hustings.layers.helm_config import HelmConfig
@@ -74,11 +72,13 @@ RESIGNED = "resigned"
 class Helmed(Concord):
     """`inner` with a helm."""
 
+    adds = "a helm"
+    messages = (HandOverMsg, TidingsMsg, AskMsg)
+
     def __init__(self, inner: Election, settings: HelmConfig, observer: bool = False) -> None:
         super().__init__(inner, settings)
         self.observer = observer
         self.lookout = Lookout(settings)
-        self.handlers = _table(tuple(inner.handlers))
         self.gone = False
         self.accepted: MemberId | None = None  # the successor, once it has said that it leads
         self._heir: tuple[MemberId, HandOverMsg, int] | None = None  # and how often it is told yet
@@ -339,7 +339,7 @@ class Helmed(Concord):
 
     # What others say
 
-    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+    def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
         if self.observer or self.dazed or self._is_past(ctx, sender):
             return
         self.look(ctx)
@@ -351,6 +351,7 @@ class Helmed(Concord):
         self.inner.handlers[type(message)](self.inner, self.within(ctx), sender, message)
         self.settle(ctx)
 
+    @upon(HandOverMsg)
     def _on_hand_over(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
         if self.gone or sender == ctx.me.id or not sound(message):
             return
@@ -409,6 +410,7 @@ class Helmed(Concord):
                 self.courted = ctx.now()
             ctx.send(sender, self.tidings_of(ctx.me.id, message.term))
 
+    @upon(TidingsMsg)
     def _on_tidings(self, ctx: Context, sender: MemberId, message: TidingsMsg) -> None:
         if self.gone or sender == ctx.me.id or not sound(message):
             return
@@ -432,6 +434,7 @@ class Helmed(Concord):
         if sender == leader and term >= self.highest:
             self.accepted = sender
 
+    @upon(AskMsg)
     def _on_ask(self, ctx: Context, sender: MemberId, message: AskMsg) -> None:
         if self.gone or self.observer or sender == ctx.me.id or not sound(message):
             return
@@ -478,19 +481,6 @@ class Helmed(Concord):
             self._name(ctx, best.id)
         elif wait < due:
             ctx.set_timer(PREEMPT, wait)
-
-
-@lru_cache(maxsize=256)
-def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    """Who handles what beside an election of these kinds; members of one kind share one table."""
-    own: dict[type[Message], Handler] = {
-        HandOverMsg: Helmed._on_hand_over,
-        TidingsMsg: Helmed._on_tidings,
-        AskMsg: Helmed._on_ask,
-    }
-    if clash := [kind_of(kind) for kind in own if kind in kinds]:
-        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a helm already")
-    return {**dict.fromkeys(kinds, Helmed._on_inner), **own}
 
 
 def helmed(

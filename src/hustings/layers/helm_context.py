@@ -3,14 +3,12 @@ through the helm."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from hustings.core.choice import Candidate, MemberId
-from hustings.core.context import Context, TimerKey
+from hustings.core.context import Context, ForwardingContext
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
-from hustings.core.streams import Stream
 from hustings.core.view import View
 
 
@@ -27,10 +25,10 @@ class Bridge(Protocol):
         """The election declares something."""
 
 
-class HelmedContext:
-    """Valid, like the one below it, for one handler call."""
+class HelmedContext(ForwardingContext):
+    """What changes for the election at the helm."""
 
-    __slots__ = ("_below", "_bridge", "_muted", "_quiet", "_silent")
+    __slots__ = ("_bridge", "_muted", "_quiet", "_silent")
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class HelmedContext:
 
         `quiet`: a member that is back seems to be new.
         """
-        self._below = below
+        super().__init__(below)
         self._bridge = bridge
         self._muted = muted or silent
         self._silent = silent
@@ -60,19 +58,8 @@ class HelmedContext:
         return self._bridge.electorate(self._below)
 
     @property
-    def rng(self) -> Stream:
-        return self._below.rng
-
-    @property
     def incarnation(self) -> int:
         return 1 if self._quiet else self._below.incarnation
-
-    @property
-    def stored(self) -> Mapping[str, object]:
-        return self._below.stored
-
-    def now(self) -> float:
-        return self._below.now()
 
     def send(self, to: MemberId, message: Message) -> None:
         if not self._silent:
@@ -82,21 +69,6 @@ class HelmedContext:
         if not self._silent:
             self._below.multicast(message)
 
-    def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        self._below.set_timer(key, delay, eager=eager)
-
-    def cancel_timer(self, key: TimerKey) -> None:
-        self._below.cancel_timer(key)
-
-    def persist(self, **fields: object) -> None:
-        self._below.persist(**fields)
-
     def declare(self, outcome: Outcome) -> None:
         if not self._muted:
             self._bridge.declared(self._below, outcome)
-
-    def acquire(self, ttl: float, request: int) -> None:
-        self._below.acquire(ttl, request)
-
-    def release(self, request: int) -> None:
-        self._below.release(request)

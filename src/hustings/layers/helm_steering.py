@@ -12,12 +12,12 @@ from hustings.core.election import Election
 from hustings.core.errors import ProtocolBug
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.core.view import View
-from hustings.layers.carrying import Carrying
 from hustings.layers.favour import MAX_FAVOUR, Favoured, favour_of, with_favour
 from hustings.layers.helm_config import HelmConfig
 from hustings.layers.helm_context import HelmedContext
 from hustings.layers.helm_messages import TidingsMsg
 from hustings.layers.helm_view import Electors
+from hustings.layers.layer import Layer, find, innermost
 from hustings.layers.monitored import Monitored
 
 HELM = "helm"
@@ -34,14 +34,7 @@ OFFICE: TimerKey = (HELM, 7)  # until a member that announces itself leads
 TIMERS = (JOIN, TICK, ANSWERS, REPEAT, PREEMPT, SECURE, DOUBT, OFFICE)
 
 
-def _core(election: Election) -> Election:
-    """The election inside all that carries it."""
-    while isinstance(election, Carrying):
-        election = election.inner
-    return election
-
-
-class Steering(Carrying):
+class Steering(Layer):
     """An election, what was declared last, and as what this member stands."""
 
     def __init__(self, inner: Election, settings: HelmConfig) -> None:
@@ -51,9 +44,9 @@ class Steering(Carrying):
         self.settings = settings
         self.plain = inner.choice.choice  # without favour
         self.order = inner.choice
-        self.announces = _core(inner).assumptions.announces
+        self.announces = innermost(inner).assumptions.announces
         # Whether a better member takes over from a living leader, as the election has it.
-        self.preempts = not settings.sticky and _core(inner).assumptions.displaces
+        self.preempts = not settings.sticky and innermost(inner).assumptions.displaces
         self.electors = Electors()
         self.told: Outcome | None = None
         self.pending: Elected | None = None  # a leadership of mine that is not declared yet
@@ -119,12 +112,8 @@ class Steering(Carrying):
         """Whether the detector inside, or gossip in its place, takes a member for dead."""
         if member in self.doubted:
             return True
-        election = self.inner
-        while isinstance(election, Carrying):
-            if isinstance(election, Monitored):
-                return member in election.detector.suspects
-            election = election.inner
-        return False
+        monitored = find(Monitored, self.inner)
+        return monitored is not None and member in monitored.detector.suspects
 
     def tidings(self, held: Elected) -> TidingsMsg:
         """What this member has to say about the leader."""

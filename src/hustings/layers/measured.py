@@ -23,7 +23,6 @@ member takes the attribute over (`stand`) when a handler has run.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -31,12 +30,11 @@ import msgspec
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.config import Config
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler
+from hustings.core.election import Election, upon
 from hustings.core.errors import BadInput
-from hustings.core.guard import Verdict
-from hustings.core.messages import Count, Incarnation, LayerMessage, Message, Role
-from hustings.layers.carrying import Carrying
+from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.layers.favour import with_attribute
+from hustings.layers.layer import Layer
 
 MEASURE_TIMER = "T_M"
 WORST = 1.0  # as what a member stands that has measured nothing yet
@@ -196,13 +194,15 @@ class Measurement:
             self.published = wanted
 
 
-class Measuring(Carrying):
+class Measuring(Layer):
     """`inner`, whose member measures what it is ranked by."""
+
+    adds = "a measurement"
+    messages = (MeasureMsg,)
 
     def __init__(self, inner: Election, config: MeasureConfig) -> None:
         super().__init__(inner)
         self.measurement = Measurement(config)
-        self.handlers = _table(tuple(inner.handlers))
 
     def stand(self, me: Candidate) -> Candidate:
         """This member with what it has measured among its attributes."""
@@ -229,21 +229,6 @@ class Measuring(Carrying):
         ctx.cancel_timer(MEASURE_TIMER)
         self.inner.leave(ctx)
 
-    def call(self, ctx: Context) -> None:
-        self.inner.call(ctx)
-
-    def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        self.inner.on_suspect(ctx, member)
-
-    def on_alive(self, ctx: Context, member: MemberId) -> None:
-        self.inner.on_alive(ctx, member)
-
-    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
-        self.inner.on_verdict(ctx, verdict)
-
-    def woke(self, ctx: Context, gap: float) -> None:
-        self.inner.woke(ctx, gap)
-
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self.inner.assume_leader(ctx, leader, term)
         ctx.set_timer(MEASURE_TIMER, self.measurement.config.period)
@@ -251,17 +236,10 @@ class Measuring(Carrying):
     def state(self) -> str:
         return f"{self.inner.state()} measured={self.measurement.published}"
 
-    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        self.inner.handlers[type(message)](self.inner, ctx, sender, message)
-
+    @upon(MeasureMsg)
     def _on_measure(self, ctx: Context, sender: MemberId, message: MeasureMsg) -> None:
         if sender != ctx.me.id:
             self.measurement.heard(ctx.now(), ctx.me.id, sender, message)
-
-
-@lru_cache(maxsize=256)
-def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    return {**dict.fromkeys(kinds, Measuring._on_inner), MeasureMsg: Measuring._on_measure}
 
 
 def check_ranked(ranks: str, config: MeasureConfig) -> None:

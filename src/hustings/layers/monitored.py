@@ -12,15 +12,12 @@ others hold the suspicion back for a while; whoever leads by then is not disturb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler
-from hustings.core.errors import ProtocolBug
-from hustings.core.messages import Message, kind_of
-from hustings.layers.carrying import Carrying
+from hustings.core.election import Election, upon
+from hustings.core.messages import Message
 from hustings.layers.detector import Detector, Report
 from hustings.layers.heartbeat import (
     HeartbeatConfig,
@@ -29,17 +26,20 @@ from hustings.layers.heartbeat import (
     PongMsg,
     WatchMsg,
 )
+from hustings.layers.layer import Layer
 
 DEFER = "defer"
 
 
-class Monitored(Carrying):
+class Monitored(Layer):
     """`inner` and `detector` under one roof."""
+
+    adds = "a detector"
+    messages = (HeartbeatMsg, WatchMsg, PingMsg, PongMsg)
 
     def __init__(self, inner: Election, detector: Detector) -> None:
         super().__init__(inner)
         self.detector = detector
-        self.handlers = _table(tuple(inner.handlers))
         self.deferred: dict[MemberId, None] = {}  # suspicions held back
 
     # What a world calls
@@ -98,21 +98,25 @@ class Monitored(Carrying):
 
     # Routing
 
-    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+    def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
         if reports := self.detector.sign_of_life(ctx, sender):
             self._settle(ctx, reports)
         self.inner.handlers[type(message)](self.inner, ctx, sender, message)
         self._settle(ctx)
 
+    @upon(HeartbeatMsg)
     def _on_heartbeat(self, ctx: Context, sender: MemberId, message: HeartbeatMsg) -> None:
         self._settle(ctx, self.detector.on_heartbeat(ctx, sender, message))
 
+    @upon(WatchMsg)
     def _on_watch(self, ctx: Context, sender: MemberId, message: WatchMsg) -> None:
         self._settle(ctx, self.detector.on_watch(ctx, sender))
 
+    @upon(PingMsg)
     def _on_ping(self, ctx: Context, sender: MemberId, message: PingMsg) -> None:
         self._settle(ctx, self.detector.on_ping(ctx, sender, message))
 
+    @upon(PongMsg)
     def _on_pong(self, ctx: Context, sender: MemberId, message: PongMsg) -> None:
         self._settle(ctx, self.detector.on_pong(ctx, sender, message))
 
@@ -164,20 +168,6 @@ class Monitored(Carrying):
             if each != leader and each not in self.detector.suspects:
                 return each
         return None
-
-
-@lru_cache(maxsize=256)
-def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    """Who handles what beside an election of these kinds; members of one kind share one table."""
-    own: dict[type[Message], Handler] = {
-        HeartbeatMsg: Monitored._on_heartbeat,
-        WatchMsg: Monitored._on_watch,
-        PingMsg: Monitored._on_ping,
-        PongMsg: Monitored._on_pong,
-    }
-    if clash := [kind_of(kind) for kind in own if kind in kinds]:
-        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a detector already")
-    return {**dict.fromkeys(kinds, Monitored._on_inner), **own}
 
 
 def monitored(elect: Callable[[], Election], config: HeartbeatConfig) -> Callable[[], Monitored]:

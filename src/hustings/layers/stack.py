@@ -26,25 +26,20 @@ Timer keys ("gossip", ...) and ("mcast", ...) are the stack's: no election may u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial, reduce
 from operator import or_
 from typing import Any, NamedTuple
 
 import msgspec
 
-from hustings.core.choice import MemberId
-from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler
-from hustings.core.errors import ProtocolBug
-from hustings.core.guard import Verdict
-from hustings.core.messages import Message, Role, kind_of
-from hustings.core.outcome import Outcome
-from hustings.core.streams import Stream
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import Context, ForwardingContext, TimerKey
+from hustings.core.election import Election, upon
+from hustings.core.messages import Message, Role
 from hustings.core.view import View
 from hustings.layers.bimodal import Bimodal
 from hustings.layers.bimodal_messages import CASTS, Cast, CopyMsg, DigestMsg, SolicitMsg
-from hustings.layers.carrying import Carrying
 from hustings.layers.detector import Report
 from hustings.layers.favour import favour_of
 from hustings.layers.gossip import Membership
@@ -58,6 +53,7 @@ from hustings.layers.gossip_messages import (
     WelcomeMsg,
 )
 from hustings.layers.helm_messages import TidingsMsg, sound
+from hustings.layers.layer import Layer
 from hustings.layers.stack_config import StackConfig, warm_up
 
 __all__ = ["StackConfig", "Stacked", "stacked", "warm_up"]
@@ -99,10 +95,12 @@ class Codec:
         self.decode: Callable[[bytes], Message | None] = decode
 
 
-class StackedContext:
-    """The inner election's context: valid, like the one below it, for one handler call."""
+class StackedContext(ForwardingContext):
+    """The inner election's context: its view is the membership's, its multicast an epidemic."""
 
-    __slots__ = ("_below", "_stack", "me")
+    __slots__ = ("_stack", "me")
+
+    me: Candidate
 
     def __init__(self, below: Context, stack: Stacked) -> None:
         self._below = below
@@ -113,24 +111,6 @@ class StackedContext:
     def view(self) -> View:
         return self._stack.membership.circle.view
 
-    @property
-    def rng(self) -> Stream:
-        return self._below.rng
-
-    @property
-    def incarnation(self) -> int:
-        return self._below.incarnation
-
-    @property
-    def stored(self) -> Mapping[str, object]:
-        return self._below.stored
-
-    def now(self) -> float:
-        return self._below.now()
-
-    def send(self, to: MemberId, message: Message) -> None:
-        self._below.send(to, message)
-
     def multicast(self, message: Message) -> None:
         stack = self._stack
         if message.role is not Role.DETECTOR:
@@ -140,50 +120,37 @@ class StackedContext:
         else:
             stack.multicast.multicast(self._below, message.role, stack.codec.encode(message))
 
-    def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        self._below.set_timer(key, delay, eager=eager)
 
-    def cancel_timer(self, key: TimerKey) -> None:
-        self._below.cancel_timer(key)
-
-    def persist(self, **fields: object) -> None:
-        self._below.persist(**fields)
-
-    def declare(self, outcome: Outcome) -> None:
-        self._below.declare(outcome)
-
-    def acquire(self, ttl: float, request: int) -> None:
-        self._below.acquire(ttl, request)
-
-    def release(self, request: int) -> None:
-        self._below.release(request)
-
-
-class Stacked(Carrying):
+class Stacked(Layer):
     """`inner` upon `membership` and `multicast`, under one roof.
 
     Without a `multicast` of its own it uses the world's.
     """
 
+    adds = "a stack"
+    messages = (
+        *(GossipMsg, LeadingMsg, WelcomeMsg, JoinMsg, PullMsg, LeaveMsg),
+        *CASTS.values(),
+        *(CopyMsg, DigestMsg, SolicitMsg),
+    )
+
     def __init__(self, inner: Election, membership: Membership, multicast: Bimodal | None) -> None:
         super().__init__(inner)
         self.membership = membership
         self.multicast = multicast
-        kinds = tuple(inner.handlers)
-        self.handlers = _table(kinds)
-        self.codec = _codec(kinds)
+        self.codec = _codec(tuple(inner.handlers))
         self._owed: list[Owed] = []  # multicasts of a member that knew too few
         # Whether a world believes what a multicast carries; it has read the rest itself.
         self.credible: Callable[[MemberId, Message], bool] | None = None
 
     # What a world calls
 
+    def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
+        act(StackedContext(ctx, self), *about)
+
     def start(self, ctx: Context) -> None:
         self.membership.start(ctx)
         self.inner.start(StackedContext(ctx, self))
-
-    def call(self, ctx: Context) -> None:
-        self.inner.call(StackedContext(ctx, self))
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if Membership.owns(key):
@@ -205,9 +172,6 @@ class Stacked(Carrying):
         self.membership.sign_of_life(ctx, member)
         self.inner.on_alive(StackedContext(ctx, self), member)
 
-    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
-        self.inner.on_verdict(StackedContext(ctx, self), verdict)
-
     def woke(self, ctx: Context, gap: float) -> None:
         self.membership.woke(ctx)
         self.inner.woke(StackedContext(ctx, self), gap)
@@ -222,9 +186,6 @@ class Stacked(Carrying):
     def span(self, message: Message, members: int) -> tuple[float, float]:
         return self.inner.span(self.unwrap(message), members)
 
-    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        self.inner.assume_leader(StackedContext(ctx, self), leader, term)
-
     def state(self) -> str:
         known = self.membership
         return f"{self.inner.state()} view={len(known.view)} suspects={known.circle.suspects}"
@@ -238,7 +199,7 @@ class Stacked(Carrying):
 
     # Routing
 
-    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+    def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
         self._settle(ctx, self.membership.sign_of_life(ctx, sender))
         inner = self.inner
         if self.membership.circle.entry(sender) is None and ctx.me.id in inner.leaders:
@@ -246,17 +207,26 @@ class Stacked(Carrying):
                 self.membership.pulling.meet(ctx, sender)
         inner.handlers[type(message)](inner, StackedContext(ctx, self), sender, message)
 
-    def _on_news(self, ctx: Context, sender: MemberId, message: News) -> None:
+    @upon(GossipMsg)
+    def _on_gossip(self, ctx: Context, sender: MemberId, message: GossipMsg) -> None:
+        self._take_in(ctx, sender, message)
+
+    @upon(WelcomeMsg)
+    def _on_welcome(self, ctx: Context, sender: MemberId, message: WelcomeMsg) -> None:
+        self._take_in(ctx, sender, message)
+
+    def _take_in(self, ctx: Context, sender: MemberId, message: News) -> None:
         self._keep_leaders()
         self._settle(ctx, self.membership.on_news(ctx, sender, message))
         if self._owed and not self.membership.partial:
             self._pay(ctx)
 
+    @upon(LeadingMsg)
     def _on_leading(self, ctx: Context, sender: MemberId, message: LeadingMsg) -> None:
         """Gossip that says who leads: that one is worth knowing, wherever it ranks."""
         leading, circle = message.leading, self.membership.circle
         if leading is None or not sound(leading):
-            return self._on_news(ctx, sender, message)
+            return self._take_in(ctx, sender, message)
         leaders = self.inner.leaders
         keep = leaders if leading.leaders[0] in leaders else (*leaders, leading.leaders[0])
         if keep != circle.keep:
@@ -266,10 +236,12 @@ class Stacked(Carrying):
         inner.handlers[TidingsMsg](inner, StackedContext(ctx, self), sender, leading)
         self._keep_leaders()
 
+    @upon(PullMsg)
     def _on_pull(self, ctx: Context, sender: MemberId, message: PullMsg) -> None:
         self._keep_leaders()
         self._settle(ctx, self.membership.on_pull(ctx, sender, message))
 
+    @upon(JoinMsg)
     def _on_join(self, ctx: Context, sender: MemberId, message: JoinMsg) -> None:
         self._keep_leaders()
         membership = self.membership
@@ -280,22 +252,27 @@ class Stacked(Carrying):
             membership.pulling.hint(ctx, sender)
         self._settle(ctx, reports)
 
+    @upon(LeaveMsg)
     def _on_leave(self, ctx: Context, sender: MemberId, message: LeaveMsg) -> None:
         self._settle(ctx, self.membership.on_leave(sender, message))
 
+    @upon(*CASTS.values())
     def _on_cast(self, ctx: Context, sender: MemberId, message: Cast) -> None:
         self._settle(ctx, self.membership.sign_of_life(ctx, sender))
         if self.multicast is not None:
             self._deliver(ctx, sender, self.multicast.on_cast(ctx, sender, message))
 
+    @upon(CopyMsg)
     def _on_copy(self, ctx: Context, sender: MemberId, message: CopyMsg) -> None:
         if self.multicast is not None:
             self._deliver(ctx, message.origin, self.multicast.on_copy(ctx, message))
 
+    @upon(DigestMsg)
     def _on_digest(self, ctx: Context, sender: MemberId, message: DigestMsg) -> None:
         if self.multicast is not None:
             self.multicast.on_digest(ctx, sender, message)
 
+    @upon(SolicitMsg)
     def _on_solicit(self, ctx: Context, sender: MemberId, message: SolicitMsg) -> None:
         if self.multicast is not None:
             self.multicast.on_solicit(ctx, sender, message)
@@ -337,26 +314,6 @@ class Stacked(Carrying):
         for report in reports:
             tell = self.inner.on_suspect if report.suspected else self.inner.on_alive
             tell(StackedContext(ctx, self), report.member)
-
-
-@lru_cache(maxsize=256)
-def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    """Who handles what beside an election of these kinds; members of one kind share one table."""
-    own: dict[type[Message], Handler] = {
-        GossipMsg: Stacked._on_news,
-        LeadingMsg: Stacked._on_leading,
-        WelcomeMsg: Stacked._on_news,
-        JoinMsg: Stacked._on_join,
-        PullMsg: Stacked._on_pull,
-        LeaveMsg: Stacked._on_leave,
-        **dict.fromkeys(CASTS.values(), Stacked._on_cast),
-        CopyMsg: Stacked._on_copy,
-        DigestMsg: Stacked._on_digest,
-        SolicitMsg: Stacked._on_solicit,
-    }
-    if clash := [kind_of(kind) for kind in own if kind in kinds]:
-        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a stack already")
-    return {**dict.fromkeys(kinds, Stacked._on_inner), **own}
 
 
 @lru_cache(maxsize=256)

@@ -24,13 +24,13 @@ from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
-from hustings.layers.carrying import Carrying
 from hustings.layers.detector import Detector
 from hustings.layers.favour import favour_of, with_favour
 from hustings.layers.gossip import GOSSIP_TICK
 from hustings.layers.gossip_messages import JoinMsg
 from hustings.layers.helm import Helmed
 from hustings.layers.helm_steering import TICK
+from hustings.layers.layer import innermost
 from hustings.layers.measured import Measuring
 from hustings.layers.stack import Stacked, StackedContext
 from hustings.net.book import Book
@@ -181,9 +181,8 @@ class Host:
 
     @property
     def election(self) -> Election:
-        """The part inside that elects, without a detector's roof."""
-        carried = self.helm.inner
-        return carried.inner if isinstance(carried, Carrying) else carried
+        """The part inside that elects, without layers."""
+        return innermost(self.helm)
 
     @property
     def closed(self) -> bool:

@@ -150,6 +150,7 @@ class Quorum(Quorate):
     assumptions = Assumptions(reliable=False, displaces=False, announces=True)
     Settings = LeaseConfig
     messages: ClassVar[tuple[type[Message], ...]] = (*KINDS, ConfirmedMsg, ResignMsg)
+    intercepts = (ConfirmedMsg,)
 
     def __init__(self, config: LeaseConfig, choice: Choice) -> None:
         super().__init__(Confirmed(Willing(config, choice), config), config.quorum)

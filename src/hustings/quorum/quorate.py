@@ -30,8 +30,8 @@ from hustings.core.election import Handler, VotesNeeded, upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
-from hustings.layers.carrying import Carrying
 from hustings.layers.confirmed import Confirmed
+from hustings.layers.layer import Layer
 from hustings.quorum.config import Electorate, QuorumConfig, after
 from hustings.quorum.context import QuorateContext
 from hustings.quorum.enrolment import ENROLL, Enrolment
@@ -77,7 +77,7 @@ class Move(NamedTuple):
     confirmed: tuple[MemberId, ...]
 
 
-class Quorate(Carrying):
+class Quorate(Layer):
     """`inner` asks a guard, and the members that vote are the guard."""
 
     messages: ClassVar[tuple[type[Message], ...]] = KINDS

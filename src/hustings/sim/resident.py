@@ -9,20 +9,17 @@ is simulated is what runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from hustings.core.choice import MemberId
-from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler
+from hustings.core.context import Context
+from hustings.core.election import Election
 from hustings.core.errors import ProtocolBug
-from hustings.core.guard import Verdict
-from hustings.core.messages import Message
 from hustings.core.outcome import Elected, Outcome
-from hustings.layers.carrying import Carrying
 from hustings.layers.favour import favour_of, with_favour
 from hustings.layers.helm import Helmed
+from hustings.layers.layer import Layer
 from hustings.layers.measured import Measuring
 from hustings.layers.stack import Stacked, StackedContext
 from hustings.sim.consistency import Metrics
@@ -39,7 +36,7 @@ class Composition:
     displaces: bool = False  # a better member that turns up takes over from a living leader
 
 
-class Resident(Carrying):
+class Resident(Layer):
     """`stack` with its host's duties done after each handler."""
 
     inner: Stacked
@@ -50,45 +47,9 @@ class Resident(Carrying):
         self.helm = helm
         self._measuring = measuring
         self.entered = False
-        self.handlers = _table(tuple(stack.handlers))
 
-    def start(self, ctx: Context) -> None:
-        self.inner.start(ctx)
-        self._settle(ctx)
-
-    def call(self, ctx: Context) -> None:
-        self.inner.call(ctx)
-        self._settle(ctx)
-
-    def leave(self, ctx: Context) -> None:
-        self.inner.leave(ctx)
-        self._settle(ctx)
-
-    def on_timer(self, ctx: Context, key: TimerKey) -> None:
-        self.inner.on_timer(ctx, key)
-        self._settle(ctx)
-
-    def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        self.inner.on_suspect(ctx, member)
-        self._settle(ctx)
-
-    def on_alive(self, ctx: Context, member: MemberId) -> None:
-        self.inner.on_alive(ctx, member)
-        self._settle(ctx)
-
-    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
-        self.inner.on_verdict(ctx, verdict)
-        self._settle(ctx)
-
-    def woke(self, ctx: Context, gap: float) -> None:
-        self.inner.woke(ctx, gap)
-        self._settle(ctx)
-
-    def state(self) -> str:
-        return self.inner.state()
-
-    def _on_message(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        self.inner.handlers[type(message)](self.inner, ctx, sender, message)
+    def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
+        act(ctx, *about)
         self._settle(ctx)
 
     def _settle(self, ctx: Context) -> None:
@@ -106,11 +67,6 @@ class Resident(Carrying):
             ctx.me = fresh
         if ctx.me is not before:
             self.inner.membership.circle.renew_own(ctx.me)
-
-
-@lru_cache(maxsize=256)
-def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    return dict.fromkeys(kinds, Resident._on_message)
 
 
 class Leaderships:

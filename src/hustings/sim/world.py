@@ -15,11 +15,10 @@ from heapq import heappop
 from random import Random
 
 from hustings.core.choice import Candidate, MemberId
-from hustings.core.context import TimerKey
+from hustings.core.context import CheckedContext, TimerKey
 from hustings.core.election import Election, explain
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.guard import Verdict
-from hustings.core.guarded import GuardedContext
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.streams import derive
@@ -424,7 +423,7 @@ class World:
         if not self.debug:
             handler(ctx.election, ctx, sender, message)
             return
-        guard = GuardedContext(ctx)
+        guard = CheckedContext(ctx)
         handler(ctx.election, guard, sender, message)
         guard.close()
 
@@ -438,7 +437,7 @@ class World:
         if not self.debug:
             handler(ctx, *about)
             return
-        guard = GuardedContext(ctx)
+        guard = CheckedContext(ctx)
         handler(guard, *about)
         guard.close()
 

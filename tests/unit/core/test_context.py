@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from hustings.core.choice import Candidate
-from hustings.core.context import Context
+from hustings.core.context import CheckedContext, Context
 from hustings.core.errors import ProtocolBug, StaleContext
-from hustings.core.guarded import GuardedContext
 from hustings.core.messages import Message
 from hustings.core.outcome import NoLeader
 from hustings.core.streams import Stream
@@ -65,7 +64,7 @@ def inner() -> RecordingContext:
 @pytest.mark.parametrize("use", USES)
 def test_a_closed_guard_raises(use: str) -> None:
     recorder = inner()
-    guard = GuardedContext(recorder)
+    guard = CheckedContext(recorder)
     guard.close()
     with pytest.raises(StaleContext, match="after its handler returned"):
         USES[use](guard)
@@ -87,7 +86,7 @@ def test_keeping_a_context_is_our_own_mistake() -> None:
 
 def test_an_open_guard_passes_everything_on() -> None:
     recorder = inner()
-    guard = GuardedContext(recorder)
+    guard = CheckedContext(recorder)
     assert guard.me is recorder.me
     assert guard.view is recorder.view
     assert guard.rng is recorder.rng

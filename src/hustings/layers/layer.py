@@ -1,0 +1,175 @@
+"""The base of every layer: what stands between an election and its world, and looks like both.
+
+A layer is an election that holds another one, `inner`. Towards the world it is an election: it has
+handlers, a leader and a term. Towards the inner election it is the world: it hands on what happens,
+in a context that it may have changed. A world need not know how many layers there are.
+
+A subclass says what it adds:
+
+- its own messages, in `messages`, with a handler for each, marked with `@upon`. All other kinds are
+  the inner election's and go to `on_inner`;
+- what it changes of the context, and what it does after the inner election has acted, in
+  `run_inner`. Each hook of a world that a subclass does not override is passed on through it;
+- its own timers, in `on_timer`. Their keys must differ from those of all elections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import ClassVar, TypeVar
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.election import Election, Handler, VotesNeeded
+from hustings.core.errors import ProtocolBug
+from hustings.core.guard import Verdict
+from hustings.core.messages import Message, kind_of
+
+L = TypeVar("L", bound="Layer")
+
+
+class Layer(Election):
+    """`inner` with something added; unless a subclass says otherwise, with `inner`'s leader.
+
+    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
+    the class's.
+    """
+
+    adds: ClassVar[str] = "a layer like this"  # what no election needs twice
+    intercepts: ClassVar[tuple[type[Message], ...]] = ()  # the inner election's that it handles
+
+    def __init__(self, inner: Election) -> None:
+        # The base would set leader and term, which are the inner election's.
+        self.config = inner.config
+        self.choice = inner.choice
+        self.inner = inner
+        self.handlers = routes(type(self), tuple(inner.handlers))
+
+    # What it shows of the election inside
+
+    @property
+    def leader(self) -> MemberId | None:
+        """The inner election's leader, also in the middle of a handler."""
+        return self.inner.leader
+
+    @leader.setter
+    def leader(self, leader: MemberId | None) -> None:
+        self.inner.leader = leader
+
+    @property
+    def term(self) -> int:
+        """The inner election's term."""
+        return self.inner.term
+
+    @term.setter
+    def term(self, term: int) -> None:
+        self.inner.term = term
+
+    @property
+    def seats(self) -> int:
+        """The inner election's."""
+        return self.inner.seats
+
+    @property
+    def leaders(self) -> tuple[MemberId, ...]:
+        """The inner election's."""
+        return self.inner.leaders
+
+    def opens(self, message: Message) -> tuple[int, ...] | None:
+        return self.inner.opens(message)
+
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return self.inner.span(message, members)
+
+    def tallies(self) -> Mapping[str, int]:
+        return self.inner.tallies()
+
+    def votes_needed(self) -> VotesNeeded | None:
+        return self.inner.votes_needed()
+
+    def state(self) -> str:
+        return self.inner.state()
+
+    # How the election inside is reached
+
+    def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
+        """Let the election inside act: `act(context, *about)`, in the context it is to have."""
+        act(ctx, *about)
+
+    def run_at(self, ctx: Context, layer: Election, act: Callable[[Context], None]) -> None:
+        """Let a layer further inside act, in the context in which a world would call it."""
+        if layer is self:
+            act(ctx)
+        elif isinstance(self.inner, Layer):
+            self.run_inner(ctx, self.inner.run_at, layer, act)
+        elif layer is self.inner:
+            self.run_inner(ctx, act)
+        else:
+            raise ProtocolBug(f"{type(layer).__name__} is not among the layers of this member")
+
+    def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        """A message of the inner election."""
+        self.run_inner(ctx, self._hand_on, sender, message)
+
+    def _hand_on(self, ctx: Context, sender: MemberId, message: Message) -> None:
+        inner = self.inner
+        inner.handlers[type(message)](inner, ctx, sender, message)
+
+    # What a world calls
+
+    def start(self, ctx: Context) -> None:
+        self.run_inner(ctx, self.inner.start)
+
+    def call(self, ctx: Context) -> None:
+        self.run_inner(ctx, self.inner.call)
+
+    def on_timer(self, ctx: Context, key: TimerKey) -> None:
+        self.run_inner(ctx, self.inner.on_timer, key)
+
+    def on_suspect(self, ctx: Context, member: MemberId) -> None:
+        self.run_inner(ctx, self.inner.on_suspect, member)
+
+    def on_alive(self, ctx: Context, member: MemberId) -> None:
+        self.run_inner(ctx, self.inner.on_alive, member)
+
+    def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
+        self.run_inner(ctx, self.inner.on_verdict, verdict)
+
+    def woke(self, ctx: Context, gap: float) -> None:
+        self.run_inner(ctx, self.inner.woke, gap)
+
+    def leave(self, ctx: Context) -> None:
+        self.run_inner(ctx, self.inner.leave)
+
+    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
+        self.run_inner(ctx, self.inner.assume_leader, leader, term)
+
+
+@lru_cache(maxsize=256)
+def routes(kind: type[Layer], kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
+    """Which handler of such a layer takes which message, above an election of these kinds.
+
+    Members of one kind share one table.
+    """
+    clash = [own for own in kind.handlers if own in kinds and own not in kind.intercepts]
+    if clash:
+        tags = ", ".join(kind_of(each) for each in clash)
+        raise ProtocolBug(f"an election that handles {tags} has {kind.adds} already")
+    return {**dict.fromkeys(kinds, kind.on_inner), **kind.handlers}
+
+
+def innermost(election: Election) -> Election:
+    """The election inside all layers."""
+    while isinstance(election, Layer):
+        election = election.inner
+    return election
+
+
+def find(kind: type[L], election: Election) -> L | None:
+    """The outermost layer of this kind, if there is one."""
+    while isinstance(election, Layer):
+        if isinstance(election, kind):
+            return election
+        election = election.inner
+    return None
