@@ -18,7 +18,7 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from hustings.cli.app import hustings
-from hustings.lab.closed_forms.catalogue import names as closed_forms
+from hustings.lab.closed_forms.registry import names as closed_forms
 from hustings.protocols.registry import Use, use_of
 
 ROOT = Path(__file__).resolve().parent.parent

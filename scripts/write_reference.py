@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hustings.cli.app import hustings
-from hustings.lab.closed_forms.catalogue import markdown as theory_page
+from hustings.lab.closed_forms.page import markdown as theory_page
 from hustings.protocols.reference import markdown as protocols_page
 from hustings.protocols.registry import EVERY, classes
 from scripts.coverage_page import markdown as coverage_page

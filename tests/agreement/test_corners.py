@@ -16,7 +16,7 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.lab.byzantine.large import check
-from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.kernels.announce import play
 from hustings.lab.kernels.committee_assembly import memory
 from hustings.protocols.committee.settings import CommitteeConfig

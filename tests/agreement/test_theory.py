@@ -14,7 +14,7 @@ import pytest
 
 from hustings.core.choice import MemberId
 from hustings.core.election import Election
-from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.figures.comparison import METRICS, compare
 from hustings.protocols.broadcast import Broadcast
 from hustings.protocols.bully import Bully

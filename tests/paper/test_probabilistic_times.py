@@ -12,9 +12,9 @@ from math import comb
 
 import pytest
 
-from hustings.lab.closed_forms.catalogue import evaluate
 from hustings.lab.closed_forms.probabilistic import times
 from hustings.lab.closed_forms.probabilistic.round import Round
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.probabilistic import play
 from hustings.protocols.probabilistic.election import Probabilistic

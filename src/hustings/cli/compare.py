@@ -8,7 +8,7 @@ import click
 
 from hustings.cli.experiment import group_options
 from hustings.cli.output import show, show_json, show_table, warn
-from hustings.lab.closed_forms.catalogue import formulas
+from hustings.lab.closed_forms.overhead_table import formulas
 from hustings.lab.comparison import compared
 from hustings.lab.figures.comparison import Row
 from hustings.lab.figures.overhead_table import COLUMNS, counted_table

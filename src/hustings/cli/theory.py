@@ -7,9 +7,8 @@ import click
 from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput
 from hustings.lab import parsing
-from hustings.lab.closed_forms.catalogue import evaluate, markdown, names, parameters
-from hustings.lab.closed_forms.committee.setting import KEYS as COMMITTEE
-from hustings.lab.closed_forms.quorum import KEYS as QUORUM
+from hustings.lab.closed_forms.page import markdown
+from hustings.lab.closed_forms.registry import evaluate, names, parameters
 
 
 @click.command()
@@ -21,8 +20,9 @@ from hustings.lab.closed_forms.quorum import KEYS as QUORUM
     metavar="KEY=VALUE",
     help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and kin; "
     "N, K, view_prob, p_ucastl, p_mcastl, p_fail, success for probabilistic; "
-    f"{', '.join(COMMITTEE)} for committee; "
-    f"{', '.join(key.key for key in QUORUM)} for quorum. hustings theory lists those of each.",
+    f"{', '.join(key.key for key in parameters('committee'))} for committee; "
+    f"{', '.join(key.key for key in parameters('quorum'))} for quorum. "
+    "hustings theory lists those of each.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The reference page of all forms.")

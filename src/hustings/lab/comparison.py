@@ -9,7 +9,7 @@ from html import escape
 from typing import Unpack
 
 from hustings.core.errors import BadInput
-from hustings.lab.closed_forms.catalogue import formulas
+from hustings.lab.closed_forms.overhead_table import formulas
 from hustings.lab.figures.comparison import Row
 from hustings.lab.figures.comparison import compare as run_comparison
 from hustings.lab.figures.overhead_table import counted_table

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 
 from hustings.core.errors import BadInput
-from hustings.lab.closed_forms.catalogue import Result, evaluate
+from hustings.lab.closed_forms.form import Result
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.tables import Table, as_html
 
 

@@ -17,11 +17,11 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
-from hustings.lab.closed_forms.catalogue import evaluate
 from hustings.lab.closed_forms.probabilistic import messages
 from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.sizing import fair_k
 from hustings.lab.closed_forms.probabilistic.success import success
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.figures.kernels import setting_of
 from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.probabilistic import play

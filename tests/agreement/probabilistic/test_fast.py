@@ -14,10 +14,10 @@ from functools import cache
 
 import pytest
 
-from hustings.lab.closed_forms.catalogue import evaluate
 from hustings.lab.closed_forms.probabilistic import leaders, messages
 from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.success import success, torn, unsettled
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.probabilistic import play
 from hustings.lab.kernels.terms import METRICS

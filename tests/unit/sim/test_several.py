@@ -11,7 +11,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
-from hustings.lab.closed_forms.catalogue import evaluate
+from hustings.lab.closed_forms.registry import evaluate
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.member import SimContext

@@ -5,7 +5,8 @@ N counts the live members. START has the role of an election message, ID that of
 
 from __future__ import annotations
 
-from hustings.lab.closed_forms.terms import COUNTED, LECTURE, Counts, Form, Setting, require
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted
+from hustings.lab.closed_forms.form import COUNTED, LECTURE, Form, require
 
 SOURCE = f"{LECTURE}: trivial solution"
 
@@ -56,7 +57,7 @@ def time(N: int, initiators: int = 1) -> int:
     return 1 if initiators == N else 2
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting; the flag `combined` lets START carry the id.
 
     Parameters: a setting; its detectors initiate at once. A combined START counts as an election
@@ -64,7 +65,7 @@ def counts(setting: Setting) -> Counts:
 
     Source: `messages`, `combined_messages` and `time`.
 
-    >>> counts(Setting(n=6, live=(1, 2, 3, 4, 5), detectors=(2,))).messages
+    >>> counts(GroupSetting(n=6, live=(1, 2, 3, 4, 5), detectors=(2,))).messages
     24
     """
     N, k = len(setting.live), len(setting.detectors)
@@ -83,10 +84,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The two readings of the slide at the size of a setting.
 
-    >>> [form.value for form in forms(Setting(n=6, live=(1, 2, 3, 4, 5), detectors=(2,)))]
+    >>> [form.value for form in forms(GroupSetting(n=6, live=(1, 2, 3, 4, 5), detectors=(2,)))]
     [24, 20]
     """
     N = len(setting.live)
@@ -99,3 +100,6 @@ def forms(setting: Setting) -> list[Form]:
 def _check(N: int, initiators: int) -> None:
     require(N >= 1, f"N must be at least 1, not {N}")
     require(1 <= initiators <= N, f"initiators must be between 1 and N = {N}, not {initiators}")
+
+
+DECLARED = counted("broadcast", counts, FORMULAS, forms, SOURCE, flags={"combined": False})

@@ -10,19 +10,11 @@ The slides count ELECTION only. OK and COORDINATOR come on top, and the time is 
 from __future__ import annotations
 
 from collections.abc import Collection
+from fractions import Fraction
 
-from hustings.lab.closed_forms.terms import (
-    COUNTED,
-    LECTURE,
-    OVERHEAD,
-    Counts,
-    Form,
-    Number,
-    Setting,
-    exact,
-    members,
-    require,
-)
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted, members
+from hustings.lab.closed_forms.form import COUNTED, LECTURE, OVERHEAD, Form, Number, exact, require
+from hustings.lab.closed_forms.overhead_table import overhead_forms
 
 SOURCE = f"{LECTURE}: bully algorithm"
 SPECIAL = f"{OVERHEAD}, 5.5"
@@ -110,7 +102,7 @@ def time(
     >>> time(64, d=1), time(64, d=63), time(64, d=1, m=1), time(64, d=1, T1=3)
     (4, 1, 2, 5)
     """
-    return _time(Setting(n, members(n, d, m, dead), (d,)), _timer(T1))
+    return _time(GroupSetting(n, members(n, d, m, dead), (d,)), _timer(T1))
 
 
 def worst_messages(n: int) -> int:
@@ -275,7 +267,7 @@ def printed_only_one_alive_messages(n: int) -> int:
     return n - 1
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting.
 
     A member with nobody above it that it takes for alive wins as soon as it knows of the election:
@@ -288,9 +280,9 @@ def counts(setting: Setting) -> Counts:
 
     Source: the sums above, over the live members from the lowest detector upwards.
 
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 2))).messages
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 2))).messages
     55
-    >>> both = counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 7)))
+    >>> both = counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 7)))
     >>> both.election, both.answer, both.coordinator, both.time
     (27, 21, 12, 3)
     """
@@ -316,10 +308,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named results at the size of a setting; those outside their domain are left out.
 
-    >>> found = forms(Setting(n=64, live=(1,), detectors=(1,)))
+    >>> found = forms(GroupSetting(n=64, live=(1,), detectors=(1,)))
     >>> [(form.name, form.value) for form in found if form.printed][:2]
     [('worst_election_messages', 2016), ('worst_time', 5)]
     """
@@ -378,12 +370,12 @@ def _timer(T1: float | Number) -> Number:
     return exact(T1)
 
 
-def _wins_at_once(setting: Setting) -> bool:
+def _wins_at_once(setting: GroupSetting) -> bool:
     """Whether the best member knows of nobody above it that may live."""
     return setting.m == setting.top and (setting.start or setting.m in setting.detectors)
 
 
-def _time(setting: Setting, T1: Number) -> Number:
+def _time(setting: GroupSetting, T1: Number) -> Number:
     m = setting.m
     alone = len(setting.live) == 1
     if _wins_at_once(setting):
@@ -394,3 +386,13 @@ def _time(setting: Setting, T1: Number) -> Number:
     if m in setting.detectors:
         return T1 if alone else T1 + 1
     return 2 + T1
+
+
+DECLARED = counted(
+    "bully",
+    counts,
+    FORMULAS,
+    lambda s: forms(s) + overhead_forms(s.n, "bully"),
+    SOURCE,
+    timers={"T1": Fraction(2), "T2": Fraction(10)},
+)

@@ -13,18 +13,11 @@ all lower ids, ASSISTANT to those that voted.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from hustings.lab.closed_forms import bully
-from hustings.lab.closed_forms.terms import (
-    DECIDED,
-    OVERHEAD,
-    Counts,
-    Form,
-    Number,
-    Setting,
-    exact,
-    require,
-)
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted
+from hustings.lab.closed_forms.form import DECIDED, OVERHEAD, Form, Number, exact, require
 
 SOURCE = f"{OVERHEAD}, section 2 [11]"
 
@@ -63,7 +56,7 @@ def assistant_dead_messages(n: int, d: int, m: int) -> int:
     return 1 + full + 2 * (m - 1)
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
     Parameters: a setting with timers T1 and T2.
@@ -71,7 +64,7 @@ def counts(setting: Setting) -> Counts:
     Source: the forms above. After the announcement come a VOTE and an ASSISTANT, 2 units; a dead
     member that was told is waited for until T1, which takes the place of announcement and VOTE.
 
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).metrics()["time"]
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).metrics()["time"]
     6
     """
     m, k, r = setting.m, len(setting.detectors), len(setting.live) - 1
@@ -101,10 +94,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named results at the size of a setting.
 
-    >>> [form.value for form in forms(Setting(n=64, live=(1, 63), detectors=(1,)))]
+    >>> [form.value for form in forms(GroupSetting(n=64, live=(1, 63), detectors=(1,)))]
     [188, 4090]
     """
     n = setting.n
@@ -118,9 +111,20 @@ def forms(setting: Setting) -> list[Form]:
     return found
 
 
-def _timers(setting: Setting) -> tuple[Number, Number]:
+def _timers(setting: GroupSetting) -> tuple[Number, Number]:
     T1 = exact(setting.timers.get("T1", 2))
     T2 = exact(setting.timers.get("T2", T1 + 2))
     require(T1 >= 2, f"T1 must be at least 2, the time of a question and its answer, not {T1}")
     require(T2 >= T1 + 2, f"T2 must be at least T1 + 2 = {T1 + 2}, the time to act, not {T2}")
     return T1, T2
+
+
+DECLARED = counted(
+    "bully-assistant",
+    counts,
+    FORMULAS,
+    forms,
+    SOURCE,
+    DECIDED,
+    timers={"T1": Fraction(2), "T2": None},
+)

@@ -11,18 +11,10 @@ must read HIGHER. Counts are not given there; those below follow from the rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
-from hustings.lab.closed_forms.terms import (
-    DECIDED,
-    OVERHEAD,
-    Counts,
-    Form,
-    Number,
-    Setting,
-    exact,
-    members,
-    require,
-)
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted, members
+from hustings.lab.closed_forms.form import DECIDED, OVERHEAD, Form, Number, exact, require
 
 SOURCE = f"{OVERHEAD}, section 2 [7]"
 
@@ -119,14 +111,14 @@ def time(d: int, m: int, T1: float | Number = 2, window: float | Number = 1) -> 
     return exact(_wait(T1, window) + (2 if d < m else 1))
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting; dead members anywhere do not answer.
 
     Parameters: a setting with timers T1 and W.
 
     Source: the forms above, with OK counted over the live members only.
 
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 3))).messages
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 3))).messages
     25
     """
     m, d = setting.m, setting.d
@@ -149,10 +141,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named result at the size of a setting.
 
-    >>> [form.value for form in forms(Setting(n=64, live=(1, 63), detectors=(1,)))]
+    >>> [form.value for form in forms(GroupSetting(n=64, live=(1, 63), detectors=(1,)))]
     [188]
     """
     n = setting.n
@@ -165,3 +157,14 @@ def _wait(T1: float | Number, window: float | Number) -> Number:
     require(T1 >= 2, f"T1 must be at least 2, the time of a question and its answer, not {T1}")
     require(window >= 0, f"W must not be negative, not {window}")
     return exact(T1) + exact(window)
+
+
+DECLARED = counted(
+    "bully-grant",
+    counts,
+    FORMULAS,
+    forms,
+    SOURCE,
+    DECIDED,
+    timers={"T1": Fraction(2), "W": Fraction(1)},
+)

@@ -12,16 +12,10 @@ included.
 
 from __future__ import annotations
 
-from hustings.lab.closed_forms.terms import (
-    DECIDED,
-    OVERHEAD,
-    Counts,
-    Form,
-    Number,
-    Setting,
-    exact,
-    require,
-)
+from fractions import Fraction
+
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted
+from hustings.lab.closed_forms.form import DECIDED, OVERHEAD, Form, Number, exact, require
 
 SOURCE = f"{OVERHEAD}, section 2 [9]"
 
@@ -105,7 +99,7 @@ def all_dead_messages(n: int, d: int, m: int, K: int = 2) -> int:
     return K + (n - d) + (m - d + 2 if d < m else 0) + (m - 1)
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
     Parameters: a setting with timers T1 and T2 and the number K.
@@ -114,7 +108,7 @@ def counts(setting: Setting) -> Counts:
     and one to announce, 2 + T1 in all; each dead one before it costs T2. Several detectors each
     tell all those better than themselves, and who is told again while it makes sure goes on.
 
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).metrics()["time"]
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).metrics()["time"]
     4
     """
     n, m, d = setting.n, setting.m, setting.d
@@ -147,10 +141,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named results at the size of a setting.
 
-    >>> [form.name for form in forms(Setting(n=64, live=(1, 63), detectors=(1,)))]
+    >>> [form.name for form in forms(GroupSetting(n=64, live=(1, 63), detectors=(1,)))]
     ['messages_group_alive', 'messages_group_dead', 'false_alarm_messages']
     """
     n, K = setting.n, setting.numbers.get("K", 2)
@@ -170,9 +164,21 @@ def _group(dead: int, K: int) -> None:
     require(0 <= dead <= K, f"dead must be between 0 and K = {K}, not {dead}")
 
 
-def _timers(setting: Setting) -> tuple[Number, Number]:
+def _timers(setting: GroupSetting) -> tuple[Number, Number]:
     T1 = exact(setting.timers.get("T1", 2))
     T2 = exact(setting.timers.get("T2", T1 + 2))
     require(T1 >= 2, f"T1 must be at least 2, the time of a question and its answer, not {T1}")
     require(T2 >= T1 + 2, f"T2 must be at least T1 + 2 = {T1 + 2}, the time to act, not {T2}")
     return T1, T2
+
+
+DECLARED = counted(
+    "bully-group",
+    counts,
+    FORMULAS,
+    forms,
+    SOURCE,
+    DECIDED,
+    timers={"T1": Fraction(2), "T2": None},
+    numbers={"K": 2},
+)

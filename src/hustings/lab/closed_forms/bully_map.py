@@ -10,20 +10,12 @@ The paper's seven formulas and its Table 1 are in `overhead`.
 from __future__ import annotations
 
 from collections.abc import Collection
+from fractions import Fraction
 from typing import NamedTuple
 
-from hustings.lab.closed_forms.terms import (
-    COUNTED,
-    DECIDED,
-    OVERHEAD,
-    Counts,
-    Form,
-    Number,
-    Setting,
-    exact,
-    members,
-    require,
-)
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted, members
+from hustings.lab.closed_forms.form import COUNTED, DECIDED, OVERHEAD, Form, Number, exact, require
+from hustings.lab.closed_forms.overhead_table import overhead_forms
 
 SOURCE = f"{OVERHEAD}, section 4"
 SPECIAL = f"{OVERHEAD}, 5.5"
@@ -200,7 +192,7 @@ def printed_pseudo_code(n: int, dead: Collection[int] = ()) -> PrintedRun:
     return PrintedRun(tuple(asked), tuple(leaders))
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
     When a group starts, nobody is known to be dead and the walk begins at n.
@@ -209,7 +201,7 @@ def counts(setting: Setting) -> Counts:
 
     Source: the forms above.
 
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 2, 3))).messages
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1, 2, 3))).messages
     12
     """
     m, k, silent = setting.m, len(setting.detectors), setting.top - setting.m
@@ -235,10 +227,11 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named results at the size of a setting, without those of `overhead`.
 
-    >>> [form.name for form in forms(Setting(n=8, live=(1, 7), detectors=(1,))) if form.printed]
+    >>> found = forms(GroupSetting(n=8, live=(1, 7), detectors=(1,)))
+    >>> [form.name for form in found if form.printed]
     ['only_one_alive_messages']
     """
     n = setting.n
@@ -255,14 +248,14 @@ def forms(setting: Setting) -> list[Form]:
     ]
 
 
-def printed_counts(setting: Setting) -> Counts:
+def printed_counts(setting: GroupSetting) -> Counts:
     """What the printed pseudo-code sends at one setting; it elects several, so no leader or time.
 
     Parameters: a setting with one detector after a crash of the leader.
 
     Source: `printed_pseudo_code`.
 
-    >>> printed_counts(Setting(n=16, live=tuple(range(1, 16)), detectors=(1,))).messages
+    >>> printed_counts(GroupSetting(n=16, live=tuple(range(1, 16)), detectors=(1,))).messages
     150
     """
     if setting.start or not setting.single:
@@ -286,3 +279,21 @@ PRINTED_FORMULAS = {
 def _timer(T: float | Number) -> Number:
     require(T >= 2, f"T must be at least 2, the time of a question and its answer, not {T}")
     return exact(T)
+
+
+DECLARED = counted(
+    "bully-map",
+    counts,
+    FORMULAS,
+    lambda s: forms(s) + overhead_forms(s.n),
+    SOURCE,
+    timers={"T": Fraction(2)},
+)
+PRINTED_DECLARED = counted(
+    "bully-map-printed",
+    printed_counts,
+    PRINTED_FORMULAS,
+    lambda s: [],
+    FIGURE_2,
+    "what the printed pseudo-code does; it is wrong",
+)

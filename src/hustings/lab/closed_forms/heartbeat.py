@@ -7,8 +7,28 @@ is complete and accurate. The slide gives the timer but no latency; T + D is not
 
 from __future__ import annotations
 
-from hustings.lab.closed_forms.terms import COUNTED, LECTURE, Form, Number, exact, require
+from collections.abc import Mapping
 
+from hustings.lab.closed_forms import reading
+from hustings.lab.closed_forms.form import (
+    COUNTED,
+    LECTURE,
+    ClosedForms,
+    Form,
+    Number,
+    Parameter,
+    Result,
+    exact,
+    plain,
+    require,
+    result,
+)
+
+KEYS = (
+    Parameter("n", "8", "members"),
+    Parameter("T", "1", "period of the heartbeat"),
+    Parameter("D", "0.25", "bound on the one-way delay"),
+)
 SOURCE = f"{LECTURE}: how to detect failure"
 
 
@@ -130,3 +150,19 @@ def _check(T: float | Number, D: float | Number) -> None:
 def _group(N: int) -> int:
     require(N >= 1, f"N must be at least 1, not {N}")
     return N
+
+
+def evaluate(texts: Mapping[str, str]) -> Result:
+    """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
+
+    >>> evaluate({"T": "2"}).printed
+    {'timeout': 2.25}
+    """
+    reading.refuse_unknown(texts, [key.key for key in KEYS])
+    given = {key.key: texts.get(key.key, key.default) for key in KEYS}
+    n = reading.read_int("n", given["n"], 1, reading.LARGEST_GROUP)
+    T, D = (reading.read_number(key, given[key]) for key in ("T", "D"))
+    return result("heartbeat", {"n": n, "T": plain(T), "D": plain(D)}, forms(n, T, D), [])
+
+
+DECLARED = ClosedForms("heartbeat", KEYS, evaluate, {"example": {"n": "64"}})

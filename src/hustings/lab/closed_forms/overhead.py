@@ -9,7 +9,7 @@ would be dead itself.
 
 from __future__ import annotations
 
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 # --- one election ---------------------------------------------------------------------------------
 

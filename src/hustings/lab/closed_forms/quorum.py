@@ -9,13 +9,24 @@ of a new lease, so these are asked once more than needed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hustings.lab.closed_forms.reading import Parameter
-from hustings.lab.closed_forms.terms import DECIDED, LECTURE, Form, Number, require
+from hustings.lab.closed_forms import reading
+from hustings.lab.closed_forms.form import (
+    DECIDED,
+    LECTURE,
+    ClosedForms,
+    Form,
+    Number,
+    Parameter,
+    Result,
+    plain,
+    require,
+    result,
+)
 
-NAME = "quorum"
 SOURCE = f"{LECTURE}: consensus; PaxosLease 2012"
 MOST_VOTERS = 7
 ROUND_TRIP = 2
@@ -247,3 +258,31 @@ def forms(lease: Lease) -> list[Form]:
         ("resignation_messages", resignation_messages(lease), "a + 1"),
     ]
     return [Form(name, value, formula, SOURCE, DECIDED) for name, value, formula in rows]
+
+
+def evaluate(texts: Mapping[str, str]) -> Result:
+    """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
+
+    >>> evaluate({"v": "5"}).corrected["acquisition_time"]
+    4
+    """
+    reading.refuse_unknown(texts, [key.key for key in KEYS])
+    given = {key.key: texts.get(key.key, key.default) for key in KEYS}
+    lease = Lease(
+        v=reading.read_int("v", given["v"], 1, MOST_VOTERS),
+        down=reading.read_int("down", given["down"], 0, MOST_VOTERS),
+        voter=reading.read_flag("voter", given["voter"]),
+        retry=reading.read_number("retry", given["retry"]),
+        ttl=reading.read_number("ttl", given["ttl"]),
+        drift=reading.read_number("drift", given["drift"]),
+        backoff=reading.read_number("backoff", given["backoff"]),
+        k=reading.read_int("k", given["k"], 1, reading.LARGEST_GROUP),
+    )
+    used: dict[str, object] = {key.key: getattr(lease, key.key) for key in KEYS}
+    for key, value in used.items():
+        if isinstance(value, Fraction):
+            used[key] = plain(value)
+    return result("quorum", used, forms(lease), [])
+
+
+DECLARED = ClosedForms("quorum", KEYS, evaluate, {"example": {}})

@@ -11,7 +11,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import factorial, fsum
 
-from hustings.lab.closed_forms.terms import COUNTED, LECTURE, Counts, Form, Number, Setting, require
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted
+from hustings.lab.closed_forms.form import COUNTED, LECTURE, Form, Number, require
 
 SOURCE = f"{LECTURE}: ring election"
 
@@ -265,7 +266,7 @@ def orphan_messages(units: int) -> int:
     return units + 1
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, ids increasing clockwise over the live members.
 
     Parameters: a setting; its detectors initiate at once.
@@ -273,7 +274,7 @@ def counts(setting: Setting) -> Counts:
     Source: `messages` and `simultaneous_messages`. The highest initiator's run decides the time:
     2N + its own hops.
 
-    >>> counts(Setting(n=6, live=(1, 2, 3, 4, 5), detectors=(2, 4))).metrics()["time"]
+    >>> counts(GroupSetting(n=6, live=(1, 2, 3, 4, 5), detectors=(2, 4))).metrics()["time"]
     11
     """
     N = len(setting.live)
@@ -295,10 +296,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named results at the size of a setting; those outside their domain are left out.
 
-    >>> found = forms(Setting(n=6, live=(1, 2), detectors=(1,)))
+    >>> found = forms(GroupSetting(n=6, live=(1, 2), detectors=(1,)))
     >>> [form.name for form in found if form.printed][:2]
     ['worst_messages', 'worst_time']
     """
@@ -343,3 +344,6 @@ def forms(setting: Setting) -> list[Form]:
 def _ring(N: int) -> int:
     require(N >= 1, f"N must be at least 1, not {N}")
     return N
+
+
+DECLARED = counted("ring", counts, FORMULAS, forms, SOURCE)

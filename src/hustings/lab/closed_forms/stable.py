@@ -14,7 +14,10 @@ The summary gives no counts; those below follow from the rules.
 
 from __future__ import annotations
 
-from hustings.lab.closed_forms.terms import DECIDED, OVERHEAD, Counts, Form, Setting, exact, require
+from fractions import Fraction
+
+from hustings.lab.closed_forms.counted import Counts, GroupSetting, counted
+from hustings.lab.closed_forms.form import DECIDED, OVERHEAD, Form, exact, require
 
 SOURCE = f"{OVERHEAD}, section 2 [10]"
 
@@ -52,7 +55,7 @@ def aborted_messages(n: int, r: int | None = None) -> int:
     return (n - 2) + 2 * r
 
 
-def counts(setting: Setting) -> Counts:
+def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
     Five messages one after the other: 5 units; whoever is asked and dead is waited for until T1,
@@ -62,9 +65,9 @@ def counts(setting: Setting) -> Counts:
 
     Source: the forms above.
 
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).messages
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).messages
     30
-    >>> counts(Setting(n=8, live=(1, 2, 3, 4, 5), detectors=(1,))).time
+    >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5), detectors=(1,))).time
     9
     """
     T1 = exact(setting.timers.get("T1", 2))
@@ -91,10 +94,10 @@ FORMULAS = {
 }
 
 
-def forms(setting: Setting) -> list[Form]:
+def forms(setting: GroupSetting) -> list[Form]:
     """The named results at the size of a setting.
 
-    >>> [form.value for form in forms(Setting(n=64, live=(1, 63), detectors=(1,)))]
+    >>> [form.value for form in forms(GroupSetting(n=64, live=(1, 63), detectors=(1,)))]
     [310, 186]
     """
     n = setting.n
@@ -111,3 +114,15 @@ def _others(n: int, r: int | None) -> int:
     r = n - 2 if r is None else r
     require(0 <= r <= n - 2, f"r must be between 0 and n - 2 = {n - 2}, not {r}")
     return r
+
+
+DECLARED = counted(
+    "stable",
+    counts,
+    FORMULAS,
+    forms,
+    SOURCE,
+    DECIDED,
+    timers={"T1": Fraction(2)},
+    flags={"unanimous": True},
+)

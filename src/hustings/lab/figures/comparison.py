@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
-from hustings.lab.closed_forms.catalogue import evaluate, names, parameters
+from hustings.lab.closed_forms.registry import evaluate, names, parameters
 from hustings.sim.checkers import Verdict
 from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment, RunResult, play

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hustings.lab.closed_forms.catalogue import Table1Row, table_1
+from hustings.lab.closed_forms.overhead_table import Table1Row, table_1
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.scenarios import Scenario

@@ -19,29 +19,29 @@ from hustings.lab.closed_forms import (
     ring,
     stable,
 )
-from hustings.lab.closed_forms.terms import Counts, Setting
+from hustings.lab.closed_forms.counted import Counts, GroupSetting
 from tests.unit.lab.closed_forms import counting, rings
 
 SMALL = range(2, 8)
 
 
-def settings(start: bool = False, largest: int = 7) -> Iterator[Setting]:
+def settings(start: bool = False, largest: int = 7) -> Iterator[GroupSetting]:
     """Every set of further dead members and every single detector, for small groups."""
     for n in range(1 if start else 2, largest + 1):
         everybody = range(1, n + 1 if start else n)
         for size in range(1, len(everybody) + 1):
             for live in combinations(everybody, size):
                 for d in live:
-                    yield Setting(n, live, (d,), start)
+                    yield GroupSetting(n, live, (d,), start)
 
 
-def crowds(largest: int = 6, start: bool = False) -> Iterator[Setting]:
+def crowds(largest: int = 6, start: bool = False) -> Iterator[GroupSetting]:
     """Every set of further dead members and every set of detectors, for small groups."""
     for setting in settings(start, largest):
         if setting.d == setting.live[0]:
             for size in range(1, len(setting.live) + 1):
                 for detectors in combinations(setting.live, size):
-                    yield Setting(setting.n, setting.live, detectors, start)
+                    yield GroupSetting(setting.n, setting.live, detectors, start)
 
 
 def roles(tally: counting.Tally, **kinds: str) -> Counts:
@@ -71,16 +71,16 @@ STABLE = {"election": "PREPARE", "answer": "ACK", "coordinator": "COMMIT"}
 ASSISTANT = {"election": "ELECTION", "answer": "OK", "coordinator": "COORDINATOR I_AM_LEADER"}
 BROADCAST = {"election": "START", "answer": "ID", "coordinator": ""}
 
-Twin = Callable[[Setting], Counts]
+Twin = Callable[[GroupSetting], Counts]
 
 
-def _stable(s: Setting) -> counting.Tally:
+def _stable(s: GroupSetting) -> counting.Tally:
     if s.start or not s.flags.get("unanimous", True):
         return counting.stable(s.n, s.live, s.d, start=s.start)
     return counting.stable_told(s.n, s.live)
 
 
-TWINS: dict[str, tuple[Callable[[Setting], Counts], Twin]] = {
+TWINS: dict[str, tuple[Callable[[GroupSetting], Counts], Twin]] = {
     "broadcast": (
         broadcast.counts,
         lambda s: roles(counting.broadcast(s.live, s.detectors, False), **BROADCAST),
@@ -138,7 +138,7 @@ def test_one_notice_is_enough_where_silence_gives_consent() -> None:
     for told in settings():
         setting = replace(told, flags={"unanimous": False})
         assert same(form(setting), twin(setting)), setting
-    several = Setting(5, (1, 2, 3, 4), (1, 2), flags={"unanimous": False})
+    several = GroupSetting(5, (1, 2, 3, 4), (1, 2), flags={"unanimous": False})
     assert (form(several).messages, form(several).leader) == (None, 4)
 
 
@@ -164,7 +164,7 @@ def test_any_set_of_members_starts_or_detects_a_bully_election() -> None:
 @pytest.mark.parametrize("name", ["bully-group", "bully-assistant"])
 def test_without_a_leader_there_is_no_group_and_no_assistant(name: str) -> None:
     form, _ = TWINS[name]
-    expected = form(Setting(4, (1, 2, 3, 4), (1,), start=True))
+    expected = form(GroupSetting(4, (1, 2, 3, 4), (1,), start=True))
     assert (expected.messages, expected.leader) == (None, 4)
     assert expected.why
 
@@ -175,14 +175,14 @@ def test_all_detectors_of_larger_groups(name: str) -> None:
     for n in (16, 33, 64):
         live = tuple(range(1, n))
         for d in (1, 2, n // 2, n - 3, n - 2, n - 1):
-            setting = Setting(n, live, (d,))
+            setting = GroupSetting(n, live, (d,))
             assert same(form(setting), twin(setting)), setting
 
 
 def test_longer_timers() -> None:
     timers = {"T1": 3, "T2": 7, "T": 5, "W": 2}
     for plain in settings(largest=6):
-        s = Setting(plain.n, plain.live, plain.detectors, timers=timers)
+        s = GroupSetting(plain.n, plain.live, plain.detectors, timers=timers)
         who = (s.n, s.live, s.detectors)
         for form, tally, kinds in (
             (bully.counts, counting.bully(*who, T1=3), BULLY),
@@ -198,14 +198,14 @@ def test_longer_timers() -> None:
 @pytest.mark.parametrize("K", [1, 3, 9])
 def test_other_sizes_of_the_coordination_group(K: int) -> None:
     for plain in settings():
-        s = Setting(plain.n, plain.live, plain.detectors, numbers={"K": K})
+        s = GroupSetting(plain.n, plain.live, plain.detectors, numbers={"K": K})
         tally = counting.bully_group(s.n, s.live, s.detectors, K=K)
         assert same(bully_group.counts(s), roles(tally, **BULLY)), s
 
 
 def test_broadcast_with_the_id_in_the_start() -> None:
     for plain in crowds(largest=5):
-        s = Setting(plain.n, plain.live, plain.detectors, flags={"combined": True})
+        s = GroupSetting(plain.n, plain.live, plain.detectors, flags={"combined": True})
         tally = counting.broadcast(s.live, s.detectors, combined=True)
         assert same(broadcast.counts(s), roles(tally, **BROADCAST)), s
 
@@ -234,5 +234,5 @@ def test_all_members_detect(n: int) -> None:
     tally = counting.bully(n, range(1, n), range(1, n))
     assert same(bully.all_detect(n), roles(tally, **BULLY))
     assert same(
-        bully.counts(Setting(n, tuple(range(1, n)), tuple(range(1, n)))), bully.all_detect(n)
+        bully.counts(GroupSetting(n, tuple(range(1, n)), tuple(range(1, n)))), bully.all_detect(n)
     )

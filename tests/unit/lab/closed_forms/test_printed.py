@@ -9,7 +9,7 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms import bully, bully_grant, bully_map, heartbeat, overhead, stable
-from hustings.lab.closed_forms.tables import formulas, table_1
+from hustings.lab.closed_forms.overhead_table import formulas, table_1
 from tests.unit.lab.closed_forms import counting
 
 Formula = Callable[[int], int]

@@ -17,7 +17,7 @@ from hustings.lab.closed_forms.announce.numerics import (
     whole_periods,
 )
 from hustings.lab.closed_forms.announce.rounds import expected_rounds
-from hustings.lab.closed_forms.terms import exact, require
+from hustings.lab.closed_forms.form import exact, require
 
 SOURCE = f"{CHAPTER}: 5.3.2 and 5.3.4"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hustings.lab.closed_forms.announce.laws import CHAPTER, Law, check_model
 from hustings.lab.closed_forms.announce.numerics import check_group, check_times
 from hustings.lab.closed_forms.announce.rounds import expected_rounds, rounds
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 SOURCE = f"{CHAPTER}: 5.3.1"
 

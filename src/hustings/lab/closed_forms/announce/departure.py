@@ -16,7 +16,7 @@ from hustings.lab.closed_forms.announce.numerics import (
     integrate,
     whole_periods,
 )
-from hustings.lab.closed_forms.terms import exact, require
+from hustings.lab.closed_forms.form import exact, require
 
 SOURCE = f"{CHAPTER}: 5.3.2, leader departure"
 LARGEST_LOSS = 0.98  # the double sum over lost announcements grows as 1/(1-l)^2

@@ -7,7 +7,7 @@ from math import exp, floor, lgamma, log
 from hustings.lab.closed_forms.announce.laws import CHAPTER, Law, check_model
 from hustings.lab.closed_forms.announce.numerics import check_group, check_loss, harmonic, integrate
 from hustings.lab.closed_forms.announce.rounds import least_repeats, rounds
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 SOURCE = f"{CHAPTER}: 5.7"
 

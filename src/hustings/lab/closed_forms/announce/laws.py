@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import exp, expm1, inf
 
 from hustings.lab.closed_forms.announce.numerics import integrate
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 CHAPTER = "announce-listen thesis, chapter 5"
 

@@ -28,7 +28,7 @@ from hustings.lab.closed_forms.announce.numerics import (
     started_periods,
     whole_periods,
 )
-from hustings.lab.closed_forms.terms import exact
+from hustings.lab.closed_forms.form import exact
 
 SOURCE = f"{CHAPTER}: 5.3.3.1 and 5.3.3.2"
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import atan2, ceil, cos, exp, expm1, fsum, inf, log, log1p, pi, sin
 from typing import TypeVar
 
-from hustings.lab.closed_forms.terms import Number, exact, require
+from hustings.lab.closed_forms.form import Number, exact, require
 
 EULER = 0.57721566490153286
 TOLERANCE = 1e-13

@@ -9,7 +9,7 @@ from math import ceil, comb, expm1, fsum, inf, log, log1p
 
 from hustings.lab.closed_forms.announce.laws import CHAPTER, check_model
 from hustings.lab.closed_forms.announce.numerics import EULER, check_group, check_loss, harmonic
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 SOURCE = f"{CHAPTER}: 5.3.1.3"
 NEGLIGIBLE = 38.0  # exp(-38) is below the rounding of 1

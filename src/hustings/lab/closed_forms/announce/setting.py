@@ -11,9 +11,7 @@ from hustings.core.errors import UnknownName
 from hustings.lab.closed_forms import reading
 from hustings.lab.closed_forms.announce.laws import EXPONENTIAL, LOSSES, STEEPEST, UNIFORM, Law
 from hustings.lab.closed_forms.announce.numerics import LARGEST_GROUP
-from hustings.lab.closed_forms.terms import require
-
-Parameter = reading.Parameter
+from hustings.lab.closed_forms.form import Parameter, require
 
 ALL = {
     each.key: each
@@ -49,7 +47,7 @@ KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class AnnounceSetting:
     """The left-hand side of the forms: group, loss, timers."""
 
     N: int
@@ -85,7 +83,9 @@ class Setting:
         return self.law.T_S <= self.D
 
 
-def read(name: str, texts: Mapping[str, str]) -> tuple[Setting, dict[str, object], list[str]]:
+def read(
+    name: str, texts: Mapping[str, str]
+) -> tuple[AnnounceSetting, dict[str, object], list[str]]:
     """A setting, the parameters as used, and remarks on them.
 
     >>> setting, used, remarks = read("le-s", {"N": "500", "l": "0.7", "T_L": "inf"})
@@ -106,7 +106,7 @@ def read(name: str, texts: Mapping[str, str]) -> tuple[Setting, dict[str, object
     law, remarks = _law(name, texts, given)
     eps = reading.read_number("eps", given["eps"])
     require(0 < eps <= 1, f"eps must lie in (0, 1], not {given['eps'].strip()}")
-    setting = Setting(
+    setting = AnnounceSetting(
         N=N,
         loss=float(loss),
         model=_model(texts, loss),
@@ -161,7 +161,7 @@ def _often(key: str, text: str) -> Fraction | float:
     return value
 
 
-def _used(s: Setting, keys: tuple[str, ...]) -> dict[str, object]:
+def _used(s: AnnounceSetting, keys: tuple[str, ...]) -> dict[str, object]:
     values: dict[str, object] = {
         "N": s.N,
         "l": s.loss,
@@ -189,7 +189,7 @@ def _shown(value: object) -> object:
     return value
 
 
-def _warnings(name: str, s: Setting) -> list[str]:
+def _warnings(name: str, s: AnnounceSetting) -> list[str]:
     told = []
     if name in ("le-s", "le-m") and s.T_A < s.law.T_S + s.D:
         told.append(

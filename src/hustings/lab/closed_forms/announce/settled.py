@@ -7,13 +7,13 @@ from math import inf
 from hustings.lab.closed_forms.announce import consistency, extensions
 from hustings.lab.closed_forms.announce import departure as leaving
 from hustings.lab.closed_forms.announce import joiner as joining
-from hustings.lab.closed_forms.announce.setting import Setting
-from hustings.lab.closed_forms.announce.sheet import APPROXIMATE, AS_PRINTED, DERIVED, EXACT, Sheet
+from hustings.lab.closed_forms.announce.setting import AnnounceSetting
+from hustings.lab.closed_forms.form import APPROXIMATE, AS_PRINTED, DERIVED, EXACT, Sheet
 
 PLAIN = "T_L + 2 Delta + E[t_s] - T_A/2"
 
 
-def departure(name: str, s: Setting, sheet: Sheet) -> None:
+def departure(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
     """The leader departs; until all survivors follow its successor."""
     sheet.source = leaving.SOURCE
     times = (s.law, s.T_A, s.T_L, s.D)
@@ -25,19 +25,19 @@ def departure(name: str, s: Setting, sheet: Sheet) -> None:
             sheet.lack("departure", "of le-m it is known for l = 0 only; simulate")
         else:
             formula = "T_L + 2 Delta - T_A/2 + E[tmin of N-1]"
-            sheet.add("departure", lambda: leaving.first_waker(s.N, *times), formula, DERIVED)
+            sheet.state("departure", lambda: leaving.first_waker(s.N, *times), formula, DERIVED)
         return
     if s.loss == 0:
-        sheet.add("departure", lambda: leaving.without_loss(s.N, *times), PLAIN)
+        sheet.state("departure", lambda: leaving.without_loss(s.N, *times), PLAIN)
     elif s.model == "correlated":
-        sheet.add(
+        sheet.state(
             "departure",
             lambda: leaving.correlated(s.N, s.loss, *times),
             "E[X^+], X = T_L + 2 Delta + t_s - t_d + (H-G) T_A",
             f"{APPROXIMATE}: to second order in l^(T_L/T_A) (E8)",
         )
     else:
-        sheet.add(
+        sheet.state(
             "departure",
             lambda: leaving.uncorrelated(s.N, s.loss, *times),
             f"{PLAIN} + T_A E[max((G_1-G_i-f)^+ + H_i) - G_1]",
@@ -48,19 +48,19 @@ def departure(name: str, s: Setting, sheet: Sheet) -> None:
     sheet.quote("departure", lambda: leaving.printed(s.N, s.loss, s.model, *times), PLAIN, judged)
 
 
-def false_departure(s: Setting, sheet: Sheet) -> None:
+def false_departure(s: AnnounceSetting, sheet: Sheet) -> None:
     """Time-outs although the leader lives: one listener, and anybody."""
     sheet.source = consistency.SOURCE
     times = (s.T_A, s.T_L)
     never = inf == s.T_L or s.N == 1 or (s.loss == 0 and s.T_L >= s.T_A)
-    sheet.add(
+    sheet.state(
         "false_departure_fraction",
         lambda: 0.0 if s.N == 1 else consistency.fraction(s.loss, *times),
         "l^k (T_A/(1-l) + k T_A - T_L) (1-l)/T_A, k = floor(T_L/T_A)",
         "exact, one listener (E12)",
     )
     alone = s.model != "uncorrelated"
-    sheet.add(
+    sheet.state(
         "inconsistent_fraction",
         lambda: (
             0.0
@@ -77,13 +77,13 @@ def false_departure(s: Setting, sheet: Sheet) -> None:
         names = "false_departure_duration, inconsistent_duration"
         sheet.lack(names, "false departures do not happen")
     else:
-        sheet.add(
+        sheet.state(
             "false_departure_duration",
             lambda: consistency.duration(s.loss, *times),
             "T_A/(1-l) + k T_A - T_L",
             "exact, one listener, given that it happens (E10, E11)",
         )
-        sheet.add(
+        sheet.state(
             "inconsistent_duration",
             lambda: (
                 consistency.duration(s.loss, *times)
@@ -97,7 +97,7 @@ def false_departure(s: Setting, sheet: Sheet) -> None:
         _printed_false_departure(s, sheet)
 
 
-def _printed_false_departure(s: Setting, sheet: Sheet) -> None:
+def _printed_false_departure(s: AnnounceSetting, sheet: Sheet) -> None:
     period = {
         "none": "T_A",
         "correlated": "T_A/(1-l)",
@@ -124,17 +124,17 @@ def _printed_false_departure(s: Setting, sheet: Sheet) -> None:
         )
 
 
-def joiner(name: str, s: Setting, sheet: Sheet) -> None:
+def joiner(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
     """A member joins: the best of all, or not."""
     sheet.source = joining.SOURCE
-    sheet.add(
+    sheet.state(
         "joiner_smaller",
         lambda: joining.smaller(s.loss, s.T_A),
         "T_A/2 + T_A l/(1-l)",
         s.bears(EXACT),
     )
     if s.loss == 0:
-        sheet.add(
+        sheet.state(
             "query_joiner_smaller",
             lambda: joining.smaller_query(s.T_A, s.D),
             "2 Delta - 2 Delta^2/T_A for 2 Delta <= T_A, else T_A/2",
@@ -145,7 +145,7 @@ def joiner(name: str, s: Setting, sheet: Sheet) -> None:
     if name == "le-m":
         sheet.lack("joiner_larger", "by the absolute key a joiner never unseats the leader")
         return
-    sheet.add(
+    sheet.state(
         "joiner_larger",
         lambda: joining.larger(s.N, s.loss, s.model, s.law, s.T_A, s.D),
         "E[t_s] + Delta + T_A (E[R_N] - 1)",
@@ -173,13 +173,13 @@ def joiner(name: str, s: Setting, sheet: Sheet) -> None:
     )
 
 
-def share_of_time(s: Setting, sheet: Sheet) -> None:
+def share_of_time(s: AnnounceSetting, sheet: Sheet) -> None:
     """Disagreement by departures and joins that come every T_d and T_a."""
     sheet.source = consistency.SOURCE
     found = {form.name: float(form.value) for form in sheet.forms if not form.printed}
     printed = {form.name: float(form.value) for form in sheet.forms if form.printed}
     if s.T_d < inf and "departure" in found:
-        sheet.add(
+        sheet.state(
             "inconsistent_by_departures",
             lambda: consistency.by_departures(s.N, found["departure"], s.T_d),
             "departure / (N T_d)",
@@ -195,7 +195,7 @@ def share_of_time(s: Setting, sheet: Sheet) -> None:
     if s.T_a < inf:
         smaller = found["joiner_smaller"]
         larger = found.get("joiner_larger", smaller)  # le-m: every joiner hears the leader
-        sheet.add(
+        sheet.state(
             "inconsistent_by_joiners",
             lambda: consistency.by_joiners(s.N, larger, smaller, s.T_a),
             "(joiner_larger + N joiner_smaller) / ((N+1) T_a)",
@@ -203,16 +203,16 @@ def share_of_time(s: Setting, sheet: Sheet) -> None:
         )
 
 
-def bye(s: Setting, sheet: Sheet) -> None:
+def bye(s: AnnounceSetting, sheet: Sheet) -> None:
     """How many Byes a departing leader sends."""
     sheet.source = extensions.SOURCE
-    sheet.add(
+    sheet.state(
         "bye_repeats",
         lambda: extensions.bye_repeats(s.N, s.loss, s.model, s.eps),
         "least B with (1-l^B)^(N-1) >= 1 - eps; l^B <= eps if correlated",
         f"{EXACT} (E29)",
     )
-    sheet.add(
+    sheet.state(
         "bye_mean",
         lambda: extensions.bye_mean(s.N, s.loss, s.model),
         "E[R]",

@@ -15,8 +15,8 @@ from hustings.lab.closed_forms.announce import (
 )
 from hustings.lab.closed_forms.announce import messages as counting
 from hustings.lab.closed_forms.announce.laws import Law
-from hustings.lab.closed_forms.announce.setting import Setting
-from hustings.lab.closed_forms.announce.sheet import AS_PRINTED, DERIVED, EXACT, LIMIT, Sheet
+from hustings.lab.closed_forms.announce.setting import AnnounceSetting
+from hustings.lab.closed_forms.form import AS_PRINTED, DERIVED, EXACT, LIMIT, Sheet
 
 # Who speaks where anybody's message silences: LE-M's first round and SUP.
 SPEAKERS = "N P(Delta) + a/(1-l) (1-c^N)"
@@ -27,7 +27,7 @@ NO_UNCORRELATED = "the coupling holds for no or correlated loss only; simulate"
 NO_FIRST_ROUND = "under uncorrelated loss it is known for Delta = 0 and T_A >= T_S only; simulate"
 
 
-def delay(name: str, s: Setting, sheet: Sheet) -> None:
+def delay(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
     """tmax, leadership_delay, rounds, avg_rounds."""
     sheet.source = delays.SOURCE
     first = name == "le-m"
@@ -37,8 +37,8 @@ def delay(name: str, s: Setting, sheet: Sheet) -> None:
     formula = f"{_sum(waits, 'T_A (E[R] - 1)')}, E[R] = {needed}"
     found = tmax(s.N, s.loss, s.model, s.law, s.T_A)
     verdict = "exact; one too many as printed (E5)" if s.model == "uncorrelated" else EXACT
-    sheet.add("tmax", lambda: found, formula, verdict)
-    sheet.add(
+    sheet.state("tmax", lambda: found, formula, verdict)
+    sheet.state(
         "leadership_delay",
         lambda: delays.leadership_delay(found, s.D),
         "tmax + Delta",
@@ -62,13 +62,13 @@ def _sum(*parts: str) -> str:
     return " + ".join(part for part in parts if part) or "0"
 
 
-def _rounds(s: Setting, sheet: Sheet) -> None:
+def _rounds(s: AnnounceSetting, sheet: Sheet) -> None:
     needed = {"none": "1", "correlated": "1/(1-l)", "uncorrelated": "sum of 1 - (1-l^r)^(N-1)"}
-    sheet.add("rounds", lambda: rounds.rounds(s.N - 1, s.loss, s.model), needed[s.model])
-    sheet.add("avg_rounds", lambda: rounds.average_rounds(s.N - 1, s.loss), "1/(1-l)")
+    sheet.state("rounds", lambda: rounds.rounds(s.N - 1, s.loss, s.model), needed[s.model])
+    sheet.state("avg_rounds", lambda: rounds.average_rounds(s.N - 1, s.loss), "1/(1-l)")
     if s.model != "uncorrelated" or s.loss == 0 or s.N == 1:
         return
-    sheet.add(
+    sheet.state(
         "rounds_large_group",
         lambda: rounds.large_group_rounds(s.N - 1, s.loss),
         "(ln(N-1) + gamma) / -ln l + 1/2",
@@ -82,7 +82,7 @@ def _rounds(s: Setting, sheet: Sheet) -> None:
     )
 
 
-def messages(name: str, s: Setting, sheet: Sheet) -> None:
+def messages(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
     """num_msgs, sent_by_tmax, first_round."""
     sheet.source = counting.SOURCE
     _all_messages(name, s, sheet)
@@ -94,7 +94,7 @@ def messages(name: str, s: Setting, sheet: Sheet) -> None:
         _printed_messages(s, sheet)
 
 
-def _all_messages(name: str, s: Setting, sheet: Sheet) -> None:
+def _all_messages(name: str, s: AnnounceSetting, sheet: Sheet) -> None:
     total = counting.total_first_waker if name == "le-m" else counting.total
     formula = {
         "le-a": "1/(1-l) + sum of 1/(1-l^k), k < N; more for Delta >= T_A",
@@ -104,16 +104,16 @@ def _all_messages(name: str, s: Setting, sheet: Sheet) -> None:
     verdict = s.bears(DERIVED if name == "le-m" else f"{EXACT}; until tmax + Delta (E18)")
     if not s.shared:
         sheet.lack("num_msgs, sent_by_tmax", NO_UNCORRELATED)
-        sheet.add(
+        sheet.state(
             "num_msgs_at_least",
             lambda: total(s.N, s.loss, s.law, s.T_A, s.D),
             "num_msgs of correlated loss",
             "a lower bound: uncorrelated loss is the worst case",
         )
         return
-    sheet.add("num_msgs", lambda: total(s.N, s.loss, s.law, s.T_A, s.D), formula, verdict)
+    sheet.state("num_msgs", lambda: total(s.N, s.loss, s.law, s.T_A, s.D), formula, verdict)
     if name != "le-m":
-        sheet.add(
+        sheet.state(
             "sent_by_tmax",
             lambda: counting.sent_by_tmax(s.N, s.loss, s.law, s.T_A, s.D),
             "as num_msgs, the leader's messages heard at once",
@@ -151,9 +151,9 @@ _FIRST_WAKER = _Firsts(
 )
 
 
-def _first_round(s: Setting, sheet: Sheet, firsts: _Firsts) -> None:
+def _first_round(s: AnnounceSetting, sheet: Sheet, firsts: _Firsts) -> None:
     if s.shared or s.all_send:
-        sheet.add(
+        sheet.state(
             "first_round",
             lambda: firsts.shared(s.N, s.loss, s.law, s.T_A, s.D),
             "N" if s.all_send else firsts.formula,
@@ -161,7 +161,7 @@ def _first_round(s: Setting, sheet: Sheet, firsts: _Firsts) -> None:
         )
     elif s.D == 0 and s.T_A >= s.law.T_S:
         sheet.source = firsts.alone_source
-        sheet.add(
+        sheet.state(
             "first_round",
             lambda: firsts.alone(s.N, s.loss),
             firsts.alone_formula,
@@ -171,7 +171,7 @@ def _first_round(s: Setting, sheet: Sheet, firsts: _Firsts) -> None:
         sheet.lack("first_round", NO_FIRST_ROUND)
 
 
-def _printed_messages(s: Setting, sheet: Sheet) -> None:
+def _printed_messages(s: AnnounceSetting, sheet: Sheet) -> None:
     if s.model != "uncorrelated":
         sheet.source = counting.SOURCE
         wrong = "wrong: 1/(1-l) belongs to the integral (E16)"
@@ -197,20 +197,20 @@ def _printed_messages(s: Setting, sheet: Sheet) -> None:
         )
 
 
-def several_leaders(s: Setting, sheet: Sheet) -> None:
+def several_leaders(s: AnnounceSetting, sheet: Sheet) -> None:
     """k agreed leaders: known without loss and delay."""
     sheet.source = extensions.SOURCE
     if s.loss or s.D:
         sheet.lack("k > 1", "several leaders are counted for l = 0 and Delta = 0 only")
         return
-    sheet.add(
+    sheet.state(
         "tmax",
         lambda: extensions.leaders_tmax(s.N, s.k, s.law),
         "E[latest of k wake-ups], T_S k/(k+1)",
         DERIVED,
     )
     if s.law.T_S and s.T_A >= s.law.T_S:
-        sheet.add(
+        sheet.state(
             "first_round",
             lambda: extensions.leaders_first_round(s.N, s.k),
             "k + k (H_N - H_k)",
@@ -218,10 +218,10 @@ def several_leaders(s: Setting, sheet: Sheet) -> None:
     sheet.lack("anything else", "all other forms are for one leader")
 
 
-def linked(s: Setting, sheet: Sheet) -> None:
+def linked(s: AnnounceSetting, sheet: Sheet) -> None:
     """Wake-up times that are linked with the criterion."""
     sheet.source = extensions.SOURCE
-    sheet.add(
+    sheet.state(
         "best_first",
         lambda: extensions.best_first(s.N, s.link),
         "E[prod of 1 - (u - a k)^+, 1 <= k < N], a = link/((1-link) N)",
@@ -229,7 +229,7 @@ def linked(s: Setting, sheet: Sheet) -> None:
     )
     if s.law.lam == 0 and s.k == 1:
         plain = delays.tmax(s.N, s.loss, s.model, s.law, s.T_A)
-        sheet.add(
+        sheet.state(
             "tmax",
             lambda: extensions.linked_tmax(s.link, plain, s.law),
             "(1-link) T_S/2 + T_A (E[R] - 1)",
@@ -238,24 +238,24 @@ def linked(s: Setting, sheet: Sheet) -> None:
     sheet.lack("anything else", "all other forms are for wake-up times that are drawn alone")
 
 
-def baseline_suppression(s: Setting, sheet: Sheet) -> None:
+def baseline_suppression(s: AnnounceSetting, sheet: Sheet) -> None:
     """SUP: messages, the last send, the instant at which all know."""
     sheet.source = suppression.SOURCE
     known = s.shared or s.all_send
     if known:
-        sheet.add(
+        sheet.state(
             "tmax",
             lambda: suppression.tmax(s.N, s.loss, s.law, s.D),
             "the last send: E[min(tau + Delta, T_S) - gap]",
             "exact; a double integral",
         )
-        sheet.add(
+        sheet.state(
             "t_halt",
             lambda: suppression.halt(s.N, s.loss, s.law, s.D),
             "E[min(tau + Delta, latest wake-up)]",
             "exact; not the last send (E28)",
         )
-        sheet.add(
+        sheet.state(
             "num_msgs",
             lambda: suppression.messages(s.N, s.loss, s.law, s.D),
             "N" if s.all_send else SPEAKERS,
@@ -263,30 +263,30 @@ def baseline_suppression(s: Setting, sheet: Sheet) -> None:
     else:
         sheet.lack("tmax, t_halt", "under uncorrelated loss no form is known; simulate")
         if s.D == 0:
-            sheet.add(
+            sheet.state(
                 "num_msgs",
                 lambda: suppression.messages_uncorrelated(s.N, s.loss),
                 CHAIN,
             )
         else:
             sheet.lack("num_msgs", "under uncorrelated loss it is known for Delta = 0 only")
-    sheet.add("rounds", lambda: 1, "1")
+    sheet.state("rounds", lambda: 1, "1")
 
 
-def baseline_announcing(s: Setting, sheet: Sheet) -> None:
+def baseline_announcing(s: AnnounceSetting, sheet: Sheet) -> None:
     """AL: until everybody holds the leader's state, or everybody's."""
     sheet.source = delays.SOURCE
     found = delays.tmax_baseline(s.N, s.loss, s.model, s.T_A)
     needed = rounds.rounds(s.N - 1, s.loss, s.model)
-    sheet.add("tmax", lambda: found, "T_A (E[R] - 1)")
-    sheet.add("leadership_delay", lambda: delays.leadership_delay(found, s.D), "tmax + Delta")
+    sheet.state("tmax", lambda: found, "T_A (E[R] - 1)")
+    sheet.state("leadership_delay", lambda: delays.leadership_delay(found, s.D), "tmax + Delta")
     _rounds(s, sheet)
-    sheet.add(
+    sheet.state(
         "num_msgs",
         lambda: counting.total_baseline(s.N, needed, s.T_A, s.D),
         "N E[R]; N more for each period begun within Delta",
     )
-    sheet.add(
+    sheet.state(
         "rounds_everybody",
         lambda: delays.everybody_rounds(s.N, s.loss, s.model),
         "E[R] of N(N-1) receivers, N if correlated",

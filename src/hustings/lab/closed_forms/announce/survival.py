@@ -13,7 +13,7 @@ from math import factorial, fsum, prod
 from hustings.lab.closed_forms.announce.laws import CHAPTER
 from hustings.lab.closed_forms.announce.numerics import check_group, check_loss
 from hustings.lab.closed_forms.announce.uncorrelated import printed_law
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 SOURCE = f"{CHAPTER}: 5.3.3.3"
 LARGEST = 6  # n! orders times 2^n groups

@@ -25,7 +25,7 @@ from hustings.lab.closed_forms.announce.numerics import (
     expm1_complex,
     harmonic,
 )
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 SOURCE = f"{CHAPTER}: 5.3.3.3"
 SMALL = 200  # up to here the recurrence itself, beyond the integral

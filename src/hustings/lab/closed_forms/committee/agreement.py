@@ -7,10 +7,10 @@ and one in rounds.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from hustings.lab.closed_forms.committee.exponents import PAPER
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: section 2; the agreement is ours"
 BASE = 16  # so few agree by phase king
@@ -158,3 +158,16 @@ def _bits(k: int, values: int) -> float:
     more, less = k - k // 2, k // 2
     inside = (more * _bits(more, values) + less * _bits(less, values)) / k
     return (k - 1) * (2 * (v + proposal) + v) + inside
+
+
+def declare(sheet: Sheet, k: int) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    for name, form in (
+        ("agreement_bits", agreement_bits),
+        ("agreement_bits", printed_agreement_bits),
+        ("agreement_rounds", agreement_rounds),
+        ("phase_king_bits", phase_king_bits),
+        ("phase_king_rounds", phase_king_rounds),
+    ):
+        sheet.known(name, form, partial(form, k), f"k = {k}: ")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import comb, log
 
 from hustings.lab.closed_forms.committee.exponents import PAPER, THIRD
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: section 3; the paper has no such form"
 STEPS = 1000
@@ -99,3 +99,13 @@ def _best_scores(b: float, groups: int, beta: float) -> float:
             return total + j * b
         total += reached
     return total
+
+
+def declare(sheet: Sheet, groups: int, b: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    lead = f"R = {groups}: "
+    beta = broken(b, groups)
+    sheet.known("broken", broken, lambda: beta, lead)
+    sheet.known("broken_at_most", broken_at_most, lambda: broken_at_most(b, groups), lead)
+    sheet.add("informed_if_broken", informed, beta, b)

@@ -13,7 +13,7 @@ from math import ceil, erf, exp, lgamma, log, pi, sqrt
 from hustings.lab.closed_forms.announce.numerics import integrate
 from hustings.lab.closed_forms.committee.exponents import PAPER
 from hustings.lab.closed_forms.committee.sums import binomial, convolve, tail
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: section 2, ELECT-SUBCOMMITTEE"
 DUST = 1e-10  # of a law of states
@@ -224,3 +224,16 @@ def _sum_of(cell: list[float], count: int, most: int) -> list[float]:
     half = _sum_of(cell, count // 2, most)
     both = convolve(half, half, most)
     return convolve(both, cell, most) if count % 2 else both
+
+
+def declare(sheet: Sheet, k: int, h: int, b: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    bad, lead = round(b * k), f"k = {k}, h = {h}: "
+    sheet.known("bad_after_halving", halved, lambda: halved(k, bad, h), lead)
+    sheet.known("bad_after_halving_formula", halved_formula, lambda: halved_formula(k, b, h), lead)
+    sheet.known("bad_after_one_shot", one_shot, lambda: one_shot(k, bad, 2**h), lead)
+    sheet.known(
+        "bad_after_one_shot_formula", one_shot_formula, lambda: one_shot_formula(k, b, 2**h), lead
+    )
+    sheet.add("bad_unpacked", unpacked, b)

@@ -6,7 +6,7 @@ The printed ones are counts of its sections 5 and 6; all stay polylogarithmic wh
 from __future__ import annotations
 
 from hustings.lab.closed_forms.committee.exponents import PAPER, layers
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: sections 5 and 6"
 LARGEST_LOG = 1e20
@@ -174,3 +174,17 @@ def top_bad(ln_n: float, b: float) -> float:
 def _checked(ln_n: float) -> float:
     require(1 < ln_n <= LARGEST_LOG, f"ln n must lie in (1, {LARGEST_LOG:g}], not {ln_n:g}")
     return ln_n
+
+
+def declare(sheet: Sheet, x: float, b: float, c1: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.add("layers", layers, x)
+    sheet.add("first_seats", first_memberships, x, c1)
+    sheet.add("last_participants", last_participants, x, c1)
+    sheet.add("first_seats", printed_first_memberships, x)
+    sheet.both("first_nodes", first_nodes, printed_first_nodes, x)
+    sheet.both("first_elections", first_elections, printed_first_elections, x)
+    sheet.both("monitored", monitored, printed_monitored, x)
+    sheet.add("last_participants", printed_last_participants, x)
+    sheet.both("top_bad", top_bad, printed_top_bad, x, b)

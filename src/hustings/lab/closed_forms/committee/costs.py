@@ -6,7 +6,7 @@ All in the mean over participants; agreement is the recursive phase king unless 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 
 from hustings.lab.closed_forms.committee.agreement import (
@@ -17,7 +17,7 @@ from hustings.lab.closed_forms.committee.agreement import (
 )
 from hustings.lab.closed_forms.committee.exponents import PAPER
 from hustings.lab.closed_forms.committee.network import Knobs, halvings_to, lean, root_members
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: sections 2, 4 and 5, with the agreement of `agreement`"
 LIST_END = 128  # an all-to-all Feige ends so: those left go on among themselves
@@ -316,3 +316,31 @@ def _by_feige(n: int, agreed: Callable[[int], float]) -> float:
     left = n >> h
     total = _candidates(n, h) * agreed(n)
     return total + left / n * _candidates(left, halvings_to(left, 1)) * agreed(left)
+
+
+def declare_one_election(sheet: Sheet, k: int, h: int) -> None:
+    """Put the costs of one election of k members on a sheet."""
+    sheet.source = SOURCE
+    lead = f"k = {k}, h = {h}: "
+    sheet.known("election_bits", election_bits, lambda: election_bits(k, h), lead)
+    sheet.known("election_rounds", election_rounds, lambda: election_rounds(k, h), lead)
+    if h:
+        sheet.known("one_shot_bits", one_shot_bits, lambda: one_shot_bits(k, 2**h), lead)
+
+
+def declare(sheet: Sheet, knobs: Knobs, b: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.add("bits_mean", tree_bits, knobs, b)
+    sheet.add("bits_electing", electing_bits, knobs)
+    sheet.add("bits_root", rooting_bits, knobs, b)
+    sheet.add("bits_learning", learning_bits, knobs)
+    sheet.add("rounds", tree_rounds, knobs, b)
+    for name, rival in (
+        ("path", everybody_by_path),
+        ("feige", everybody_by_feige),
+        ("phase_king", everybody_by_phase_king),
+    ):
+        sheet.add(f"bits_everybody_{name}", rival, knobs.n)
+        sheet.known(f"crossover_{name}", crossover, partial(crossover, rival), f"{name}: ")
+    sheet.add("bits_everybody", printed_everybody, knobs.n)

@@ -10,7 +10,7 @@ from math import log2
 
 from hustings.lab.closed_forms.committee.exponents import PAPER
 from hustings.lab.closed_forms.committee.sums import binomial, convolve
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: sections 2 and 5; endgames of its references [2], [12] and [18]"
 LARGEST = 512  # candidates whose games are solved in a second or so
@@ -214,3 +214,14 @@ def _coarser(law: list[float]) -> list[float]:
         found[place // 2] += law[place] / 2
         found[place // 2 + 1] += law[place] / 2
     return found if len(law) % 2 == 0 else found[:-1]
+
+
+def declare(sheet: Sheet, r: int, x: int, depth: int) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    share, lead = x / r, f"r = {r}, x = {x}: "
+    sheet.known("feige_good", feige, lambda: feige(r, x), lead)
+    sheet.known("baton_good", baton, lambda: baton(r, x), lead)
+    sheet.known("path_good", path, lambda: path(share, depth), f"{lead}D = {depth}: ")
+    sheet.known("path_depth", path_depth, lambda: path_depth(r, share), lead)
+    sheet.known("path_depth_bounded", bounded_path_depth, lambda: bounded_path_depth(share), lead)

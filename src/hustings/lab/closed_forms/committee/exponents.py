@@ -7,9 +7,10 @@ power of ten.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, e, exp, log
 
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 PAPER = "scalable Byzantine election 2006"
 SOURCE = f"{PAPER}: sections 2 to 6"
@@ -196,3 +197,29 @@ def _root(f: Callable[[float], float], low: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if f(middle) > 0 else (middle, high)
     return high
+
+
+def declare(sheet: Sheet, b: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    for name, power in (("leaves", 5), ("inputs", 8), ("layers", 10), ("subcommittees", 11)):
+        n = shown(power_fits(power))
+        lead = f"L^{power} < n from n = {n} on: "
+        sheet.known(f"ln_n_{name}", power_fits, partial(power_fits, power), lead)
+    for share in (3, 2, 1):
+        lead = f"share = {share}, n = {shown(first_layer_bits(share))}: "
+        sheet.known(
+            f"ln_n_bits_below_n{share}", first_layer_bits, partial(first_layer_bits, share), lead
+        )
+    for name, form in (
+        ("ln_n_learning", learning_majority),
+        ("ln_n_learning_for_ever", surely_learning_majority),
+        ("ln_n_silent_lemma", silent_lemma),
+        ("ln_n_silent_lemma", printed_silent_lemma),
+    ):
+        sheet.known(name, form, form, f"n = {shown(form())}: ")
+    if b > NEAREST:
+        sheet.notes.append("no value for ln_n_good_nodes: b is too near to 1/3")
+        return
+    for good in (good_nodes, printed_good_nodes):
+        sheet.known("ln_n_good_nodes", good, partial(good, b), f"n = {shown(good(b))}: ")

@@ -7,13 +7,13 @@ neighbours below, whose members halve themselves h times.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, floor
 
 from hustings.lab.closed_forms.committee import bins, endgame
 from hustings.lab.closed_forms.committee.exponents import PAPER, THIRD
 from hustings.lab.closed_forms.committee.sums import hypergeometric
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: sections 3 to 5, with the numbers given"
 LARGEST_GROUP = 10**9
@@ -443,3 +443,21 @@ def _sits(mean: float, tries: int) -> float:
 
 def _won(r: int, x: int, depth: int, style: str) -> float:
     return phi(x / r, depth) if style == "small" else endgame.baton(r, x)
+
+
+def declare(sheet: Sheet, knobs: Knobs, b: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.add("k", participants, knobs)
+    sheet.add("c", committee, knobs)
+    sheet.add("nodes", top_nodes, knobs)
+    sheet.add("k_top", top_seats, knobs)
+    sheet.add("k_top_distinct", top_members, knobs)
+    sheet.add("memberships_at_most", most_memberships, knobs)
+    sheet.add("root_bad", root_bad, knobs, b)
+    for style in STYLES:
+        compute = partial(good_leader, knobs, b, style)
+        sheet.known(f"good_leader_{style}", good_leader, compute, f"{style}: ")
+    size = min(128, knobs.n)
+    compute = partial(single, knobs.n, b, size, knobs.depth)
+    sheet.known("good_leader_single", single, compute, f"of {size}: ")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, exp, expm1, fsum, lgamma, log
 
+from hustings.lab.closed_forms.committee.claims import first_memberships
 from hustings.lab.closed_forms.committee.exponents import PAPER
+from hustings.lab.closed_forms.committee.setting import CommitteeSetting
 from hustings.lab.closed_forms.committee.sums import tail
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: section 5, steps 7 and 9"
 PRINTED_TAU = 8
@@ -148,3 +151,21 @@ def _check(b: float, poll: int, informed: float) -> None:
     require(0 <= b <= 1, f"b must lie in [0, 1], not {b:g}")
     require(poll >= 1, f"poll must be at least 1, not {poll}")
     require(0 <= informed <= 1, f"informed must lie in [0, 1], not {informed:g}")
+
+
+def declare(sheet: Sheet, asked: CommitteeSetting) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    mean = first_memberships(asked.ln_n, asked.c1)
+    lead = f"mean {mean:.3g}: "
+    for name, form in (
+        ("tau", corrected_tau),
+        ("silenced", silenced),
+        ("silenced", printed_silenced),
+    ):
+        sheet.known(name, form, partial(form, mean), lead)
+    n, b, poll, informed = asked.n, asked.b, asked.poll, asked.informed
+    for leaders, polled in ((false_leaders, poll), (printed_false_leaders, asked.printed_poll)):
+        compute = partial(leaders, n, b, polled, informed)
+        sheet.known("false_leaders", leaders, compute, f"poll = {polled}: ")
+    sheet.known("unanswered", unanswered, lambda: unanswered(b, poll, informed), f"poll = {poll}: ")

@@ -1,4 +1,4 @@
-"""From texts as typed, `n=10000` or `layers=16:16:2`, to a checked network and a question."""
+"""From texts as typed, `n=10000` or `layers=16:16:2`, to a checked setting."""
 
 from __future__ import annotations
 
@@ -13,38 +13,36 @@ from hustings.core.numbers import TooLarge, parse_number
 from hustings.lab.closed_forms import reading
 from hustings.lab.closed_forms.committee import network
 from hustings.lab.closed_forms.committee.exponents import THIRD
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import Parameter, require
 
 LARGEST = 300  # digits of n
 PROFILES = {"lean": network.lean, "robust": network.robust}
 SMALLEST = 16  # members that make a network
 
 PARAMETERS = (
-    reading.Parameter("n", "10000", "members, as 10000 or 1e20"),
-    reading.Parameter("b", "0.1", "share of bad members, in [0, 1/3)"),
-    reading.Parameter("profile", "lean", "lean or robust: the knobs that are not given"),
-    reading.Parameter("c0", "by profile", "members of a leaf"),
-    reading.Parameter("d0", "by profile", "leaves of a member"),
-    reading.Parameter("layers", "by profile", "q:s:h of each elected layer, as 32:32:2,16:16:4"),
-    reading.Parameter(
-        "monitors", "by profile", "leaves that a member asks who sits in other nodes"
-    ),
-    reading.Parameter("fan", "by profile", "members from whom a monitor has each list"),
-    reading.Parameter("depth", "by profile", "steps of the random path (D)"),
-    reading.Parameter("r_end", "by profile", "candidates at which halving ends (r)"),
-    reading.Parameter(
+    Parameter("n", "10000", "members, as 10000 or 1e20"),
+    Parameter("b", "0.1", "share of bad members, in [0, 1/3)"),
+    Parameter("profile", "lean", "lean or robust: the knobs that are not given"),
+    Parameter("c0", "by profile", "members of a leaf"),
+    Parameter("d0", "by profile", "leaves of a member"),
+    Parameter("layers", "by profile", "q:s:h of each elected layer, as 32:32:2,16:16:4"),
+    Parameter("monitors", "by profile", "leaves that a member asks who sits in other nodes"),
+    Parameter("fan", "by profile", "members from whom a monitor has each list"),
+    Parameter("depth", "by profile", "steps of the random path (D)"),
+    Parameter("r_end", "by profile", "candidates at which halving ends (r)"),
+    Parameter(
         "poll", "by n; printed L^2", "members that the last step asks: 64 to 160, as the profiles"
     ),
-    reading.Parameter("informed", "0.98", "share of good members that know the leader, for step 9"),
-    reading.Parameter("c1", "1", "the constant of Lemma 2.2: committees have c1 L^3 members"),
-    reading.Parameter("bad", "b r_end", "bad candidates among r_end, for the endgames (x)"),
+    Parameter("informed", "0.98", "share of good members that know the leader, for step 9"),
+    Parameter("c1", "1", "the constant of Lemma 2.2: committees have c1 L^3 members"),
+    Parameter("bad", "b r_end", "bad candidates among r_end, for the endgames (x)"),
 )
 KEYS = tuple(parameter.key for parameter in PARAMETERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked."""
+class CommitteeSetting:
+    """A group, the network of it where there is one, and what is asked of both."""
 
     n: float
     ln_n: float
@@ -59,11 +57,11 @@ class Question:
     c1: float
 
 
-def read(texts: Mapping[str, str]) -> tuple[Question, dict[str, object]]:
-    """A question, and the parameters as used.
+def read(texts: Mapping[str, str]) -> tuple[CommitteeSetting, dict[str, object]]:
+    """A setting, and the parameters as used.
 
-    >>> question, used = read({"n": "1000", "layers": "16:16:2"})
-    >>> question.poll, used["c0"], used["layers"]
+    >>> setting, used = read({"n": "1000", "layers": "16:16:2"})
+    >>> setting.poll, used["c0"], used["layers"]
     (64, 16, '16:16:2')
     """
     reading.refuse_unknown(texts, KEYS)
@@ -80,7 +78,7 @@ def read(texts: Mapping[str, str]) -> tuple[Question, dict[str, object]]:
     require(x <= r, f"bad must be at most r_end = {r}, not {x}")
     poll = _whole("poll", texts, network.polled(n))
     printed = _whole("poll", texts, ceil(log(n) ** 2))
-    question = Question(float(n), log(n), b, knobs, why, r, x, poll, printed, informed, c1)
+    setting = CommitteeSetting(float(n), log(n), b, knobs, why, r, x, poll, printed, informed, c1)
     used: dict[str, object] = {"n": n if n <= network.LARGEST_GROUP else f"{n:.6g}", "b": b}
     if knobs:
         used |= {
@@ -92,7 +90,7 @@ def read(texts: Mapping[str, str]) -> tuple[Question, dict[str, object]]:
             "fan": knobs.fan,
             "depth": knobs.depth,
         }
-    return question, used | {
+    return setting, used | {
         "r_end": r,
         "poll": poll,
         "informed": informed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import exp, expm1, log1p
 
+from hustings.lab.closed_forms.form import Sheet
 from hustings.lab.closed_forms.probabilistic.events import enough, printed_enough
 from hustings.lab.closed_forms.probabilistic.round import PAPER, Round
 
@@ -91,3 +92,11 @@ def somebody(one: Round, acts: float = 1.0) -> float:
     if all_of_them >= 1:
         return 1.0
     return -expm1(one.N * log1p(-all_of_them))
+
+
+def declare(sheet: Sheet, one: Round) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.both("detection", detection, printed_detection, one)
+    sheet.add("detection_printed_e1", printed_e1_detection, one)
+    sheet.add("detection_by_hash", thinned_detection, one)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import ceil, exp, expm1, floor, fsum, log, log1p, pi, sqrt
 
+from hustings.lab.closed_forms.form import Sheet, require
 from hustings.lab.closed_forms.probabilistic.graphs import printed_connected, unconnected
 from hustings.lab.closed_forms.probabilistic.round import (
     PAPER,
@@ -16,7 +17,6 @@ from hustings.lab.closed_forms.probabilistic.round import (
     require_summable,
     sending,
 )
-from hustings.lab.closed_forms.terms import require
 
 SOURCE = f"{PAPER}: section 4, round success probabilities"
 HAIR = 1e-9  # rounding of K1 and K2 moves no member out of its interval
@@ -286,3 +286,17 @@ def _mean(pairs: list[tuple[float, float]], event: str) -> float:
     weight = fsum(chance for _, chance in pairs)
     require(weight > 0, f"{event} is conditional on E1, and K is too small for E1 to happen")
     return fsum(value * chance for value, chance in pairs) / weight
+
+
+def declare(sheet: Sheet, one: Round) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    for name, true, printed in (
+        ("e1", enough, printed_enough),
+        ("e2_given_e1", joined, printed_joined),
+        ("e3_given_e1_e2", same, printed_same),
+        ("e4_given_e1_e2_e3", heard, printed_heard),
+        ("e5_given_e1_to_e4", leader_lives, printed_leader_lives),
+        ("room_log10", room, printed_room),
+    ):
+        sheet.both(name, true, printed, one)

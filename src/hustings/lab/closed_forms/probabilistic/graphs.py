@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from math import exp, expm1, fsum, inf, lgamma, log, log1p
 
+from hustings.lab.closed_forms.form import require
 from hustings.lab.closed_forms.probabilistic.round import PAPER
-from hustings.lab.closed_forms.terms import require
 
 SOURCE = f"{PAPER}: section 4"
 LARGEST = 512  # members of a graph that is worked out exactly

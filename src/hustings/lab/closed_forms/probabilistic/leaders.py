@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import comb, exp, fsum, log, log1p, prod
 
+from hustings.lab.closed_forms.form import Sheet, require
 from hustings.lab.closed_forms.probabilistic.round import LARGEST_K, PAPER, Round, entering, sending
 from hustings.lab.closed_forms.probabilistic.success import DUST, SLACK, differing, unsettled
-from hustings.lab.closed_forms.terms import require
 
 SOURCE = f"{PAPER}: sections 2.2 and 3; the paper has no such form"
 FAINT = -600.0  # a logarithm so low that no factor here lifts it
@@ -190,3 +190,12 @@ def _missed_all(one: Round) -> tuple[float, float]:
     silent = exp(one.N * log1p(-sends * (1 - one.p_mcastl))) if one.p_mcastl else 0.0
     nobody = exp(one.N * log1p(-sends)) if sends < 1 else 0.0
     return silent, max(0.0, silent - nobody) if one.p_mcastl else 0.0
+
+
+def declare(sheet: Sheet, one: Round, steps: list[float]) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.add("two_leaders", two_leaders, one)
+    sheet.add("two_leaders_any_views", simple_two_leaders, one)
+    sheet.add("two_leaders_ever", two_leaders_ever, one, steps)
+    sheet.known("last_round_reached", reached, lambda: reached(one, steps)[-1])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from hustings.lab.closed_forms.form import Sheet, require
 from hustings.lab.closed_forms.probabilistic.round import PAPER, Round
-from hustings.lab.closed_forms.terms import require
 
 SOURCE = f"{PAPER}: section 4, Theorems 3 and 4"
 TIMES = f"{PAPER}: section 3.3"
@@ -193,3 +195,25 @@ def time_out_1(T_2: float, multicast: float, work: float = 0.0) -> float:
 def _pairs(one: Round) -> float:
     """Relay members, each with the others that pass the filter."""
     return one.N * (one.N - 1) * one.passing**2 * (1 - one.p_mcastl)
+
+
+def declare(sheet: Sheet, one: Round, delta: float, T_3: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.add("relay_members", relay_members, one)
+    sheet.add("finals", finals, one)
+    sheet.add("first_unicasts", first_unicasts, one)
+    sheet.add("unicasts_at_most", mean_unicasts_at_most, one)
+    m = max(1, round(relay_members(one)))
+    for name, form in (
+        ("worst_unicasts", most_unicasts),
+        ("worst_fresh_unicasts", most_fresh_unicasts),
+        ("worst_unicasts", printed_unicasts),
+    ):
+        sheet.known(name, form, partial(form, m), lead=f"m = {m}: ")
+    sheet.source = TIMES
+    T_2 = time_out_2(one.K, delta, T_3)
+    sheet.add("T_2", time_out_2, one.K, delta, T_3)
+    sheet.add("T_1", time_out_1, T_2, T_3)
+    sheet.add("T_2", printed_time_out_2, one.K, delta)
+    sheet.add("T_1", printed_time_out_1, one.K, delta, T_3)

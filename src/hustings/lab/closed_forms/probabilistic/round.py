@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, expm1, inf, log, log1p
 
-from hustings.lab.closed_forms.terms import require
+from hustings.lab.closed_forms.form import require
 
 PAPER = "probabilistic election 2000"
 FAINTEST = -80.0  # logarithm of the least probability that sums still count

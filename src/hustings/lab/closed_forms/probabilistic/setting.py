@@ -10,36 +10,36 @@ from math import inf
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number, parse_whole
 from hustings.lab.closed_forms import reading
+from hustings.lab.closed_forms.form import Parameter, require
 from hustings.lab.closed_forms.probabilistic.leaders import STRATEGIES, strategy
 from hustings.lab.closed_forms.probabilistic.round import LARGEST_K, Round
-from hustings.lab.closed_forms.terms import require
 
 LARGEST_GROUP = 10**18
 MOST_ROUNDS = 50
 
 PARAMETERS = (
-    reading.Parameter("K", "7", "members wanted in the relay phase of the first round"),
-    reading.Parameter("view_prob", "0.5", "probability that a view lists a member, in (0, 1]"),
-    reading.Parameter("p_mcastl", "0", "probability that a multicast is lost at a member"),
-    reading.Parameter("p_ucastl", "0", "probability that a unicast is lost"),
-    reading.Parameter("p_fail", "0", "probability that a member crashes in a round"),
-    reading.Parameter("N", "2000", "members, known to all"),
-    reading.Parameter("success", "0.9", "wanted success of a round, for K and N that give it"),
-    reading.Parameter(
+    Parameter("K", "7", "members wanted in the relay phase of the first round"),
+    Parameter("view_prob", "0.5", "probability that a view lists a member, in (0, 1]"),
+    Parameter("p_mcastl", "0", "probability that a multicast is lost at a member"),
+    Parameter("p_ucastl", "0", "probability that a unicast is lost"),
+    Parameter("p_fail", "0", "probability that a member crashes in a round"),
+    Parameter("N", "2000", "members, known to all"),
+    Parameter("success", "0.9", "wanted success of a round, for K and N that give it"),
+    Parameter(
         "strategy", "paper", "paper: K doubles, the last round has N; doubling; or 7,14,28,N"
     ),
-    reading.Parameter("max_rounds", "5", "rounds of the strategy at most"),
-    reading.Parameter("tau2", "1", "part of the round before the finals; crashes count there"),
-    reading.Parameter("delta", "1", "longest delay of a unicast"),
-    reading.Parameter("T_3", "delta", "longest delay of a multicast"),
-    reading.Parameter("work", "0", "time to hash one member, of N"),
-    reading.Parameter("hash_skew", "1", "the hash's distribution function is x^(1/hash_skew)"),
+    Parameter("max_rounds", "5", "rounds of the strategy at most"),
+    Parameter("tau2", "1", "part of the round before the finals; crashes count there"),
+    Parameter("delta", "1", "longest delay of a unicast"),
+    Parameter("T_3", "delta", "longest delay of a multicast"),
+    Parameter("work", "0", "time to hash one member, of N"),
+    Parameter("hash_skew", "1", "the hash's distribution function is x^(1/hash_skew)"),
 )
 DEFAULTS = {parameter.key: parameter.default for parameter in PARAMETERS}
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProbabilisticSetting:
     """A first round, the strategy behind it, and what is wanted."""
 
     first: Round
@@ -51,11 +51,11 @@ class Plan:
     hash_skew: float
 
 
-def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
-    """A plan, and the parameters as used.
+def read(texts: Mapping[str, str]) -> tuple[ProbabilisticSetting, dict[str, object]]:
+    """A setting, and the parameters as used.
 
-    >>> plan, used = read({"K": "40", "view_prob": "0.4", "N": "10000"})
-    >>> plan.steps, used["T_3"]
+    >>> setting, used = read({"K": "40", "view_prob": "0.4", "N": "10000"})
+    >>> setting.steps, used["T_3"]
     ([40, 80, 160, 320, 10000], 1)
     """
     reading.refuse_unknown(texts, DEFAULTS)
@@ -77,7 +77,7 @@ def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
         number["K"], rounds = listed[0], len(listed)
     first = Round(N=N, **{key: number[key] for key in ROUND})
     require(first.K <= LARGEST_K, f"K must be at most {LARGEST_K}, not {given['K']}")
-    plan = Plan(
+    setting = ProbabilisticSetting(
         first,
         listed or strategy(number["K"], N, rounds, given["strategy"]),
         number["success"],
@@ -87,7 +87,7 @@ def read(texts: Mapping[str, str]) -> tuple[Plan, dict[str, object]]:
         number["hash_skew"],
     )
     used: dict[str, object] = {key: number.get(key, given[key]) for key in DEFAULTS}
-    return plan, used | {"N": N, "max_rounds": rounds}
+    return setting, used | {"N": N, "max_rounds": rounds}
 
 
 ROUND = ("K", "view_prob", "p_mcastl", "p_ucastl", "p_fail", "tau2")

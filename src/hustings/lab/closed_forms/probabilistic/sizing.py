@@ -10,10 +10,10 @@ from dataclasses import replace
 from math import floor, inf, log, log1p, log10
 
 from hustings.core.errors import BadInput
+from hustings.lab.closed_forms.form import Sheet, require
 from hustings.lab.closed_forms.probabilistic import events
 from hustings.lab.closed_forms.probabilistic.round import PAPER, Round
 from hustings.lab.closed_forms.probabilistic.success import printed_success, success
-from hustings.lab.closed_forms.terms import require
 
 SOURCE = f"{PAPER}: section 3.2"
 HASHES = f"{PAPER}: section 3.3, on hash functions"
@@ -148,3 +148,12 @@ def fair_k(one: Round, skew: float) -> float:
     [1.7, 7.0, 17.96]
     """
     return float(one.N * one.passing ** (1 / skew))
+
+
+def declare(sheet: Sheet, one: Round, wanted: float, hash_skew: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.both("smallest_K", smallest_k, printed_smallest_k, one, wanted)
+    sheet.both("largest_N_log10", largest_group, printed_largest_group, one, wanted)
+    sheet.source = HASHES
+    sheet.add("fair_K", fair_k, one, hash_skew)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil, fsum
 
+from hustings.lab.closed_forms.form import Sheet
 from hustings.lab.closed_forms.probabilistic import events
 from hustings.lab.closed_forms.probabilistic.graphs import disagreeing, unconnected
 from hustings.lab.closed_forms.probabilistic.round import (
@@ -204,3 +205,11 @@ def leader_relays(r: int, one: Round) -> float:
         left *= (1 - hit) * missed
         candidates -= 1
     return min(1.0, found + left)
+
+
+def declare(sheet: Sheet, one: Round) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.both("success", success, printed_success, one)
+    sheet.add("success_by_product", product_success, one)
+    sheet.add("torn_without_loss", torn, one.K, one.view_prob)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import fsum
 
+from hustings.lab.closed_forms.form import Sheet
 from hustings.lab.closed_forms.probabilistic.events import HAIR, printed_enough
 from hustings.lab.closed_forms.probabilistic.messages import printed_time_out_2, time_out_1
 from hustings.lab.closed_forms.probabilistic.round import PAPER, Round, entering
@@ -77,3 +78,11 @@ def in_time(one: Round) -> float:
     0.9019
     """
     return min(1.0, fsum(chance for r, chance in entering(one) if r <= 1.5 * one.K + HAIR))
+
+
+def declare(sheet: Sheet, one: Round, delta: float, T_3: float, work: float) -> None:
+    """Put the forms of this module on a sheet."""
+    sheet.source = SOURCE
+    sheet.add("round_time", round_time, one, delta, T_3, work)
+    sheet.add("round_time", printed_round_time, one, delta, work)
+    sheet.both("in_time", in_time, printed_in_time, one)

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from hustings.cli.theory import theory
 from hustings.core.errors import BadInput
-from hustings.lab.closed_forms import catalogue
-from hustings.lab.closed_forms.committee import catalogue as committee
+from hustings.lab.closed_forms import registry
+from hustings.lab.closed_forms.committee import election as committee
+from hustings.lab.closed_forms.page import markdown
 
 RESULTS = (
     "agreement",
@@ -29,9 +30,9 @@ RESULTS = (
 )
 MODULES = {
     name: importlib.import_module(f"hustings.lab.closed_forms.committee.{name}")
-    for name in (*RESULTS, "catalogue", "setting", "sums")
+    for name in (*RESULTS, "election", "setting", "sums")
 }
-HELPERS = ("shown",)
+HELPERS = ("shown", "declare", "declare_one_election")
 PUBLIC = [
     thing
     for name in RESULTS
@@ -44,7 +45,7 @@ PUBLIC = [
 
 
 def test_ten_thousand_members() -> None:
-    result = catalogue.evaluate("committee", {"n": "10000", "b": "0.1"})
+    result = registry.evaluate("committee", {"n": "10000", "b": "0.1"})
     true, printed = result.corrected, result.printed
     assert true["k_top"] == pytest.approx(2564.1, abs=0.1)
     assert true["nodes"] == 20
@@ -59,7 +60,7 @@ def test_ten_thousand_members() -> None:
 
 
 def test_a_group_with_layers() -> None:
-    result = catalogue.evaluate("committee", {"n": "1e20", "b": "0.3"})
+    result = registry.evaluate("committee", {"n": "1e20", "b": "0.3"})
     assert result.corrected["layers"] == 3
     assert result.params["n"] == "1e+20"
     assert "no network is laid out: n is above 10^9" in result.notes
@@ -67,7 +68,7 @@ def test_a_group_with_layers() -> None:
 
 
 def test_every_form_says_what_it_is() -> None:
-    for form in catalogue.evaluate("committee", {}).forms:
+    for form in registry.evaluate("committee", {}).forms:
         assert form.formula
         assert form.verdict
         assert form.source.startswith("scalable Byzantine election 2006")
@@ -89,7 +90,7 @@ def test_every_form_says_what_it_is() -> None:
     ],
 )
 def test_every_result_is_plain_json(texts: dict[str, str]) -> None:
-    result = catalogue.evaluate("committee", texts).to_json()
+    result = registry.evaluate("committee", texts).to_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["corrected"]
 
@@ -121,7 +122,7 @@ def test_every_result_is_plain_json(texts: dict[str, str]) -> None:
 )
 def test_mistakes_get_a_sentence(texts: dict[str, str], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence) as caught:
-        catalogue.evaluate("committee", texts)
+        registry.evaluate("committee", texts)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
 
@@ -137,12 +138,12 @@ def test_the_command_line() -> None:
 
 
 def test_the_page_shows_every_form() -> None:
-    page = "\n".join(committee.page())
-    for example in committee.EXAMPLES:
-        for form in catalogue.evaluate("committee", example).forms:
+    page = markdown().partition("\n## committee\n")[2]
+    for example in committee.EXAMPLES.values():
+        for form in registry.evaluate("committee", example).forms:
             kind = "printed" if form.printed else "corrected"
             assert f"| `{form.name}` | {kind} |" in page
-    for parameter in catalogue.parameters("committee"):
+    for parameter in registry.parameters("committee"):
         assert f"| `{parameter.key}` |" in page
 
 

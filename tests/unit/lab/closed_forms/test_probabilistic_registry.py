@@ -11,7 +11,8 @@ from types import FunctionType
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.closed_forms import catalogue
+from hustings.lab.closed_forms import registry
+from hustings.lab.closed_forms.page import markdown
 
 FIGURE_4 = {
     "K": "40",
@@ -24,15 +25,14 @@ FIGURE_4 = {
 MODULES = {
     name: importlib.import_module(f"hustings.lab.closed_forms.probabilistic.{name}")
     for name in (
-        "catalogue",
         "detection",
+        "election",
         "events",
         "graphs",
         "leaders",
         "messages",
         "round",
         "setting",
-        "sheet",
         "sizing",
         "success",
         "times",
@@ -46,11 +46,12 @@ PUBLIC = [
     if inspect.isfunction(thing)
     and thing.__module__ == MODULES[name].__name__
     and not thing.__name__.startswith("_")
+    and thing.__name__ != "declare"
 ]
 
 
 def test_figure_4_at_forty() -> None:
-    result = catalogue.evaluate("probabilistic", FIGURE_4)
+    result = registry.evaluate("probabilistic", FIGURE_4)
     true, printed = result.corrected, result.printed
     assert printed["success"] == pytest.approx(0.5454, abs=5e-5)
     assert true["success"] == pytest.approx(0.99, abs=1e-6)
@@ -63,7 +64,7 @@ def test_figure_4_at_forty() -> None:
 
 
 def test_every_form_says_what_it_is() -> None:
-    for form in catalogue.evaluate("probabilistic", FIGURE_4).forms:
+    for form in registry.evaluate("probabilistic", FIGURE_4).forms:
         assert form.formula
         assert form.verdict
         assert form.source.startswith("probabilistic election 2000")
@@ -86,7 +87,7 @@ def test_every_form_says_what_it_is() -> None:
     ],
 )
 def test_every_result_is_plain_json(texts: dict[str, str]) -> None:
-    result = catalogue.evaluate("probabilistic", texts).to_json()
+    result = registry.evaluate("probabilistic", texts).to_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["corrected"]
 
@@ -121,18 +122,18 @@ def test_every_result_is_plain_json(texts: dict[str, str]) -> None:
 )
 def test_mistakes_get_a_sentence(texts: dict[str, str], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence) as caught:
-        catalogue.evaluate("probabilistic", texts)
+        registry.evaluate("probabilistic", texts)
     assert "\n" not in str(caught.value)
 
 
 def test_the_page_shows_every_form() -> None:
-    page = catalogue.markdown()
+    page = markdown()
     assert "\n## probabilistic\n" in page
-    result = catalogue.evaluate("probabilistic", FIGURE_4)
+    result = registry.evaluate("probabilistic", FIGURE_4)
     for form in result.forms:
         kind = "printed" if form.printed else "corrected"
         assert f"| `{form.name}` | {kind} |" in page
-    for parameter in catalogue.parameters("probabilistic"):
+    for parameter in registry.parameters("probabilistic"):
         assert f"| `{parameter.key}` |" in page
 
 

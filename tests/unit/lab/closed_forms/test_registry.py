@@ -7,16 +7,17 @@ import json
 import pytest
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.closed_forms import catalogue
-from hustings.lab.closed_forms.announce.catalogue import NAMES as ANNOUNCING
+from hustings.lab.closed_forms import registry
+from hustings.lab.closed_forms.announce.setting import KEYS as ANNOUNCING
+from hustings.lab.closed_forms.page import markdown
 
 FAMILIES = (*ANNOUNCING, "probabilistic", "committee")  # with parameters of their own
-CLASSICS = [name for name in catalogue.names() if name not in FAMILIES]
+CLASSICS = [name for name in registry.names() if name not in FAMILIES]
 ELECTIONS = [name for name in CLASSICS if name not in ("heartbeat", "quorum")]
 
 
 def test_names() -> None:
-    assert catalogue.names() == [
+    assert registry.names() == [
         "broadcast",
         "ring",
         "bully",
@@ -32,11 +33,11 @@ def test_names() -> None:
         "probabilistic",
         "committee",
     ]
-    assert catalogue.evaluate("bully_map", {}).protocol == "bully-map"
+    assert registry.evaluate("bully_map", {}).protocol == "bully-map"
 
 
 def test_bully_as_json() -> None:
-    result = catalogue.evaluate("bully", {"n": "64", "d": "1"}).to_json()
+    result = registry.evaluate("bully", {"n": "64", "d": "1"}).to_json()
     assert result["params"] == {
         "n": 64,
         "d": 1,
@@ -64,7 +65,7 @@ def test_bully_as_json() -> None:
 @pytest.mark.parametrize("name", [*ELECTIONS, "heartbeat"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 8, 64])
 def test_every_result_is_plain_json(name: str, n: int) -> None:
-    result = catalogue.evaluate(name, {"n": str(n)}).to_json()
+    result = registry.evaluate(name, {"n": str(n)}).to_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["forms"]
     assert result["corrected"]
@@ -72,43 +73,43 @@ def test_every_result_is_plain_json(name: str, n: int) -> None:
 
 @pytest.mark.parametrize("v", ["1", "3", "5", "7"])
 def test_every_result_of_a_quorum_is_plain_json(v: str) -> None:
-    result = catalogue.evaluate("quorum", {"v": v, "ttl": "10.5"}).to_json()
+    result = registry.evaluate("quorum", {"v": v, "ttl": "10.5"}).to_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["corrected"]
 
 
 @pytest.mark.parametrize("name", ELECTIONS)
 def test_the_same_dead_by_m_and_by_list(name: str) -> None:
-    by_m = catalogue.evaluate(name, {"n": "8", "m": "5"}).to_json()
+    by_m = registry.evaluate(name, {"n": "8", "m": "5"}).to_json()
     for listed in ("7,6", "6,7,8"):  # the leader is dead anyway
-        assert by_m == catalogue.evaluate(name, {"n": "8", "crashed": listed}).to_json()
+        assert by_m == registry.evaluate(name, {"n": "8", "crashed": listed}).to_json()
 
 
 @pytest.mark.parametrize("name", ELECTIONS)
 def test_one_member_starts_alone(name: str) -> None:
-    result = catalogue.evaluate(name, {"n": "1", "scenario": "start"})
+    result = registry.evaluate(name, {"n": "1", "scenario": "start"})
     assert result.corrected.get("messages", 0) == 0
     assert result.corrected.get("leader", 1) == 1
 
 
 def test_what_has_no_closed_form_is_left_out_and_said() -> None:
-    result = catalogue.evaluate("stable", {"n": "8", "d": "1,2", "unanimous": "false"})
+    result = registry.evaluate("stable", {"n": "8", "d": "1,2", "unanimous": "false"})
     assert result.corrected == {"leader": 7}
     (note,) = result.notes
     assert note.startswith("no closed form here for election_messages")
 
 
 def test_several_detectors() -> None:
-    result = catalogue.evaluate("bully-map", {"n": "8", "d": "3,1"})
+    result = registry.evaluate("bully-map", {"n": "8", "d": "3,1"})
     assert result.params["d"] == [1, 3]
     assert result.corrected["other_messages"] == 1
-    assert catalogue.evaluate("ring", {"n": "6", "d": "all"}).corrected["messages"] == 3 * 5 - 1
+    assert registry.evaluate("ring", {"n": "6", "d": "all"}).corrected["messages"] == 3 * 5 - 1
 
 
 def test_timers_are_exact() -> None:
-    result = catalogue.evaluate("bully-map", {"n": "8", "m": "4", "T": "2.1"})
+    result = registry.evaluate("bully-map", {"n": "8", "m": "4", "T": "2.1"})
     assert result.corrected["time"] == 8.3
-    assert catalogue.evaluate("bully-group", {"T1": "2.5"}).params["T2"] == 4.5
+    assert registry.evaluate("bully-group", {"T1": "2.5"}).params["T2"] == 4.5
 
 
 @pytest.mark.parametrize(
@@ -146,21 +147,21 @@ def test_timers_are_exact() -> None:
 )
 def test_mistakes_get_a_sentence(name: str, texts: dict[str, str], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence) as caught:
-        catalogue.evaluate(name, texts)
+        registry.evaluate(name, texts)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
 
 
 def test_an_unknown_name_is_an_unknown_name() -> None:
     with pytest.raises(UnknownName):
-        catalogue.parameters("paxos")
+        registry.parameters("paxos")
 
 
 def test_the_reference_page_shows_every_form() -> None:
-    page = catalogue.markdown()
+    page = markdown()
     for name in CLASSICS:
         assert f"\n## {name}\n" in page
-        result = catalogue.evaluate(name, {} if name == "quorum" else {"n": "64"})
+        result = registry.evaluate(name, {} if name == "quorum" else {"n": "64"})
         assert all(f"| `{form.name}` |" in page for form in result.forms)
     assert "| `overhead_4` | printed |" in page
     classic_page, _, _ = page.partition("\n## Announce-listen elections\n")
@@ -169,4 +170,4 @@ def test_the_reference_page_shows_every_form() -> None:
 
 
 def test_the_largest_group_is_no_burden() -> None:
-    assert catalogue.evaluate("bully", {"n": "1000000"}).corrected["messages"] == 999998999999
+    assert registry.evaluate("bully", {"n": "1000000"}).corrected["messages"] == 999998999999

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from hustings.lab.closed_forms import overhead
-from hustings.lab.closed_forms.terms import COUNTED, OVERHEAD, Form, require
+from hustings.lab.closed_forms.form import COUNTED, OVERHEAD, Form, require
 
 DEAD_ANSWERS = "counts an OK from the dead leader"
 ON_TOP = "right only with the leader on top of the crashed"
