@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hustings
-from hustings.sim.runs import run_all
+from hustings.lab.simulation import run_all
 from tests.determinism.digests import digests, experiments, story
 
 ROOT = Path(__file__).resolve().parents[2]

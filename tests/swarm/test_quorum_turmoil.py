@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hustings.lab.swarming import ENTRIES, quorate, replay, votes
+from hustings.lab.swarming import ENTRIES, SwarmTotal, play_worlds, quorate, replay, votes
 from hustings.sim.swarm import MEMORY, QUORUM, Swarm
-from hustings.sim.swarm_runs import Tally, play_all
 
 SWARM = Swarm(tuple(ENTRIES.values()), (MEMORY, QUORUM), quorate=quorate, votes=votes)
 SEEDS = 2_000
@@ -21,8 +20,8 @@ FOUND = (17_000, 22_261, 91_035, 61_606, 86_773)
 BEYOND_SEEDS = 250  # enough to see leaders overlap where clocks break their bound
 
 
-def check(swarm: Swarm, first: int, seeds: int) -> Tally:
-    tally = play_all(swarm, first, seeds)
+def check(swarm: Swarm, first: int, seeds: int) -> SwarmTotal:
+    tally = play_worlds(swarm, first, seeds)
     told = [
         f"{replay(seed, swarm.guards, (), swarm.beyond)}\n  {wrong}"
         for seed, wrong in tally.failures

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
 from hustings.core.errors import printable
 from hustings.core.numbers import plain
-from hustings.sim.runs import Progress as Report
+
+if TYPE_CHECKING:
+    from hustings.lab.runs.playing import Progress, Tell
 
 PIPE_WIDTH = 160
 NARROWEST = 12  # characters of a column of words
@@ -103,13 +107,58 @@ class Pace:
         return True
 
 
+class Lines:
+    """Progress as plain lines for a log, where nobody sees a bar: few enough to read."""
+
+    EVERY = 10.0  # seconds
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._next = time.monotonic() + self.EVERY
+
+    def __call__(self, reached: Progress) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self.EVERY
+            warn(f"{100 * reached.share:.0f} % played, {told(reached, self._what)}")
+
+
+def told(reached: Progress, what: str) -> str:
+    """Progress in words; `what` names the things of which there are several, if there are."""
+    if not what:
+        return f"{reached.runs:,} of {reached.wanted:,} runs"
+    return f"{reached.done} of {reached.series} {what}, {reached.runs:,} of {reached.wanted:,} runs"
+
+
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Report | None]:
-    """A progress bar on stderr for work that takes a while; none where nobody looks."""
-    if total < 2 or not sys.stderr.isatty():
+def progress(what: str = "") -> Iterator[Tell]:
+    """A bar on stderr while runs are played; where nobody looks, a line now and then."""
+    if not sys.stderr.isatty():
+        yield Lines(what)
+        return
+    with _bar() as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda reached: bar.update(
+            task, completed=reached.share, description=told(reached, what)
+        )
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr for work of many steps; none where nobody looks."""
+    if not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+    with _bar() as bar:
+        task = bar.add_task("")
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _bar() -> Bar:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    return Bar(*columns, console=Console(stderr=True), transient=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hustings.cli.numbers import WHOLE, RealRange, WholeRange
-from hustings.cli.output import progress, show_json, show_table, warn
+from hustings.cli.output import show_json, show_table, steps, warn
 from hustings.core.errors import UnknownName
 from hustings.lab import parsing
 from hustings.protocols.committee.adversary import known
@@ -73,7 +73,7 @@ def plan(
     given: dict[str, object] = {**parsing.settings(settings)}
     adversary = str(given.pop("adversary", "random"))
     _check_words(adversary)
-    with progress("plan", 100) as tell:
+    with steps() as tell:
         found = make_plan(
             given,
             members,
@@ -81,7 +81,7 @@ def plan(
             seed=seed,
             effort=effort,
             most_bits=bits,
-            tell=None if tell is None else lambda done, of: tell(100 * done // of),
+            tell=tell,
         )
     if as_json:
         show_json(to_json(found))

@@ -130,7 +130,8 @@ def sim(
     simulation.check_memory(jobs)
     for sentence in simulation.remarks:
         warn(sentence)
-    study = simulation.play(first=number, jobs=jobs, trace=trace_to, watch=progress)
+    with progress() as tell:
+        study = simulation.play(first=number, jobs=jobs, trace=trace_to, tell=tell)
     for sentence in study.remarks[len(simulation.remarks) :]:
         warn(sentence)
     if as_json:

@@ -9,12 +9,11 @@ import click
 from hustings.cli.numbers import WholeRange
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.errors import BadInput
-from hustings.lab.swarming import ENTRIES, drawn
+from hustings.lab.swarming import ENTRIES, MAX_SEEDS, SwarmTotal, drawn
 from hustings.lab.swarming import swarm as lab_swarm
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Played, Swarm, play
-from hustings.sim.swarm_runs import MAX_SEEDS, Tally
 from hustings.sim.terminal import draw_text
 from hustings.sim.trace_read import read_stream
 
@@ -100,7 +99,7 @@ def swarm(
         raise BadInput("--trace draws one world: it goes with --seeds 1 and without --json")
     if trace:
         return _draw(drawn(guards, protocols, beyond=beyond), first)
-    with progress("swarm", seeds) as tell:
+    with progress() as tell:
         found = lab_swarm(
             seeds=seeds,
             first=first,
@@ -108,7 +107,7 @@ def swarm(
             protocols=protocols,
             beyond=beyond,
             jobs=jobs,
-            progress=tell,
+            tell=tell,
         )
     if as_json:
         show_json(found.to_json())
@@ -133,7 +132,7 @@ def _title(played: Played) -> str:
     return f"seed {played.seed}: {played.protocol}, {played.members} members, guard {played.guard}"
 
 
-def show(tally: Tally, first: int, beyond: bool, replays: list[str]) -> None:
+def show(tally: SwarmTotal, first: int, beyond: bool, replays: list[str]) -> None:
     """The tally as people read it."""
     excused = ("windows", "settles") if beyond else ()
     rows: list[list[object]] = []

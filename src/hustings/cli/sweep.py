@@ -5,21 +5,16 @@ from __future__ import annotations
 import logging
 import re
 import shlex
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from hustings.cli.numbers import WholeRange
-from hustings.cli.output import Pace, show_json, show_table, warn
+from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options
@@ -30,8 +25,7 @@ from hustings.sim.runs import MAX_JOBS
 if TYPE_CHECKING:
     from hustings.lab.sweeps.gridfile import GridFile, Kind, Typed
     from hustings.lab.sweeps.picture import Plan
-    from hustings.lab.sweeps.playing import Progress, Tell
-    from hustings.lab.sweeps.point import Point, Result, Value
+    from hustings.lab.sweeps.points import Point, Result, Value
 
 ROWS = 60  # of a table that people read
 CHECKPOINT = "checkpoint"
@@ -101,11 +95,16 @@ def sweep(
     """
     if example:
         return _write_example(file)
-    from hustings.lab.sweeping import processors, usual_place
-    from hustings.lab.sweeps import gridfile, limits
-    from hustings.lab.sweeps.executors import check_place, crew_on
-    from hustings.lab.sweeps.playing import play_with
-    from hustings.lab.sweeps.point import check_points, digest_of, play_block
+    from hustings.lab.runs.executors import check_place
+    from hustings.lab.sweeping import processors
+    from hustings.lab.sweeps import gridfile
+    from hustings.lab.sweeps.points import (
+        check_points,
+        check_sweep,
+        digest_of,
+        play_points,
+        usual_place,
+    )
 
     if where is not None:
         check_place(where)
@@ -113,7 +112,7 @@ def sweep(
     points, remarks = _points(grid)
     check_points(points)
     jobs = jobs or processors()
-    limits.check_sweep(points, jobs)
+    check_sweep(points, jobs)
     plan = _plan(grid, points, remarks)
     _look_for_parquet(remarks)
     for sentence in remarks:
@@ -121,8 +120,9 @@ def sweep(
     out = Path(file.stem) if out is None else out
     checkpoint = out / CHECKPOINT
     try:
-        with crew_on(where or usual_place(points), jobs, play_block) as crew, _progress() as tell:
-            results = play_with(points, crew, checkpoint=checkpoint, tell=tell)
+        with progress("points") as tell:
+            place = where or usual_place(points)
+            results = play_points(points, place, jobs, checkpoint=checkpoint, tell=tell)
     except KeyboardInterrupt:
         warn(f"what is finished is kept in {shown(checkpoint)}: the same command goes on from it")
         raise
@@ -375,44 +375,3 @@ def _told(results: Sequence[Result], late: BadInput | None) -> int:
     if late is not None:
         raise late
     return 0
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """A bar on stderr; where nobody looks, a line now and then."""
-    if not sys.stderr.isatty():
-        yield _Lines()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("playing", total=1.0)
-
-        def tell(reached: Progress) -> None:
-            bar.update(
-                task, completed=reached.runs, total=reached.wanted, description=_words(reached)
-            )
-
-        yield tell
-
-
-class _Lines:
-    """Plain lines for a log."""
-
-    def __init__(self) -> None:
-        self._pace = Pace()
-
-    def __call__(self, reached: Progress) -> None:
-        if self._pace.due():
-            warn(_words(reached))
-
-
-def _words(reached: Progress) -> str:
-    return (
-        f"{reached.done} of {reached.points} points, {reached.runs:,} of {reached.wanted:,} runs "
-        "known to be needed"
-    )

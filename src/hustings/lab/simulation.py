@@ -3,32 +3,51 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
-from hustings.core.errors import BadInput
+from hustings.core.election import Election
+from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.byzantine import messages
 from hustings.lab.byzantine.adversaries import load
-from hustings.lab.byzantine.experiment import ByRounds
-from hustings.lab.gathering import Gathered, Watch, gather, given_up, pick, unwatched
+from hustings.lab.byzantine.engines import TASKS
+from hustings.lab.byzantine.experiment import ByRounds, by_rounds
 from hustings.lab.naming import named
-from hustings.lab.options import Options, World
+from hustings.lab.options import Options, World, build
 from hustings.lab.remarks import (
     remarks_on,
     remarks_on_course,
     remarks_on_faults,
     remarks_on_outcome,
 )
+from hustings.lab.runs.engines import (
+    AUTO,
+    EVENTS,
+    FAST,
+    EngineChoice,
+    Player,
+    check_runs,
+    choose,
+    engine_of,
+    play_in_full,
+)
+from hustings.lab.runs.executors import check_place, open_pool
+from hustings.lab.runs.goals import Goal, Precision, Runs
+from hustings.lab.runs.kernels import CUT
+from hustings.lab.runs.playing import Series, Tell, play_all
 from hustings.lab.study import Study
-from hustings.lab.sweeps.engines import Chosen
-from hustings.lab.sweeps.goal import Goal, Precision, Runs
-from hustings.lab.sweeps.limits import check_runs
 from hustings.protocols.registry import Protocol, Use, find, use_of
-from hustings.sim.experiment import play
+from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import prepare as prepare_run
 from hustings.sim.files import TraceFile
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
 from hustings.sim.trace import Tracer
+
+ENGINES = (EVENTS, FAST, AUTO)
 
 
 def simulate(
@@ -42,7 +61,8 @@ def simulate(
     first: int = 0,
     digest: bool = False,
     trace: str | Path | None = None,
-    watch: Watch = unwatched,
+    on: str | Executor | None = None,
+    tell: Tell | None = None,
     **options: Unpack[World],
 ) -> Study:
     """Run a protocol in the deterministic world: as `hustings sim`, with the same numbers.
@@ -50,6 +70,8 @@ def simulate(
     `protocol` is a name, `module:Class`, `file.py:Class` or a class. With `stderr` runs are played
     until the standard error of a metric's mean is at most that; if `runs` do not suffice,
     `Study.short` says so. Run numbers begin with `first`. `trace` is a file for the first run.
+    `jobs` runs are played at once, and `on` says where: threads, processes, local-cluster,
+    dask://host:8786, or any `concurrent.futures.Executor`. The numbers are the same everywhere.
 
     >>> study = simulate("bully", members=8, scenario="leader-crash", detectors=[1])
     >>> study["messages"].mean, study["leader"].mean, study.violated
@@ -67,7 +89,9 @@ def simulate(
     )
     check_whole("jobs", jobs, 1, MAX_JOBS)
     check_whole("first", first, 0, MAX_RUNS)
-    return simulation.play(first=first, jobs=jobs, trace=trace, watch=watch)
+    if isinstance(on, str):
+        check_place(on)
+    return simulation.play(first=first, jobs=jobs, on=on, trace=trace, tell=tell)
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> None:
@@ -101,7 +125,7 @@ class Goals:
         """Runs, as far as one can tell before the engine is known: an error means many."""
         return self._runs(MAX_RUNS)
 
-    def most(self, chosen: Chosen) -> int:
+    def most(self, chosen: EngineChoice) -> int:
         """Runs by this engine, at most."""
         return self._runs(chosen.engine.most)
 
@@ -110,7 +134,7 @@ class Goals:
             return self.runs
         return 1 if self.stderr is None else most
 
-    def goal(self, chosen: Chosen) -> Goal:
+    def goal(self, chosen: EngineChoice) -> Goal:
         """The same for an engine."""
         if self.stderr is None:
             return Runs(self.most(chosen))
@@ -123,10 +147,55 @@ class Goals:
 
 
 @dataclass(frozen=True, slots=True)
+class Gathered:
+    """All runs of one experiment."""
+
+    report: Report
+    values: Mapping[str, list[float]]  # of each metric, in the runs that have one
+    short: str | None = None  # a sentence where a precision was not reached
+
+
+def gather(
+    chosen: EngineChoice,
+    goal: Goal,
+    first: int = 0,
+    jobs: int = 1,
+    on: str | Executor | None = None,
+    tell: Tell | None = None,
+) -> Gathered:
+    """Runs from `first` on until the goal says enough."""
+    experiment, engine = chosen.experiment, chosen.engine
+    player, total = engine.player(experiment), engine.study(experiment)
+    if not engine.threaded and jobs > 1 and not isinstance(experiment, ByRounds):
+        prepare_run(experiment, first)  # what is wrong is told before workers start
+    with open_pool(engine.place if on is None else on, jobs, play_in_full) as pool:
+        piece = partial(total.piece, workers=pool.workers)
+        series: Series[Player, Any] = Series(player, goal, total, piece, first)
+        (runs,) = play_all([series], pool, tell=tell)
+    short = goal.shortfall(runs, total.metrics) if isinstance(goal, Precision) else None
+    return Gathered(total.report(first), total.values(), short)
+
+
+def run_all(
+    experiment: Experiment,
+    runs: int,
+    jobs: int = 1,
+    *,
+    first: int = 0,
+    on: str | Executor | None = None,
+    tell: Tell | None = None,
+) -> Report:
+    """Play runs of an experiment message by message, and report what came of them."""
+    check_whole("jobs", jobs, 1, MAX_JOBS)
+    chosen = EngineChoice(experiment, engine_of(experiment, EVENTS))
+    return gather(chosen, Runs(runs), first, jobs, on, tell).report
+
+
+@dataclass(frozen=True, slots=True)
 class Simulation:
     """An experiment that is ready to be played: by whom, how often, and what to know before."""
 
-    chosen: Chosen
+    chosen: EngineChoice
     goal: Goal
     most: int  # runs
     remarks: tuple[str, ...]
@@ -143,13 +212,14 @@ class Simulation:
         *,
         first: int = 0,
         jobs: int = 1,
+        on: str | Executor | None = None,
         trace: str | Path | None = None,
-        watch: Watch = unwatched,
+        tell: Tell | None = None,
     ) -> Study:
         """Play it. A trace appears under its name when all runs have gone well, or not at all."""
         experiment = self.chosen.experiment
         self.check_memory(jobs)
-        found = self._gathered(first, jobs, trace, watch)
+        found = self._played(first, jobs, on, trace, tell)
         after = [
             *(_shortfall(found.report) if experiment.scenario.mobility is None else []),
             *given_up(found.report),
@@ -170,9 +240,16 @@ class Simulation:
             choices=self._choices(found),
         )
 
-    def _gathered(self, first: int, jobs: int, trace: str | Path | None, watch: Watch) -> Gathered:
+    def _played(
+        self,
+        first: int,
+        jobs: int,
+        on: str | Executor | None,
+        trace: str | Path | None,
+        tell: Tell | None,
+    ) -> Gathered:
         if trace is None:
-            return gather(self.chosen, self.goal, first, jobs, watch)
+            return gather(self.chosen, self.goal, first, jobs, on, tell)
         experiment = self.chosen.experiment
         with TraceFile(Path(trace)) as out:
             player = messages.play if isinstance(experiment, ByRounds) else play
@@ -182,7 +259,7 @@ class Simulation:
                     name: [value] for name, value in played.metrics.items() if value is not None
                 }
                 return Gathered(report([played], first, experiment.course), values)
-            return gather(self.chosen, self.goal, first, jobs, watch)
+            return gather(self.chosen, self.goal, first, jobs, on, tell)
 
     def _choices(self, found: Gathered) -> dict[str, object]:
         """What was left to us, as scripts read it."""
@@ -241,6 +318,46 @@ def prepare(
     )
 
 
+def pick(
+    kind: type[Election],
+    typed: Options,
+    name: str | None,
+    runs: int,
+    *,
+    digest: bool = False,
+    **judging: object,
+) -> EngineChoice:
+    """The experiment that was typed, and who plays it; by default as most would have it."""
+    if name is None:
+        name = AUTO if kind in TASKS else EVENTS
+    if name not in ENGINES:
+        raise UnknownName("engine", str(name), ENGINES)
+    held = _held(typed.max_events, digest=digest, **judging)
+    if name == FAST and held is not None:
+        raise BadInput(held)
+
+    def describe(counted: bool) -> Experiment:
+        experiment = build(kind, typed, digest=digest, counted=counted)
+        if use_of(kind) is Use.ROUNDS:
+            return by_rounds(experiment, limited=typed.max_events is not None)
+        return experiment
+
+    return choose(describe, name, runs, held)
+
+
+def _held(max_events: int | None, **judging: object) -> str | None:
+    """Why what was asked for rules the kernels out."""
+    for option, given in judging.items():
+        if given:
+            return (
+                f"--{option} needs every message of a run, which engine 'fast' does not keep: "
+                "take --engine events"
+            )
+    if max_events is not None:
+        return "--max-events limits the event simulator: engine 'fast' has a limit of its own"
+    return None
+
+
 def _shortfall(result: Report) -> list[str]:
     """Why metrics have no value, where a limit is the reason."""
     lacking = [name for name, summary in result.metrics.items() if summary is None]
@@ -251,4 +368,15 @@ def _shortfall(result: Report) -> list[str]:
     return [
         f"{lacking[0]} has no value: every run ended before what it measures came about; "
         f"raise {raised}"
+    ]
+
+
+def given_up(result: Report) -> list[str]:
+    """A sentence about runs that a kernel did not play to their end."""
+    if not (cut := result.endings.get(CUT, 0)):
+        return []
+    return [
+        f"{cut} of {result.runs} runs were given up when a member had announced itself 10,000 "
+        "times; they count in no metric, so that means are too low: give a smaller --loss or "
+        "--collision"
     ]

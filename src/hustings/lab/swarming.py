@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from html import escape
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.naming import named
+from hustings.lab.runs.block import Column
+from hustings.lab.runs.executors import PROCESSES, open_pool
+from hustings.lab.runs.playing import Series, Tell, play_all
 from hustings.lab.tables import Table, as_html
 from hustings.layers.confirmed import GuardConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
-from hustings.sim.runs import Progress
-from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Swarm
+from hustings.sim.checkers import Verdict
+from hustings.sim.runs import MAX_JOBS
+from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
 from hustings.sim.swarm_fickle import Fickle
-from hustings.sim.swarm_runs import Tally, play_all
+
+MAX_SEEDS = 100_000_000
+SHOWN = 10  # violations told; the others are counted
+LARGEST = 64  # worlds that travel together
+
+Counts = dict[str, dict[str, int]]
 
 # Fickle is no protocol: it nominates at random, and a guard must hold all the same.
 ENTRIES: dict[str, Entry] = {
@@ -27,11 +38,57 @@ ENTRIES: dict[str, Entry] = {
 }
 
 
+@dataclass(slots=True)
+class SwarmTotal:
+    """What came of all worlds so far."""
+
+    seeds: int = 0
+    verdicts: Counts = field(default_factory=dict)  # by property
+    worlds: Counts = field(default_factory=dict)  # by guard, and in it by protocol
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: int = 0  # seeds that violate what is promised
+    failures: list[tuple[int, dict[str, str]]] = field(default_factory=list)  # the first of them
+    overlaps: int = 0  # seeds in which two led at one time
+    first_overlap: int | None = None
+    slowest: float = 0.0  # time to a confirmed leader after the calm, ...
+    used: float = 0.0  # ... and the largest part of its limit that any world needed
+
+    @property
+    def metrics(self) -> Mapping[str, Column]:
+        """None: worlds are judged, not measured."""
+        return {}
+
+    def add(self, block: Sequence[Played]) -> None:
+        """Count some worlds more; they come in the order of their seeds."""
+        for played in block:
+            self._count(played)
+
+    def _count(self, played: Played) -> None:
+        self.seeds += 1
+        for name, (verdict, _) in played.verdicts.items():
+            counts = self.verdicts.setdefault(name, {each.value: 0 for each in Verdict})
+            counts[verdict.value] += 1
+        protocols = self.worlds.setdefault(played.guard, {})
+        protocols[played.protocol] = protocols.get(played.protocol, 0) + 1
+        self.counts.update(played.counts)
+        if played.verdicts.get("windows", (Verdict.HOLDS, ""))[0] is Verdict.VIOLATED:
+            self.overlaps += 1
+            if self.first_overlap is None:
+                self.first_overlap = played.seed
+        if played.wrong:
+            self.failed += 1
+            if len(self.failures) < SHOWN:
+                self.failures.append((played.seed, played.wrong))
+        if played.settled is not None and not played.excused:
+            self.slowest = max(self.slowest, played.settled)
+            self.used = max(self.used, played.settled / played.patience)
+
+
 @dataclass(frozen=True, slots=True)
 class Swarmed(Table):
     """What came of all worlds."""
 
-    tally: Tally
+    tally: SwarmTotal
     first: int
     beyond: bool
     replays: list[str]  # the command line that plays and draws each failure
@@ -79,17 +136,61 @@ def swarm(
     protocols: Sequence[Protocol] = (),
     beyond: bool = False,
     jobs: int = 1,
-    progress: Progress | None = None,
+    on: str | Executor | None = None,
+    tell: Tell | None = None,
 ) -> Swarmed:
     """Draw whole worlds from seeds, let everything go wrong in them, and judge: `hustings swarm`.
 
     >>> swarm(protocols=["bully"], seeds=3).failed
     0
     """
-    tally = play_all(drawn(guards, protocols, beyond=beyond), first, seeds, jobs, progress)
+    worlds = drawn(guards, protocols, beyond=beyond)
+    tally = play_worlds(worlds, first, seeds, jobs, on, tell)
     names = [_word(each) for each in protocols]
     replays = [replay(seed, tuple(guards), tuple(names), beyond) for seed, _ in tally.failures]
     return Swarmed(tally, first, beyond, replays)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seeds:
+    """So many worlds: more than there may be runs of one experiment, for no result is kept."""
+
+    first: int
+
+    @property
+    def guess(self) -> int:
+        return self.first
+
+    def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
+        return runs
+
+
+def play_worlds(
+    swarm: Swarm,
+    first: int,
+    seeds: int,
+    jobs: int = 1,
+    on: str | Executor | None = None,
+    tell: Tell | None = None,
+) -> SwarmTotal:
+    """Play the worlds of seeds `first`, `first` + 1, ... and count what came of them."""
+    if not 1 <= seeds <= MAX_SEEDS:
+        raise BadInput(f"seeds must lie between 1 and {MAX_SEEDS:,}, not {seeds:,}")
+    if not 1 <= jobs <= MAX_JOBS:
+        raise BadInput(f"jobs must lie between 1 and {MAX_JOBS}, not {jobs}")
+    total = SwarmTotal()
+    with open_pool(PROCESSES if on is None else on, jobs, play_block) as pool:
+        size = 1 if pool.workers == 1 else max(1, min(LARGEST, seeds // (pool.workers * 4)))
+        series: Series[Swarm, list[Played]] = Series(
+            swarm, _Seeds(seeds), total, lambda _: size, first
+        )
+        play_all([series], pool, tell=tell)
+    return total
+
+
+def play_block(swarm: Swarm, first: int, last: int) -> list[Played]:
+    """The worlds of seeds first .. last-1, in one process."""
+    return [play(swarm, seed) for seed in range(first, last)]
 
 
 def drawn(guards: Sequence[str], protocols: Sequence[Protocol], *, beyond: bool) -> Swarm:

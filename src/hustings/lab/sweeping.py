@@ -16,13 +16,19 @@ from hustings.core.errors import BadInput
 from hustings.core.streams import derive
 from hustings.lab.naming import named
 from hustings.lab.options import FLAGS, Options
+from hustings.lab.runs.executors import check_place
+from hustings.lab.runs.playing import Tell
 from hustings.lab.simulation import Goals, check_whole, prepare
 from hustings.lab.sweeps import picture
-from hustings.lab.sweeps.engines import engine_of
-from hustings.lab.sweeps.executors import PROCESSES, THREADS, check_place, crew_on
-from hustings.lab.sweeps.limits import check_sweep
-from hustings.lab.sweeps.playing import Tell, play_points, play_with
-from hustings.lab.sweeps.point import Point, Result, Value, check_points, play_block
+from hustings.lab.sweeps.points import (
+    Point,
+    Result,
+    Value,
+    check_points,
+    check_sweep,
+    play_points,
+    usual_place,
+)
 from hustings.lab.sweeps.table import rows_of
 from hustings.lab.tables import Table, as_html, needed
 from hustings.protocols.registry import Protocol, find
@@ -86,23 +92,15 @@ def sweep(
     [11.0, 55.0]
     """
     check_whole("jobs", jobs, 1, MAX_JOBS)
+    if isinstance(on, str):
+        check_place(on)
     goals = Goals(runs, stderr, metric)
     points, remarks = _points({**fixed, **grid}, goals)
     check_points(points)
     check_sweep(points, jobs)
     kept = None if checkpoint is None else Path(checkpoint)
-    if isinstance(on, Executor):
-        return Sweep(play_points(points, on, checkpoint=kept, tell=tell), remarks)
     place = usual_place(points) if on is None else on
-    check_place(place)
-    with crew_on(place, jobs, play_block) as crew:
-        return Sweep(play_with(points, crew, checkpoint=kept, tell=tell), remarks)
-
-
-def usual_place(points: Sequence[Point]) -> str:
-    """Threads where compiled kernels play every point, else processes."""
-    threaded = all(engine_of(each.experiment, each.engine).threaded for each in points)
-    return THREADS if threaded else PROCESSES
+    return Sweep(play_points(points, place, jobs, checkpoint=kept, tell=tell), remarks)
 
 
 def processors() -> int:

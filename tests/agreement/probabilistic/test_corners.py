@@ -22,9 +22,9 @@ from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.sizing import fair_k
 from hustings.lab.closed_forms.probabilistic.success import success
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.figures.kernels import setting_of
 from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.probabilistic import play
+from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import InitMsg
 from hustings.sim.experiment import Experiment

@@ -242,5 +242,5 @@ def test_digests_are_equal_for_any_jobs(
 def test_threads_change_nothing(hustings: Hustings, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("committee", "-n", "300", "--set", "b=0.1", "--runs", "12", "--engine", "fast")
     whole = told(hustings, *words)
-    monkeypatch.setattr("hustings.lab.gathering.LARGE_PIECE", 300 * 5)  # pieces of five runs
+    monkeypatch.setattr("hustings.lab.runs.engines.LARGE_PIECE", 300 * 5)  # pieces of five runs
     assert told(hustings, *words) == told(hustings, *words, "--jobs", "2") == whole

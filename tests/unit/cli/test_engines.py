@@ -56,7 +56,7 @@ def test_the_numbers_are_those_of_the_kernels(hustings: Hustings) -> None:
 def test_threads_change_nothing(hustings: Hustings, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("le-m", "-n", "8", *LOSSY, "--runs", "100", "--engine", "fast")
     whole = told(hustings, *words)
-    monkeypatch.setattr("hustings.lab.gathering.PIECE", 8 * 7)  # pieces of seven runs
+    monkeypatch.setattr("hustings.lab.runs.engines.PIECE", 8 * 7)  # pieces of seven runs
     assert told(hustings, *words) == told(hustings, *words, "--jobs", "3") == whole
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hustings.lab.sweeps import limits
+from hustings.lab.runs import engines
 from tests.unit.cli.commands import Hustings
 
 LE_S = ("sim", "le-s", "--delay", "0.1", "--loss", "0.2", "--set", "T_L=inf", "--set", "T_A=1.2")
@@ -104,7 +104,7 @@ def test_bad_wishes(words: tuple[str, ...], complaint: str, hustings: Hustings) 
 def test_what_does_not_fit_is_refused_with_the_estimate(
     hustings: Hustings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "memory_here", lambda: 1 << 30)
+    monkeypatch.setattr(engines, "memory_here", lambda: 1 << 30)
     runs = ("--runs", "10000000")
     shown = hustings("sim", "bully", "-n", "5", *runs)
     assert shown.complaint == (

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hustings.cli import sweep as command
-from hustings.lab.sweeps import limits
+from hustings.cli.output import Lines
+from hustings.lab.runs import engines
 from tests.unit.cli.commands import COMMAND, PATIENCE, Hustings, in_own_process
 
 GRID = """
@@ -142,7 +142,7 @@ def test_kill_9_loses_nothing_that_was_finished(hustings: Hustings) -> None:
 
 def test_ctrl_c_says_where_it_is_kept(hustings: Hustings, monkeypatch: pytest.MonkeyPatch) -> None:
     write(GRID)
-    monkeypatch.setattr(command._Lines, "__call__", _interrupt)
+    monkeypatch.setattr(Lines, "__call__", _interrupt)
     shown = hustings("sweep", "grid.toml", "--jobs", "1")
     assert shown.code == 130
     assert "what is finished is kept in grid/checkpoint: the same command goes on" in shown.err
@@ -213,7 +213,7 @@ def test_other_refusals(hustings: Hustings, monkeypatch: pytest.MonkeyPatch) -> 
     write(QUIET.replace("[3, 4]", "[3, 5]"))
     refused = hustings("sweep", "grid.toml", "--jobs", "1").complaint
     assert "grid/checkpoint belongs to another grid" in refused
-    monkeypatch.setattr(limits, "memory_here", lambda: 1000)
+    monkeypatch.setattr(engines, "memory_here", lambda: 1000)
     assert "played 1 at a time, would take about" in (
         hustings("sweep", "grid.toml", "--jobs", "1").complaint
     )

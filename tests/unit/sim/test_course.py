@@ -7,13 +7,13 @@ from array import array
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.lab.simulation import run_all
 from hustings.protocols.registry import find
 from hustings.sim.consistency import Leaders
 from hustings.sim.course import MAX_STEPS, Sampled, check_step, summarise_courses
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.faults import Crash
 from hustings.sim.models import Fixed, Loss, LossModel, Network
-from hustings.sim.runs import run_all
 from hustings.sim.scenarios import Scenario
 from tests.unit.sim.test_consistency import Say, stage_of
 from tests.unit.sim.worlds import Stage, arm

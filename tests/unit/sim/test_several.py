@@ -12,11 +12,11 @@ from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.lab.closed_forms.registry import evaluate
+from hustings.lab.simulation import run_all
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.member import SimContext
 from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
-from hustings.sim.runs import run_all
 from hustings.sim.scenarios import Scenario
 from hustings.sim.several import settled
 from hustings.sim.world import Ended, World

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hustings.core.election import Election
+from hustings.lab.simulation import run_all
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.settings import LeSConfig
 from hustings.protocols.registry import (
@@ -24,7 +25,6 @@ from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.member import Status
 from hustings.sim.models import Fixed, Network
-from hustings.sim.runs import run_all
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.unit.cli.commands import in_process

@@ -12,6 +12,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import upon
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
+from hustings.lab.swarming import play_worlds
 from hustings.sim.checkers import Verdict
 from hustings.sim.faults import CrashInside, Happening, Restart, Weather, schedule
 from hustings.sim.guarding import Grant, Holder
@@ -20,7 +21,6 @@ from hustings.sim.models import Fixed, Loss, LossModel, Network
 from hustings.sim.swarm import Entry, Swarm, play
 from hustings.sim.swarm_fickle import Fickle
 from hustings.sim.swarm_register import Register, Write
-from hustings.sim.swarm_runs import play_all
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World
 
@@ -136,7 +136,7 @@ def test_a_trace_changes_nothing_and_can_be_read() -> None:
 
 
 def test_how_the_work_was_cut_up_cannot_be_seen() -> None:
-    assert play_all(SWARM, 10, 12, jobs=2) == play_all(SWARM, 10, 12)
+    assert play_worlds(SWARM, 10, 12, jobs=2) == play_worlds(SWARM, 10, 12)
 
 
 class Raising(Fickle):

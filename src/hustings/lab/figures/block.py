@@ -16,65 +16,11 @@ from hustings.core.errors import ProtocolBug
 from hustings.lab.byzantine import messages
 from hustings.lab.byzantine.engines import admit_large, large_player
 from hustings.lab.figures.cell import FAST, Cell
-from hustings.lab.figures.kernels import CUT, ending_of, known, play_kernel
+from hustings.lab.runs.block import NOTHING, Moments
+from hustings.lab.runs.kernels import CUT, ending_of, known, play_kernel
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import play
 from hustings.sim.world import Ended
-
-
-class Moments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many values, their mean, and the sum of squared distances from it.
-
-    >>> Moments.of([1.0, 2.0, 3.0, 4.0])
-    Moments(count=4, mean=2.5, spread=5.0)
-    >>> Moments.of([1.0, 2.0]) + Moments.of([3.0, 4.0])
-    Moments(count=4, mean=2.5, spread=5.0)
-    """
-
-    count: int
-    mean: float
-    spread: float
-
-    @classmethod
-    def of(cls, values: list[float]) -> Moments:
-        """The moments of some values."""
-        if not values:
-            return NOTHING
-        mean = math.fsum(values) / len(values)
-        return cls(len(values), mean, math.fsum((value - mean) ** 2 for value in values))
-
-    def __add__(self, other: Moments) -> Moments:
-        if not self.count or not other.count:
-            return self if self.count else other
-        count = self.count + other.count
-        apart = other.mean - self.mean
-        return Moments(
-            count,
-            self.mean + apart * other.count / count,
-            self.spread + other.spread + apart * apart * self.count * other.count / count,
-        )
-
-    @property
-    def stderr(self) -> float:
-        """The standard error of the mean; infinite while one value cannot tell.
-
-        >>> round(Moments.of([1.0, 2.0, 3.0, 4.0]).stderr, 6), Moments.of([7.0]).stderr
-        (0.645497, inf)
-        """
-        if self.count < 2:
-            return math.inf
-        return math.sqrt(self.spread / (self.count - 1) / self.count)
-
-    @property
-    def relative(self) -> float:
-        """The standard error as a part of the mean; 0 where all values are the same."""
-        error = self.stderr
-        if error == 0.0:
-            return 0.0
-        return error / abs(self.mean) if self.mean else math.inf
-
-
-NOTHING = Moments(0, 0.0, 0.0)
 
 
 class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

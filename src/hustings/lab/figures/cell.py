@@ -9,20 +9,15 @@ derived from the figures' seed and the cell, so cells are independent of each ot
 from __future__ import annotations
 
 import shlex
-import sys
-from functools import cache
 from hashlib import blake2b
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 import msgspec
 
-from hustings._version import __version__
 from hustings.core.streams import derive
 from hustings.lab.byzantine.experiment import by_rounds
-from hustings.lab.figures.kernels import setting_of
 from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.setting import Setting
+from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.registry import Use, find, use_of
 from hustings.sim.experiment import Experiment
@@ -36,13 +31,6 @@ EVENTS, FAST = "events", "fast"
 FAST_BLOCK = 4_000_000  # members in all runs of a block
 FAST_LARGEST = 20_000  # runs of a block
 ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
-
-# What a run's numbers depend on, here and in sweeps: packages whole, and of two the modules named.
-_SOURCES = (
-    *("core", "lab/byzantine", "lab/kernels", "layers", "protocols", "quorum", "sim"),
-    *("lab/figures/cell.py", "lab/figures/block.py", "lab/figures/kernels.py"),
-    *("lab/sweeps/block.py", "lab/sweeps/engines.py"),
-)
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -136,26 +124,3 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             words += ["--max-events", str(MAX_EVENTS)]
         words += ["--seed", str(self.seed(seed)), "--runs", str(runs), "--json"]
         return shlex.join(words)
-
-
-@cache
-def code_digest() -> str:
-    """A digest of all code that a cell's numbers come from, and of the Python that runs it.
-
-    Results stored under another digest are stale, whatever the version number says.
-    """
-    digest = blake2b(digest_size=16)
-    digest.update(f"{__version__} {sys.implementation.cache_tag}".encode())
-    home = files("hustings")
-    for source in _SOURCES:
-        for name, text in _sources(home.joinpath(*source.split("/")), source):
-            digest.update(f"\n{name} {len(text)}\n".encode())
-            digest.update(text)
-    return digest.hexdigest()
-
-
-def _sources(where: Traversable, name: str) -> list[tuple[str, bytes]]:
-    if where.is_file():
-        return [(name, where.read_bytes())] if name.endswith(".py") else []
-    parts = sorted(where.iterdir(), key=lambda part: part.name)
-    return [pair for part in parts for pair in _sources(part, f"{name}/{part.name}")]

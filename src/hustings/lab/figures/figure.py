@@ -24,8 +24,8 @@ from hustings.lab.figures.exhibit import (
     Point,
     Value,
 )
-from hustings.lab.figures.kernels import CUT
 from hustings.lab.figures.measuring import Results
+from hustings.lab.runs.kernels import CUT
 
 # Where a line is drawn, besides the points: enough for a smooth curve on a logarithmic axis.
 SMOOTH = (

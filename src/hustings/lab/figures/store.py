@@ -17,8 +17,10 @@ from pathlib import Path
 import msgspec
 
 from hustings.core.errors import BadInput
-from hustings.lab.figures.block import Block, Moments
-from hustings.lab.figures.cell import Cell, code_digest
+from hustings.lab.figures.block import Block
+from hustings.lab.figures.cell import Cell
+from hustings.lab.runs.block import Moments
+from hustings.lab.runs.checkpoint import code_digest
 from hustings.sim.files import reason, shown, write_atomically
 
 FORMAT = 1

@@ -14,7 +14,7 @@ from typing import Protocol
 from hustings.core.errors import BadInput
 from hustings.lab.figures.block import Block, play_block
 from hustings.lab.figures.cell import Cell
-from hustings.sim.runs import end_workers, no_interrupts
+from hustings.lab.runs.executors import end_workers, no_interrupts
 
 _BREATH = 0.5  # seconds
 

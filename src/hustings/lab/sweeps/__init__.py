@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from hustings.lab.sweeps.goal import Precision, Runs
-from hustings.lab.sweeps.playing import Progress, play_points
-from hustings.lab.sweeps.point import Point, Result
+from hustings.lab.runs.goals import Precision, Runs
+from hustings.lab.runs.playing import Progress
+from hustings.lab.sweeps.points import Point, Result, play_points
 from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
 
 __all__ = [

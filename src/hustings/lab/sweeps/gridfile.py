@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.sweeps.point import MAX_POINTS, Value
+from hustings.lab.sweeps.points import MAX_POINTS, Value
 from hustings.sim.files import reason, shown
 
 LARGEST_FILE = 1 << 16  # bytes

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.figures import exhibit
 from hustings.lab.figures.cell import Cell
-from hustings.lab.sweeps.goal import USUAL, Precision
-from hustings.lab.sweeps.point import Point, Result, Value
+from hustings.lab.runs.goals import USUAL, Precision
+from hustings.lab.sweeps.points import Point, Result, Value
 
 MOST_CURVES = 16
 MOST_METRICS = 4

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from hustings.core.errors import BadInput
-from hustings.lab.sweeps.goal import Precision
-from hustings.lab.sweeps.point import Result, Value
+from hustings.lab.runs.goals import Precision
+from hustings.lab.sweeps.points import Result, Value
 
 MEASURED = ("engine", "seed", "metric", "runs", "count", "mean", "stderr", "min", "max")
 PROMISED = ("target", "reached")

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.errors import ProtocolBug
-from hustings.lab.figures.block import NOTHING, Block, Moments, play_block, total
+from hustings.lab.figures.block import Block, play_block, total
+from hustings.lab.runs.block import NOTHING, Moments
 from tests.unit.lab.figures.samples import bully
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)

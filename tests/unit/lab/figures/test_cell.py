@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from importlib.resources import files
 
 import msgspec
 import pytest
 
 from hustings.cli.app import run
 from hustings.core.errors import BadInput
-from hustings.lab.figures import cell as module
 from hustings.lab.figures.announce import cells
 from hustings.lab.figures.announce.cells import CORRELATED, UNCORRELATED
 from hustings.lab.figures.block import play_block, total
-from hustings.lab.figures.cell import Cell, _sources, code_digest
+from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.committee.cells import election
 from hustings.lab.figures.probabilistic.cells import CHOSEN, READINGS
 from hustings.lab.figures.probabilistic.cells import election as ballot
@@ -186,47 +184,3 @@ def test_blocks_shrink_as_work_grows() -> None:
     light, heavy = (msgspec.structs.replace(bully(8), work=work) for work in (1.0, 1e6))
     assert light.block == 500
     assert heavy.block == 2
-
-
-def test_the_digest_of_the_code_covers_what_runs_depend_on() -> None:
-    home = files("hustings")
-    named = [name for name, _ in _sources(home.joinpath("sim"), "sim")]
-    assert "sim/world.py" in named
-    assert named == sorted(named)
-    assert all(name.endswith(".py") for name in named)
-    assert len(code_digest()) == 32
-
-
-def test_another_line_of_code_is_another_digest(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    home = tmp_path_factory.mktemp("package")
-    for name in ("byzantine", "kernels", "figures", "sweeps"):
-        (home / "lab" / name).mkdir(parents=True)
-    for name in ("core", "layers", "protocols", "quorum", "sim"):
-        (home / name).mkdir()
-    sources = ["lab/byzantine/a.py", "core/a.py", "lab/kernels/a.py", "quorum/a.py", "sim/b.py"]
-    sources += [f"lab/figures/{name}.py" for name in ("cell", "block", "kernels")]
-    sources += ["lab/sweeps/block.py", "lab/sweeps/engines.py"]
-    for name in (*sources, "sim/c.txt"):
-        (home / name).write_text("x = 1\n", encoding="utf-8")
-    monkeypatch.setattr(module, "files", lambda _: home)
-    seen = set()
-
-    def digest() -> str:
-        code_digest.cache_clear()
-        return code_digest()
-
-    try:
-        seen.add(digest())
-        for name in sources:
-            (home / name).write_text("x = 2\n", encoding="utf-8")
-            seen.add(digest())
-        assert len(seen) == 11
-        (home / "sim/c.txt").write_text("no code", encoding="utf-8")
-        assert digest() in seen
-        (home / "core/a.py").rename(home / "core/z.py")
-        assert digest() not in seen
-    finally:
-        monkeypatch.undo()
-        code_digest.cache_clear()

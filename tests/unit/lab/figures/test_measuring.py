@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from hustings.lab.figures import measuring, workers
-from hustings.lab.figures.block import Block, Moments, play_block
+from hustings.lab.figures.block import Block, play_block
 from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.measuring import Progress, Results, measure
 from hustings.lab.figures.precision import Adaptive, Fixed, Policy
 from hustings.lab.figures.store import Store
+from hustings.lab.runs.block import Moments
 from tests.unit.lab.figures.samples import bully
 
 CELLS = [bully(4), bully(6), bully(5)]

@@ -22,7 +22,7 @@ from hustings.lab.sweeps import (
 )
 from hustings.lab.sweeps.picture import MOST_CURVES, Plan, made_of, plan
 from hustings.lab.sweeps.table import Row
-from tests.unit.lab.sweeps.samples import experiment
+from tests.unit.lab.runs.samples import experiment
 
 
 def points() -> list[Point]:

@@ -13,9 +13,10 @@ import msgspec
 from hustings.lab.closed_forms.announce import departure, rounds
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.cells import DELAY, NONE, UNCORRELATED
-from hustings.lab.figures.block import Block, Moments
+from hustings.lab.figures.block import Block
 from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.measuring import Results
+from hustings.lab.runs.block import Moments
 
 Means = dict[str, float]
 Change = Callable[[Cell, Means], Means]

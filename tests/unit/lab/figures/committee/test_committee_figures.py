@@ -8,11 +8,12 @@ from itertools import pairwise
 import pytest
 
 from hustings.lab.closed_forms.committee import exponents
-from hustings.lab.figures.block import Block, Moments
+from hustings.lab.figures.block import Block
 from hustings.lab.figures.cell import FAST, Cell
 from hustings.lab.figures.committee import bits, cells, everywhere, informed, success, thresholds
 from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.lab.figures.measuring import Results
+from hustings.lab.runs.block import Moments
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 MEASURED: tuple[Exhibit, ...] = (*success.EXHIBITS, *informed.EXHIBITS, *bits.EXHIBITS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hustings.lab.figures.block import Block, Moments
+from hustings.lab.figures.block import Block
 from hustings.lab.figures.catalogue import of_family
 from hustings.lab.figures.cell import FAST, Cell
 from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
@@ -20,6 +20,7 @@ from hustings.lab.figures.probabilistic.cells import CHOSEN, HASH, P_FAIL, RUNS,
 from hustings.lab.figures.store import Store
 from hustings.lab.figures.writing import as_csv, as_page
 from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.runs.block import Moments
 from hustings.protocols.probabilistic import risk
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED

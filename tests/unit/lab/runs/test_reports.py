@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.lab.runs.playing import Progress
+from hustings.lab.simulation import run_all
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.faults import Crash
 from hustings.sim.metrics import summarise
 from hustings.sim.models import Loss, LossModel, Network, Uniform
-from hustings.sim.runs import play_block, report, run_all
+from hustings.sim.runs import play_block, report
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 
@@ -33,7 +35,7 @@ EXPERIMENT = Experiment(
 def test_two_processes_report_what_one_does() -> None:
     seen: list[int] = []
     alone = run_all(EXPERIMENT, 21)
-    shared = run_all(EXPERIMENT, 21, jobs=2, progress=seen.append)
+    shared = run_all(EXPERIMENT, 21, jobs=2, tell=lambda reached: seen.append(reached.runs))
     assert shared == alone
     assert seen == sorted(seen)
     assert seen[-1] == 21
@@ -79,17 +81,18 @@ def test_the_digest_of_one_run_is_its_own_and_that_of_many_depends_on_all() -> N
 
 def test_progress_is_told_after_every_run_when_alone() -> None:
     seen: list[int] = []
-    run_all(EXPERIMENT, 4, progress=seen.append)
-    assert seen == [1, 2, 3, 4]
+    run_all(EXPERIMENT, 4, tell=lambda reached: seen.append(reached.runs))
+    assert seen == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_interruption_leaves_no_process_behind(jobs: int) -> None:
-    def interrupt(done: int) -> None:
-        raise KeyboardInterrupt
+    def interrupt(reached: Progress) -> None:
+        if reached.runs:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_all(EXPERIMENT, 200, jobs=jobs, progress=interrupt)
+        run_all(EXPERIMENT, 200, jobs=jobs, tell=interrupt)
     assert multiprocessing.active_children() == []
 
 

@@ -13,8 +13,12 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from hashlib import blake2b
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -23,7 +27,7 @@ import msgspec
 
 from hustings._version import __version__
 from hustings.core.errors import BadInput
-from hustings.lab.sweeps.block import Block
+from hustings.lab.runs.block import Block
 from hustings.sim.files import reason, shown
 
 FORMAT = 1
@@ -31,6 +35,12 @@ LONGEST_LINE = 1 << 20
 _BEGINS = "hustings-sweep-"
 _FIRST = re.compile(rb"hustings-sweep-([0-9]{1,9}) ([0-9a-f]{32}) (\{.*\})\n")
 _OTHER = re.compile(rb"([0-9a-f]{32}) (\{.*\})\n")
+
+# What a run's numbers depend on: packages whole, and of figures what describes a measurement.
+_SOURCES = (
+    *("core", "layers", "protocols", "quorum", "sim"),
+    *("lab/byzantine", "lab/kernels", "lab/runs", "lab/figures/cell.py", "lab/figures/block.py"),
+)
 
 
 class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,7 +63,7 @@ class Checkpoint:
         self._head = _Head(__version__, code, grid, points)
         self._seal = ""
         self._fd = -1
-        self.known: dict[int, list[Block]] = {}  # by point, as they came
+        self._known: dict[int, dict[tuple[int, int], Block]] = {}  # by point and by runs
 
     def __enter__(self) -> Checkpoint:
         try:
@@ -79,10 +89,20 @@ class Checkpoint:
     ) -> None:
         self._close()
 
+    def known(self, point: int) -> Mapping[tuple[int, int], Block]:
+        """The blocks of a point, by their first run and the first run after them."""
+        return self._known.get(point, {})
+
     def add(self, point: int, block: Block) -> None:
         """Keep a block: on disk when this returns."""
         self._append(_OTHER, msgspec.json.encode(_Line(point, block)))
-        self.known.setdefault(point, []).append(block)
+        self._note(point, block)
+
+    def finish(self, point: int) -> None:
+        """A point has all its runs, which are on disk already."""
+
+    def _note(self, point: int, block: Block) -> None:
+        self._known.setdefault(point, {})[block.first, block.last] = block
 
     def _lock(self) -> None:
         try:
@@ -150,7 +170,7 @@ class Checkpoint:
     def _keep(self, number: int, line: _Line) -> None:
         if not 0 <= line.point < self._head.points or not line.block.plausible:
             raise self._damaged(number, "its numbers are impossible")
-        self.known.setdefault(line.point, []).append(line.block)
+        self._note(line.point, line.block)
 
     def _append(self, form: re.Pattern[bytes], body: bytes) -> None:
         seal = _seal(self._seal, body)
@@ -196,3 +216,26 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def _seal(before: str, body: bytes) -> str:
     return blake2b(before.encode() + body, digest_size=16).hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """A digest of all code that the numbers of runs come from, and of the Python that runs it.
+
+    Results stored under another digest are stale, whatever the version number says.
+    """
+    digest = blake2b(digest_size=16)
+    digest.update(f"{__version__} {sys.implementation.cache_tag}".encode())
+    home = files("hustings")
+    for source in _SOURCES:
+        for name, text in _sources(home.joinpath(*source.split("/")), source):
+            digest.update(f"\n{name} {len(text)}\n".encode())
+            digest.update(text)
+    return digest.hexdigest()
+
+
+def _sources(where: Traversable, name: str) -> list[tuple[str, bytes]]:
+    if where.is_file():
+        return [(name, where.read_bytes())] if name.endswith(".py") else []
+    parts = sorted(where.iterdir(), key=lambda part: part.name)
+    return [pair for part in parts for pair in _sources(part, f"{name}/{part.name}")]

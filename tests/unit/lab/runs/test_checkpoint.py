@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from errno import ENOSPC
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.sweeps import checkpoint as module
-from hustings.lab.sweeps.block import Block, Column
-from hustings.lab.sweeps.checkpoint import Checkpoint
+from hustings.lab.runs import checkpoint as module
+from hustings.lab.runs.block import Block, Column
+from hustings.lab.runs.checkpoint import Checkpoint, _sources, code_digest
 
 BLOCKS = [
     (0, Block(0, 2, {"tmax": Column.of([0.1, 0.3])}, {"quiescent": 2})),
@@ -37,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 def load(path: Path) -> dict[int, list[Block]]:
     with at(path) as kept:
-        return kept.known
+        return {point: list(kept.known(point).values()) for point in range(2)}
 
 
 def refusal(path: Path, **other: str | int) -> str:
@@ -157,3 +158,46 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "checkpoint")
     with pytest.raises(BadInput, match="is no ordinary file"), at(tmp_path / "checkpoint"):
         pass
+
+
+def test_the_digest_of_the_code_covers_what_runs_depend_on() -> None:
+    home = files("hustings")
+    named = [name for name, _ in _sources(home.joinpath("sim"), "sim")]
+    assert "sim/world.py" in named
+    assert named == sorted(named)
+    assert all(name.endswith(".py") for name in named)
+    assert len(code_digest()) == 32
+
+
+def test_another_line_of_code_is_another_digest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = tmp_path_factory.mktemp("package")
+    for name in ("byzantine", "kernels", "figures", "runs"):
+        (home / "lab" / name).mkdir(parents=True)
+    for name in ("core", "layers", "protocols", "quorum", "sim"):
+        (home / name).mkdir()
+    sources = ["lab/byzantine/a.py", "core/a.py", "lab/kernels/a.py", "quorum/a.py", "sim/b.py"]
+    sources += ["lab/figures/cell.py", "lab/figures/block.py", "lab/runs/block.py"]
+    for name in (*sources, "sim/c.txt"):
+        (home / name).write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setattr(module, "files", lambda _: home)
+    seen = set()
+
+    def digest() -> str:
+        code_digest.cache_clear()
+        return code_digest()
+
+    try:
+        seen.add(digest())
+        for name in sources:
+            (home / name).write_text("x = 2\n", encoding="utf-8")
+            seen.add(digest())
+        assert len(seen) == 9
+        (home / "sim/c.txt").write_text("no code", encoding="utf-8")
+        assert digest() in seen
+        (home / "core/a.py").rename(home / "core/z.py")
+        assert digest() not in seen
+    finally:
+        monkeypatch.undo()
+        code_digest.cache_clear()

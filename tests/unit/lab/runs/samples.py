@@ -6,9 +6,9 @@ import os
 import signal
 from pathlib import Path
 
-from hustings.lab.sweeps.engines import EVENTS, FAST
-from hustings.lab.sweeps.goal import Goal, Precision, Runs
-from hustings.lab.sweeps.point import Point
+from hustings.lab.runs.engines import EVENTS, FAST
+from hustings.lab.runs.goals import Goal, Precision, Runs
+from hustings.lab.sweeps.points import Point
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment
 from hustings.sim.models import Fixed, Loss, LossModel, Network
@@ -61,3 +61,8 @@ def fatal(_: None, first: int, last: int) -> int:
     """Nobody survives it."""
     os.kill(os.getpid(), signal.SIGKILL)
     return first - last
+
+
+def numbers(_: None, first: int, last: int) -> list[int]:
+    """Runs by their numbers."""
+    return list(range(first, last))

@@ -13,16 +13,70 @@ from dataclasses import dataclass
 import msgspec
 
 from hustings.core.errors import ProtocolBug
-from hustings.lab.figures.block import NOTHING, Moments
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class RunValues:
     """The values of each metric in the runs that have one, and how all runs ended."""
 
-    values: dict[str, list[float]]
+    metrics: dict[str, list[float]]
     endings: dict[str, int]
     violated: int = 0  # runs in which a property was violated
+
+
+class Moments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many values, their mean, and the sum of squared distances from it.
+
+    >>> Moments.of([1.0, 2.0, 3.0, 4.0])
+    Moments(count=4, mean=2.5, spread=5.0)
+    >>> Moments.of([1.0, 2.0]) + Moments.of([3.0, 4.0])
+    Moments(count=4, mean=2.5, spread=5.0)
+    """
+
+    count: int
+    mean: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Moments:
+        """The moments of some values."""
+        if not values:
+            return NOTHING
+        mean = math.fsum(values) / len(values)
+        return cls(len(values), mean, math.fsum((value - mean) ** 2 for value in values))
+
+    def __add__(self, other: Moments) -> Moments:
+        if not self.count or not other.count:
+            return self if self.count else other
+        count = self.count + other.count
+        apart = other.mean - self.mean
+        return Moments(
+            count,
+            self.mean + apart * other.count / count,
+            self.spread + other.spread + apart * apart * self.count * other.count / count,
+        )
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean; infinite while one value cannot tell.
+
+        >>> round(Moments.of([1.0, 2.0, 3.0, 4.0]).stderr, 6), Moments.of([7.0]).stderr
+        (0.645497, inf)
+        """
+        if self.count < 2:
+            return math.inf
+        return math.sqrt(self.spread / (self.count - 1) / self.count)
+
+    @property
+    def relative(self) -> float:
+        """The standard error as a part of the mean; 0 where all values are the same."""
+        error = self.stderr
+        if error == 0.0:
+            return 0.0
+        return error / abs(self.mean) if self.mean else math.inf
+
+
+NOTHING = Moments(0, 0.0, 0.0)
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,17 +131,17 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     violated: int = 0
 
     @classmethod
-    def of(cls, first: int, last: int, played: Played) -> Block:
+    def of(cls, first: int, last: int, values: RunValues) -> Block:
         """What runs first .. last-1 came to."""
-        for name, values in played.values.items():
-            if not all(map(math.isfinite, values)):
+        for name, column in values.metrics.items():
+            if not all(map(math.isfinite, column)):
                 raise ProtocolBug(f"a value of metric {name} in runs {first} to {last - 1} is not")
         return cls(
             first=first,
             last=last,
-            metrics={name: Column.of(values) for name, values in played.values.items()},
-            endings=dict(sorted(played.endings.items())),
-            violated=played.violated,
+            metrics={name: Column.of(column) for name, column in values.metrics.items()},
+            endings=dict(sorted(values.endings.items())),
+            violated=values.violated,
         )
 
     def __add__(self, other: Block) -> Block:

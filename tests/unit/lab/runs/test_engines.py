@@ -8,8 +8,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.lab.byzantine.experiment import by_rounds
-from hustings.lab.sweeps import limits
-from hustings.lab.sweeps.engines import AUTO, choose
+from hustings.lab.runs import engines
+from hustings.lab.runs.engines import AUTO, choose
 from hustings.protocols.registry import find
 from hustings.sim.experiment import Experiment
 from hustings.sim.models import Fixed, Network
@@ -43,11 +43,11 @@ def test_the_reason_tells_a_bound_from_a_request(describe: Describe) -> None:
 
 
 def test_kernels_on_many_threads_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "memory_here", lambda: 1 << 30)
-    limits.check_runs("fast", 10**6, 1000, 1)
-    limits.check_runs("fast", 10**9, 1000, 256)  # members that are only counted
+    monkeypatch.setattr(engines, "memory_here", lambda: 1 << 30)
+    engines.check_runs("fast", 10**6, 1000, 1)
+    engines.check_runs("fast", 10**9, 1000, 256)  # members that are only counted
     with pytest.raises(BadInput) as refused:
-        limits.check_runs("fast", 10**6, 1000, 256)
+        engines.check_runs("fast", 10**6, 1000, 256)
     assert str(refused.value) == (
         "1,000 runs of 1,000,000 members on 256 threads would take about 7.15 GiB of memory, and "
         "this machine has 1 GiB"

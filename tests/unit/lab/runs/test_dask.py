@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.sweeps import executors, play_points
-from hustings.lab.sweeps.executors import LOCAL, check_place, crew_on
-from hustings.lab.sweeps.playing import Progress, play_with
-from hustings.lab.sweeps.point import play_block
-from tests.unit.lab.sweeps.samples import grid
+from hustings.lab.runs import executors
+from hustings.lab.runs.engines import play_block
+from hustings.lab.runs.executors import LOCAL, check_place, open_pool
+from hustings.lab.runs.playing import Progress
+from hustings.lab.sweeps import play_points
+from hustings.lab.sweeps.points import play_points_in
+from tests.unit.lab.runs.samples import grid
 
 
 def test_a_cluster_that_loses_a_worker_plays_the_same() -> None:
@@ -31,8 +33,8 @@ def test_a_cluster_that_loses_a_worker_plays_the_same() -> None:
             killed.append(workers[0].pid)
             os.kill(workers[0].pid, signal.SIGKILL)
 
-    with crew_on(LOCAL, 2, play_block) as crew:
-        found = play_with(grid(), crew, tell=kill)
+    with open_pool(LOCAL, 2, play_block) as pool:
+        found = play_points_in(pool, grid(), tell=kill)
     assert [each.block for each in found] == [each.block for each in play_points(grid())]
     assert killed
 
@@ -44,7 +46,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
         port = deaf.getsockname()[1]
         told = rf"no Dask scheduler answers at 127.0.0.1:{port} within 0.5 s"
         where = f"dask://127.0.0.1:{port}"
-        with pytest.raises(BadInput, match=told), crew_on(where, 1, play_block):
+        with pytest.raises(BadInput, match=told), open_pool(where, 1, play_block):
             pass
 
 
@@ -81,8 +83,8 @@ def test_a_cluster_elsewhere_that_goes_away(
                 cluster.wait()
 
         told = "(the Dask scheduler is gone|gave up): what is finished is kept"
-        with pytest.raises(BadInput, match=told), crew_on(address, 1, play_block) as crew:
-            play_with(points, crew, checkpoint=path, tell=end)
+        with pytest.raises(BadInput, match=told), open_pool(address, 1, play_block) as pool:
+            play_points_in(pool, points, checkpoint=path, tell=end)
     assert capfd.readouterr().err == ""
     reached: list[Progress] = []
     found = play_points(points, checkpoint=path, tell=reached.append)

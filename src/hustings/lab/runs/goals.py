@@ -1,8 +1,8 @@
-"""How many runs a point gets: a number, or as many as a standard error takes.
+"""How many runs are played: a number, or as many as a standard error takes.
 
-The next number of runs depends on the runs so far alone, so a point comes to the same number in one
-go or after an interruption, on one core or on a cluster. Few looks are taken and each is far beyond
-the one before, so looking does not choose lucky moments to stop.
+The next number of runs depends on the runs so far alone. So a series comes to the same number in
+one go or after an interruption, on one core or on a cluster. Few looks are taken and each is far
+beyond the one before, so looking does not choose lucky moments to stop.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Protocol
 import msgspec
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.figures.block import Moments
-from hustings.lab.sweeps.block import Column
+from hustings.lab.runs.block import Column, Moments
 from hustings.sim.runs import MAX_RUNS
 
 PILOT = 200  # runs before the first look
@@ -30,6 +29,10 @@ class Goal(Protocol):
     @property
     def first(self) -> int:
         """Runs to begin with."""
+
+    @property
+    def guess(self) -> int:
+        """Runs that it may come to, so that a progress bar seldom runs backwards."""
 
     def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
         """Runs wanted in all after so many; as many where they are enough."""
@@ -46,6 +49,10 @@ class Runs(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> int:
+        return self.runs
+
+    @property
+    def guess(self) -> int:
         return self.runs
 
     def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
@@ -70,6 +77,10 @@ class Precision(msgspec.Struct, frozen=True):
     @property
     def first(self) -> int:
         return min(PILOT, self.most)
+
+    @property
+    def guess(self) -> int:
+        return self.first
 
     def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
         needed = self.needed(runs, metrics)

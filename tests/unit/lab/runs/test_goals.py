@@ -8,8 +8,8 @@ import random
 import pytest
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.sweeps.block import Column
-from hustings.lab.sweeps.goal import GROWTH, PILOT, Precision, Runs, rounded_up
+from hustings.lab.runs.block import Column
+from hustings.lab.runs.goals import GROWTH, PILOT, Precision, Runs, rounded_up
 
 
 def reached(values: list[float], goal: Precision) -> int:

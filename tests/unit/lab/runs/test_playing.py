@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import active_children
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.figures.block import Moments
+from hustings.lab.runs import executors
+from hustings.lab.runs.block import Column, Moments
+from hustings.lab.runs.engines import EventsPlayer, FastPlayer, play_block
+from hustings.lab.runs.executors import PROCESSES, THREADS, OnExecutor, Pool, open_pool
+from hustings.lab.runs.playing import Progress, Series, play_all
+from hustings.lab.simulation import run_all
 from hustings.lab.sweeps import Point, Result, Runs, play_points
-from hustings.lab.sweeps import crew as crews
-from hustings.lab.sweeps.crew import Hands, play_in_order
-from hustings.lab.sweeps.engines import EventsPlayer, FastPlayer
-from hustings.lab.sweeps.executors import PROCESSES, THREADS, crew_on
-from hustings.lab.sweeps.playing import Progress, play_with
-from hustings.lab.sweeps.point import digest_of, play_block
-from hustings.sim.runs import run_all
-from tests.unit.lab.sweeps.samples import experiment, fatal, fatal_once, grid, point
+from hustings.lab.sweeps.points import digest_of, play_points_in
+from tests.unit.lab.runs.samples import experiment, fatal, fatal_once, grid, numbers, point
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,25 @@ class Backwards(Executor):
             made.set_result(call())
 
 
+class Listed:
+    """Blocks as they are added up."""
+
+    metrics: Mapping[str, Column] = {}
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    def add(self, block: Any) -> None:
+        self.found.append(block)
+
+
+def in_order(pool: Pool[Any, Any], work: object, runs: range, size: int) -> list[Any]:
+    """What comes of some runs in blocks of a size."""
+    total = Listed()
+    play_all([Series(work, Runs(len(runs)), total, lambda _: size, runs.start)], pool)
+    return total.found
+
+
 def test_runs_are_those_of_the_simulator(alone: list[Result]) -> None:
     report = run_all(alone[0].point.experiment, 450)
     for name, summary in report.metrics.items():
@@ -65,17 +84,17 @@ def test_runs_are_those_of_the_simulator(alone: list[Result]) -> None:
 def test_threads_play_the_same(alone: list[Result]) -> None:
     with ThreadPoolExecutor(3) as pool:
         assert blocks(play_points(grid(), pool)) == blocks(alone)
-    with crew_on(THREADS, 2, play_block) as crew:
-        assert blocks(play_with(grid(), crew)) == blocks(alone)
+    with open_pool(THREADS, 2, play_block) as pool:
+        assert blocks(play_points_in(pool, grid())) == blocks(alone)
 
 
 def test_any_executor_plays_the_same_in_any_order(
     alone: list[Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = Backwards()
-    monkeypatch.setattr(crews, "LOOK", 0.0)
-    crew = Hands(play_block, pool, lambda: 1_000, look=pool.play)
-    assert blocks(play_with(grid(), crew)) == blocks(alone)
+    backwards = Backwards()
+    monkeypatch.setattr(executors, "LOOK", 0.0)
+    pool = OnExecutor(play_block, backwards, lambda: 1_000, look=backwards.play)
+    assert blocks(play_points_in(pool, grid())) == blocks(alone)
 
 
 def test_a_worker_that_is_killed_changes_nothing(alone: list[Result], tmp_path: Path) -> None:
@@ -89,30 +108,74 @@ def test_a_worker_that_is_killed_changes_nothing(alone: list[Result], tmp_path: 
             killed.append(victim.pid)
             os.kill(victim.pid, signal.SIGKILL)
 
-    with crew_on(PROCESSES, 2, play_block) as crew:
-        found = play_with(grid(), crew, checkpoint=tmp_path / "kept", tell=kill)
+    with open_pool(PROCESSES, 2, play_block) as pool:
+        found = play_points_in(pool, grid(), checkpoint=tmp_path / "kept", tell=kill)
     assert blocks(found) == blocks(alone)
     assert len(killed) == 2
     assert active_children() == []
 
 
 def test_a_block_that_was_lost_is_played_again(tmp_path: Path) -> None:
-    with crew_on(PROCESSES, 2, fatal_once) as crew:
-        found = play_in_order(crew, tmp_path / "mark", range(5, 11), 2, None)
+    with open_pool(PROCESSES, 2, fatal_once) as pool:
+        found = in_order(pool, tmp_path / "mark", range(5, 11), 2)
     assert found == [[5, 6], [7, 8], [9, 10]]
 
 
 def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crews, "MOST_LOSSES", 1)
+    monkeypatch.setattr(executors, "MOST_LOSSES", 1)
     told = "again and again, perhaps for want of memory: what is finished is kept"
-    with pytest.raises(BadInput, match=told), crew_on(PROCESSES, 2, fatal) as crew:
-        play_in_order(crew, None, range(1), 1, None)
+    with pytest.raises(BadInput, match=told), open_pool(PROCESSES, 2, fatal) as pool:
+        in_order(pool, None, range(1), 1)
     assert active_children() == []
 
 
 def test_an_executor_of_ones_own_is_not_replaced() -> None:
     with ProcessPoolExecutor(1) as pool, pytest.raises(BadInput, match="what is finished is kept"):
-        play_in_order(Hands(fatal, pool, lambda: 1), None, range(1), 1, None)
+        in_order(OnExecutor(fatal, pool, lambda: 1), None, range(1), 1)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_stage_is_added_up_in_order_and_numbers_begin_where_asked(jobs: int) -> None:
+    """Stages of 4 and 6 runs from run 100 on, in blocks of 3 or less."""
+    looked: list[int] = []
+
+    class TwoStages:
+        first, guess = 4, 10
+
+        def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
+            looked.append(runs)
+            return 10
+
+    total = Listed()
+    told: list[Progress] = []
+    with open_pool(THREADS, jobs, numbers) as pool:
+        series = Series(None, TwoStages(), total, lambda runs: runs // 2, 100)
+        assert play_all([series], pool, tell=told.append) == [10]
+    assert total.found == [[100, 101], [102, 103], [104, 105, 106], [107, 108, 109]]
+    assert looked == [4, 10]
+    assert [each.share for each in told if not each.runs] == [0.0] * len(told[:1])
+    assert (told[-1].share, told[-1].runs, told[-1].wanted) == (1.0, 10, 10)
+
+
+def test_progress_is_told_although_no_block_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block may take longer than anybody waits for a sign of life."""
+    begun = Event()
+    told: list[Progress] = []
+
+    def tell(reached: Progress) -> None:
+        told.append(reached)
+        if len(told) >= 3:
+            begun.set()
+
+    def slow(work: None, first: int, last: int) -> list[int]:
+        assert begun.wait(60)
+        return numbers(work, first, last)
+
+    monkeypatch.setattr(executors, "LOOK", 0.01)
+    with open_pool(THREADS, 2, slow) as pool:
+        play_all([Series(None, Runs(2), Listed(), lambda _: 2)], pool, tell=tell)
+    assert [reached.runs for reached in told[:3]] == [0, 0, 0]
+    assert told[-1].share == 1.0
 
 
 class _Stop(Exception):
@@ -146,20 +209,20 @@ def test_after_an_interruption_it_goes_on(after: int, alone: list[Result], tmp_p
 def test_progress_ends_where_it_says(alone: list[Result]) -> None:
     told: list[Progress] = []
     play_points(grid(), tell=told.append)
-    assert told[-1].done == told[-1].points == len(alone)
+    assert told[-1].done == told[-1].series == len(alone)
     assert told[-1].runs == told[-1].wanted == sum(each.block.runs for each in alone)
     assert [each.runs for each in told] == sorted(each.runs for each in told)
 
 
 def test_a_worker_with_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    pool = Backwards()
-    monkeypatch.setattr(crews, "LOOK", 0.0)
-    crew = Hands(play_block, pool, lambda: 9, look=pool.play)
-    crew.submit(crews.Task(0, 0, 2), EventsPlayer(experiment()))
-    pool.play()
-    monkeypatch.setattr(crews, "code_digest", lambda: "other")
+    backwards = Backwards()
+    monkeypatch.setattr(executors, "LOOK", 0.0)
+    pool = OnExecutor(play_block, backwards, lambda: 9, look=backwards.play)
+    pool.submit(executors.Task(0, 0, 2), EventsPlayer(experiment()))
+    backwards.play()
+    monkeypatch.setattr(executors, "code_digest", lambda: "other")
     with pytest.raises(BadInput, match="a worker runs another version"):
-        crew.collect()
+        pool.collect()
 
 
 def test_points_are_told_apart() -> None:

@@ -1,0 +1,449 @@
+"""Engines: the ways to play an experiment, and which one to take where that is left open.
+
+A kind of experiment has a table of engines. An engine refuses what it cannot play in a sentence. It
+makes a player, which plays runs wherever it is sent, and says how many runs make a block. A player
+gives runs as sums that can be kept (sweeps, figures), or in full, one by one (simulations).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hustings.core.errors import BadInput, UnknownName
+from hustings.lab.byzantine import messages
+from hustings.lab.byzantine.engines import (
+    LargePlayer,
+    admit_large,
+    admit_messages,
+    large_player,
+    preferred,
+)
+from hustings.lab.byzantine.experiment import ByRounds
+from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.setting import MAX_MEMBERS as MOST_PLAYED
+from hustings.lab.kernels.setting import Setting
+from hustings.lab.runs.block import EMPTY, Block, Column, RunValues
+from hustings.lab.runs.executors import PROCESSES, THREADS
+from hustings.lab.runs.kernels import CUT, at_once, ending_of, known, play_kernel, setting_of
+from hustings.sim.checkers import Verdict
+from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.metrics import summarise
+from hustings.sim.runs import MAX_RUNS, Report, report
+from hustings.sim.world import Ended
+
+if TYPE_CHECKING:
+    from hustings.lab.kernels.results import Played as Columns
+
+EVENTS, FAST, AUTO = "events", "fast", "auto"
+LIGHT = 50_000  # members in all runs that the event simulator plays while kernels are fetched
+EVENTS_PIECE, MOST_EVENT_RUNS = 20_000, 200  # members in all runs of a piece, and runs of it
+FAST_PIECE, MOST_FAST_RUNS = 2_000_000, 20_000
+LARGE_PIECE = 200_000
+PIECE = 2_000_000  # members in all runs that are played between two looks at Ctrl-C
+LARGEST = 256  # runs of the event simulator that travel together
+QUIESCENT = Ended.QUIESCENT.value
+_ADVICE = ": take --engine events"
+
+
+class Player(Protocol):
+    """Plays runs of one experiment; run number k is the same run wherever it is played."""
+
+    def play(self, first: int, last: int) -> RunValues:
+        """Runs first .. last-1, by their values."""
+
+    def in_full(self, first: int, last: int) -> Any:
+        """The same with everything that is known of each run."""
+
+
+def play_block(player: Player, first: int, last: int) -> Block:
+    """Runs first .. last-1 as sums, in this process."""
+    return Block.of(first, last, player.play(first, last))
+
+
+def play_in_full(player: Player, first: int, last: int) -> Any:
+    """The same runs in full."""
+    return player.in_full(first, last)
+
+
+@dataclass(frozen=True, slots=True)
+class EventsPlayer:
+    """Message by message."""
+
+    experiment: Experiment
+
+    def in_full(self, first: int, last: int) -> list[RunResult]:
+        player = messages.play if isinstance(self.experiment, ByRounds) else play
+        return [player(self.experiment, run) for run in range(first, last)]
+
+    def play(self, first: int, last: int) -> RunValues:
+        values: dict[str, list[float]] = {}
+        endings: Counter[str] = Counter()
+        violated = 0
+        for result in self.in_full(first, last):
+            endings[result.ended.value] += 1
+            violated += any(verdict is Verdict.VIOLATED for verdict, _ in result.verdicts.values())
+            for name, value in result.metrics.items():
+                column = values.setdefault(name, [])
+                if value is not None:
+                    column.append(value)
+        return RunValues(values, dict(endings), violated)
+
+
+@dataclass(frozen=True, slots=True)
+class FastPlayer:
+    """By the compiled kernels, which judge no property."""
+
+    setting: Setting | Ballot
+    seed: int
+
+    def columns(self, first: int, last: int) -> Columns:
+        """Runs first .. last-1, as the kernels give them."""
+        return play_kernel(self.setting, self.seed, first, last)
+
+    def in_full(self, first: int, last: int) -> Columns:
+        return self.columns(first, last)
+
+    def play(self, first: int, last: int) -> RunValues:
+        found = self.columns(first, last)
+        cut = int(found.cut.sum())
+        endings = {ending_of(self.setting): found.runs - cut, CUT: cut}
+        return RunValues(
+            {name: known(column.tolist()) for name, column in found.metrics.items()},
+            {name: number for name, number in endings.items() if number},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LargeElections:
+    """The election by committees, by its compiled engine: all runs come to their end."""
+
+    large: LargePlayer
+
+    def columns(self, first: int, last: int) -> Columns:
+        """Runs first .. last-1, as the engine gives them."""
+        return self.large.columns(first, last)
+
+    def in_full(self, first: int, last: int) -> Columns:
+        return self.columns(first, last)
+
+    def play(self, first: int, last: int) -> RunValues:
+        found = self.columns(first, last)
+        values = {name: known(column.tolist()) for name, column in found.metrics.items()}
+        return RunValues(values, {QUIESCENT: found.runs})
+
+
+# What runs come to
+
+
+class BlockTotal:
+    """The sums of all blocks."""
+
+    def __init__(self) -> None:
+        self.whole = EMPTY
+
+    def add(self, block: Block) -> None:
+        self.whole += block
+
+    @property
+    def metrics(self) -> Mapping[str, Column]:
+        return self.whole.metrics
+
+
+class StudyTotal(Protocol):
+    """Runs in full, one after the other."""
+
+    def add(self, block: Any, /) -> None:
+        """Some runs more, which follow those before."""
+
+    @property
+    def metrics(self) -> Mapping[str, Column]:
+        """Each metric over all runs so far, worked out when asked for."""
+
+    def piece(self, runs: int, workers: int) -> int:
+        """The runs of a block, in so many that are played by so many workers."""
+
+    def values(self) -> Mapping[str, list[float]]:
+        """Each metric in the runs that have one."""
+
+    def report(self, first: int) -> Report:
+        """What came of all runs; they are numbered from `first`."""
+
+
+class _Columns(Mapping[str, Column]):
+    """Metrics by name; one at a time, since a goal looks at one only."""
+
+    def __init__(self, names: Iterable[str], values: Callable[[str], list[float]]) -> None:
+        self._names = dict.fromkeys(names)
+        self._values = values
+
+    def __getitem__(self, name: str) -> Column:
+        return Column.of(self._values(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class ResultsTotal:
+    """Runs that were played message by message."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._results: list[RunResult] = []
+
+    def add(self, block: list[RunResult]) -> None:
+        self._results += block
+
+    def piece(self, runs: int, workers: int) -> int:
+        # Alone, progress is told and Ctrl-C is heard after every run.
+        return 1 if workers == 1 else max(1, min(LARGEST, runs // (4 * workers)))
+
+    @property
+    def metrics(self) -> Mapping[str, Column]:
+        return _Columns(self._names(), self._values)
+
+    def _names(self) -> Iterable[str]:
+        return chain.from_iterable(result.metrics for result in self._results)
+
+    def _values(self, name: str) -> list[float]:
+        values = (result.metrics.get(name) for result in self._results)
+        return [value for value in values if value is not None]
+
+    def values(self) -> Mapping[str, list[float]]:
+        return {name: self._values(name) for name in dict.fromkeys(self._names())}
+
+    def report(self, first: int) -> Report:
+        return report(self._results, first, self._experiment.course)
+
+
+class ColumnsTotal:
+    """Runs that a compiled engine played."""
+
+    def __init__(self, piece: int, ending: str) -> None:
+        self._piece = piece
+        self._ending = ending  # how runs end that were not given up
+        self._found: list[Columns] = []
+
+    def add(self, block: Columns) -> None:
+        self._found.append(block)
+
+    def piece(self, runs: int, workers: int) -> int:
+        return self._piece
+
+    @property
+    def metrics(self) -> Mapping[str, Column]:
+        return _Columns(self._found[0].metrics, self._values)
+
+    def _values(self, name: str) -> list[float]:
+        return known(list(chain.from_iterable(each.metrics[name].tolist() for each in self._found)))
+
+    def values(self) -> Mapping[str, list[float]]:
+        return {name: self._values(name) for name in self._found[0].metrics}
+
+    def report(self, first: int) -> Report:
+        runs = sum(each.runs for each in self._found)
+        cut = sum(int(each.cut.sum()) for each in self._found)
+        endings = {self._ending: runs - cut, CUT: cut}
+        values = ((name, self._values(name)) for name in self._found[0].metrics)
+        return Report(
+            runs=runs,
+            metrics={name: summarise(column) if column else None for name, column in values},
+            verdicts={},
+            reasons={},
+            endings={name: count for name, count in sorted(endings.items()) if count},
+        )
+
+
+def _kernel_columns(experiment: Experiment) -> StudyTotal:
+    setting = setting_of(experiment)
+    return ColumnsTotal(at_once(setting, PIECE), ending_of(setting))
+
+
+def _large_columns(experiment: Experiment) -> StudyTotal:
+    return ColumnsTotal(max(1, LARGE_PIECE // experiment.members), QUIESCENT)
+
+
+# Engines
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One way to play an experiment."""
+
+    name: str
+    admit: Callable[[Experiment], None]  # raises BadInput for what it cannot play
+    player: Callable[[Experiment], Player]
+    piece: Callable[[Experiment], int]  # runs that make a piece of work, a second or so
+    most: int  # runs for a standard error, where no other bound is given
+    study: Callable[[Experiment], StudyTotal]  # what runs in full are gathered in
+    threaded: bool = False  # whether threads play it side by side
+
+    @property
+    def place(self) -> str:
+        """Where its runs are played, unless a place is asked for."""
+        return THREADS if self.threaded else PROCESSES
+
+
+def _admit_all(_: Experiment) -> None:
+    """Whatever can be described can be played message by message."""
+
+
+def _admit_fast(experiment: Experiment) -> None:
+    """Refuse what the kernels cannot play, and say which extra is missing."""
+    setting_of(experiment)
+    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
+
+
+def _fast_player(experiment: Experiment) -> Player:
+    return FastPlayer(setting_of(experiment), experiment.seed)
+
+
+def _events_piece(experiment: Experiment) -> int:
+    return max(1, min(MOST_EVENT_RUNS, EVENTS_PIECE // experiment.members))
+
+
+def _fast_piece(experiment: Experiment) -> int:
+    return min(MOST_FAST_RUNS, at_once(setting_of(experiment), FAST_PIECE))
+
+
+def _one(_: Experiment) -> int:
+    return 1
+
+
+def _large_player(experiment: Experiment) -> Player:
+    return LargeElections(large_player(experiment))
+
+
+def _large_piece(experiment: Experiment) -> int:
+    return max(1, min(1_000, LARGE_PIECE // experiment.members))
+
+
+# By what describes the election; another kind of description brings engines of its own.
+ENGINES: Mapping[type, Mapping[str, Engine]] = {
+    Experiment: {
+        EVENTS: Engine(EVENTS, _admit_all, EventsPlayer, _events_piece, 100_000, ResultsTotal),
+        FAST: Engine(
+            FAST, _admit_fast, _fast_player, _fast_piece, 1_000_000, _kernel_columns, threaded=True
+        ),
+    },
+    ByRounds: {
+        EVENTS: Engine(EVENTS, admit_messages, EventsPlayer, _one, 1_000, ResultsTotal),
+        FAST: Engine(
+            FAST, admit_large, _large_player, _large_piece, 100_000, _large_columns, threaded=True
+        ),
+    },
+}
+
+
+def engine_of(experiment: Experiment, name: str) -> Engine:
+    """The engine of that name for such an experiment."""
+    engines = ENGINES[type(experiment)]
+    if name not in engines:
+        raise UnknownName("engine", name, engines)
+    return engines[name]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """An experiment with the engine that plays it; a reason where the choice was left to us."""
+
+    experiment: Experiment
+    engine: Engine
+    reason: str | None = None
+
+
+def choose(
+    describe: Callable[[bool], Experiment], name: str, runs: int, held: str | None = None
+) -> EngineChoice:
+    """The experiment as described for an engine, by name or the better one for so many runs.
+
+    `describe` is told whether members are only counted; `held` says why kernels are ruled out.
+    """
+    if name != AUTO:
+        experiment = describe(name == FAST)
+        engine = engine_of(experiment, name)
+        engine.admit(experiment)
+        return EngineChoice(experiment, engine)
+    experiment = describe(True)  # what is wrong with it for any engine is told here
+    if isinstance(experiment, ByRounds):
+        fast, reason = (False, held) if held is not None else preferred(experiment, runs)
+        if runs >= MAX_RUNS:  # that is what is allowed, and not what was asked for
+            reason = reason.replace(f"{runs:,} runs", _so_many(runs))
+        engine = engine_of(experiment, FAST if fast else EVENTS)
+        engine.admit(experiment)
+        return EngineChoice(experiment, engine, reason.removesuffix(_ADVICE))
+    why = held
+    if why is None:
+        try:
+            engine = engine_of(experiment, FAST)
+            engine.admit(experiment)
+        except BadInput as refusal:
+            why = str(refusal).removesuffix(_ADVICE)
+        else:
+            work = runs * experiment.members
+            if work > LIGHT:
+                return EngineChoice(experiment, engine, _much(experiment, runs))
+            why = "so little is soon played message by message, and judged, too"
+    experiment = describe(False)
+    return EngineChoice(experiment, engine_of(experiment, EVENTS), why)
+
+
+def _much(experiment: Experiment, runs: int) -> str:
+    return (
+        f"its kernels know this election, and {_so_many(runs)} of {experiment.members:,} members "
+        "would take long message by message"
+    )
+
+
+def _so_many(runs: int) -> str:
+    if runs >= MAX_RUNS:
+        return "as many runs as a standard error may take"
+    return f"up to {runs:,} runs" if runs > 1 else "a run"
+
+
+# What fits into this machine: estimates that err on the low side, so that few are refused
+
+# Bytes, measured and rounded down.
+OF_A_MEMBER = 1_000  # while a run is played message by message
+OF_A_MEMBER_COMPILED = 30  # while a kernel plays it, on each thread
+OF_A_RUN = {EVENTS: 1_300, FAST: 160}  # of its results, where they are kept one by one
+GIB = 1 << 30
+
+
+def check_memory(needed: float, what: str) -> None:
+    """Refuse what is larger than this machine's memory, where that is known."""
+    memory = memory_here()
+    if memory is not None and needed > memory:
+        raise BadInput(
+            f"{what} would take about {needed / GIB:,.3g} GiB of memory, and this machine has "
+            f"{memory / GIB:,.3g} GiB"
+        )
+
+
+def memory_here() -> int | None:
+    """Bytes of memory of this machine."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return None
+
+
+def check_runs(engine: str, members: int, runs: int, jobs: int) -> None:
+    """Refuse runs of one group that do not fit when their results are kept one by one."""
+    needed = runs * OF_A_RUN.get(engine, 0)
+    if engine == EVENTS:
+        needed += members * OF_A_MEMBER * min(jobs, runs)
+    elif members <= MOST_PLAYED:  # larger groups are only counted, in the same room
+        needed += members * OF_A_MEMBER_COMPILED * min(jobs, runs)
+    workers = "processes" if engine == EVENTS else "threads"
+    jobs_told = f" on {jobs} {workers}" if jobs > 1 else ""
+    runs_told = f"{runs:,} run{'s' if runs > 1 else ''} of {members:,} members{jobs_told}"
+    check_memory(needed, runs_told)
