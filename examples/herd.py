@@ -19,7 +19,7 @@ from hustings.sim.faults import Call, Crash, Suspect, schedule
 from hustings.sim.world import World
 
 TTL = 30.0
-QUESTIONS = ("Q-PREPARE", "Q-PROPOSE", "Q-RELEASE")
+QUESTIONS = ("Q-PREPARE", "Q-ACCEPT", "Q-RELEASE")
 
 
 class Everybody(Election):

@@ -10,7 +10,7 @@ heartbeat came, when it had been sent, and how late a timer of its own fired. At
 
 `replay` drives the real detector with what was written down, so that settings are compared on the
 same minutes. A silence timer that is due while the watcher had no processor fires when it had one
-again, and after what has arrived meanwhile, as in an event loop. A question (`confirm`) is not
+again, and after what has arrived meanwhile, as in an event loop. A question (`ping_timeout`) is not
 answered: the live sender of these traces is silent because it has no processor, and answers no
 sooner than it beats.
 

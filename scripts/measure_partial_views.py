@@ -58,7 +58,7 @@ class Case(NamedTuple):
         return {
             "protocol": "probabilistic",
             "multicast": self.multicast,
-            "substrate_settings": {"view_size": self.view},
+            "gossip_settings": {"view_size": self.view},
         }
 
 

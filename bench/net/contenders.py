@@ -94,14 +94,20 @@ def bully(
     worst lateness counts half after six seconds, whatever the period. Whoever was paused itself
     distrusts its own timing half as much after 0.15 s: who is next has often been that, here.
     """
-    detector = {"T": others_s, "haste": heir_s, "D": late_s, "tail": "peak", "beat": "send"}
+    detector = {
+        "T": others_s,
+        "successor_period": heir_s,
+        "D": late_s,
+        "tail": "peak",
+        "beat": "send",
+    }
     learning = {"safety": safety, "memory": 6.0 / others_s, "health_half": 0.15}
     return {
         "protocol": "bully",
         "settings": {"delta": delta_s},
         "detector_settings": {**detector, **learning},
-        "substrate_settings": {"T_gossip": 0.5},
-        "helm_settings": {"T_check": 0.25, "patience": 1.0},
+        "gossip_settings": {"T_gossip": 0.5},
+        "leadership_settings": {"reconcile_interval": 0.25, "leaderless_timeout": 1.0},
     }
 
 

@@ -101,8 +101,8 @@ def join(
     multicast: str = "fan-out",
     detector: str = "accrual",
     detector_settings: Mapping[str, object] | None = None,
-    substrate_settings: Mapping[str, object] | None = None,
-    helm_settings: Mapping[str, object] | None = None,
+    gossip_settings: Mapping[str, object] | None = None,
+    leadership_settings: Mapping[str, object] | None = None,
     limits: Mapping[str, object] | None = None,
     preempt: bool = False,
     preempt_after: str | float | None = None,
@@ -147,8 +147,8 @@ def join(
         settings=settings or {},
         detector=detector,
         detector_settings=detector_settings or {},
-        substrate_settings=substrate_settings or {},
-        helm_settings=_leadership(helm_settings, stall_bound),
+        gossip_settings=gossip_settings or {},
+        leadership_settings=_leadership(leadership_settings, stall_bound),
         multicast=policy,
         reaches_all=group_address is not None,
         preempt=preempt,
@@ -173,7 +173,7 @@ def _leadership(
     given = dict(settings or {})
     if stall_bound is not None:
         if "stall_bound" in given:
-            raise BadInput("stall_bound is given twice, once among helm_settings")
+            raise BadInput("stall_bound is given twice, once among leadership_settings")
         given["stall_bound"] = parse_duration(stall_bound, "stall_bound")
     return given
 

@@ -87,7 +87,7 @@ def test_sigterm_leaves_in_good_order(agents: Agents) -> None:
     leader.signal(signal.SIGTERM)
     assert leader.wait_end() == 0
     assert [each["event"] for each in leader.events][-1] == "stopped"
-    assert not leader.said("hurried")
+    assert not leader.said("shutdown-timeout")
     wait_agreed(others)
     for each in others:
         each.signal(signal.SIGINT)
@@ -198,7 +198,7 @@ def test_another_key_is_seen_and_not_read(agents: Agents, tmp_path: Path) -> Non
     two = agents.start(
         "--group", "billing", "--name", "web-2", "--key", "theirs.key", "--join", one.address
     )
-    assert one.wait_said("note")["group"] == "billing"
+    assert one.wait_said("notice")["group"] == "billing"
     wait_for(lambda: two.leader() == "web-2", "a leader of its own")
     assert one.leader() == "web-1"
 
@@ -262,7 +262,7 @@ def test_silent_connections_do_not_silence_the_agent(agents: Agents) -> None:
             status, body = one.get(path)
             assert status == 200, body
             assert json.loads(body)
-        assert number_of(one, "hustings_http_refused_total") > 100
+        assert number_of(one, "hustings_http_connections_refused_total") > 100
         for _ in range(20):
             with socket.create_connection((host, int(port)), 30) as garbled:
                 garbled.sendall(b"nonsense\r\n\r\n")

@@ -219,7 +219,7 @@ def test_runs_of_composed_members_are_reproducible() -> None:
     [
         ({"scenario": Scenario("leader-crash")}, "take --scenario start"),
         ({"detection": "perfect"}, "a detector of their own"),
-        ({"substrate": "full"}, "drop --substrate"),
+        ({"membership": "gossip"}, "drop --membership"),
         ({"view": 0.5}, "drop --view"),
         ({"debug": True}, "--debug goes with"),
         ({"leadership_settings": {"stall_bound": 0.01}}, "stall_bound must be"),

@@ -66,7 +66,7 @@ class Group:
         self.world.run()  # until all have heard the leader
         self.leader = self.watch.held_at[-1][2]
         self.world.run(until=self.world.now + 4 * PERIOD)
-        words = [at for at, who, kind in self.watch.sent_at if kind == "CONFIRMED"]
+        words = [at for at, who, kind in self.watch.sent_at if kind == "LEASE-HELD"]
         self.world.run(until=words[-1] + PERIOD)
         self.watch.sent_at.clear()
 
@@ -108,7 +108,7 @@ def test_a_lease_after_a_crash(v: int, members: int, retry: float) -> None:
     lease = group.lease(who, retry)
     said = [kind for at, _, kind in group.watch.sent_at if at >= asked]
     assert len(said) == theory.acquisition_messages(lease)
-    assert said.count("CONFIRMED") == 1 + theory.repeats(lease)[1]
+    assert said.count("LEASE-HELD") == 1 + theory.repeats(lease)[1]
     assert held - asked == pytest.approx(theory.acquisition_time(lease))
     assert known - held == pytest.approx(1)
 
@@ -118,8 +118,8 @@ def test_renewals(v: int, members: int) -> None:
     group = Group(v, members)
     group.world.run(until=group.world.now + 20 * PERIOD - 0.5)
     lease = group.lease(group.leader)
-    words = [at for at, _, kind in group.watch.sent_at if kind == "CONFIRMED"]
-    asked = [at for at, _, kind in group.watch.sent_at if kind == "Q-PROPOSE"]
+    words = [at for at, _, kind in group.watch.sent_at if kind == "LEASE-HELD"]
+    asked = [at for at, _, kind in group.watch.sent_at if kind == "Q-ACCEPT"]
     assert len(group.watch.sent_at) == 19 * theory.renewal_messages(lease) + lease.pair
     assert words[1] - words[0] == pytest.approx(PERIOD)
     assert words[0] - asked[0] == pytest.approx(theory.renewal_time(lease))

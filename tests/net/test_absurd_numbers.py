@@ -59,7 +59,7 @@ def made(kind: Any, name: str, value: int, who: int) -> Any:
     if kind is bytes:
         return b""
     if kind is Candidate:
-        return Candidate(who, (("~favour", float(value)),))
+        return Candidate(who, (("~incumbency", float(value)),))
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return made(parts[0], name, value, who)
@@ -124,7 +124,7 @@ def test_no_number_ends_a_group(protocol: str, tmp_path: Path) -> None:
         for value in absurd():
             poison(group, names, value)
         drops = group.member("a").metrics().drops
-        assert drops["absurd-number"] > 50
+        assert drops["implausible-number"] > 50
         assert drops["far-term"] > 0
         sane(group, names)
 
@@ -228,18 +228,18 @@ def test_what_is_believed_can_always_be_outbid() -> None:
     behind = Plausible([ElectionMsg])  # a clock that is 30 days behind
     assert behind.refuses(1, ElectionMsg(jump - 1), NOW - 30 * 86_400, 0.0) is Reason.FAR_TERM
     assert bounds(NOW - 30 * 86_400, 1).end > jump
-    assert judged(plausible, 1, end + 1) is Reason.ABSURD_NUMBER
+    assert judged(plausible, 1, end + 1) is Reason.IMPLAUSIBLE_NUMBER
     assert bounds(NOW + 0.01, 1).end > end
 
 
 def test_a_clock_that_was_never_set_believes_what_could_be_true_at_the_release() -> None:
     plausible = Plausible([ElectionMsg])
     assert plausible.refuses(1, ElectionMsg(10**9), 0.0, 0.0) is None
-    assert plausible.refuses(1, ElectionMsg(2**53), 0.0, 0.0) is Reason.ABSURD_NUMBER
+    assert plausible.refuses(1, ElectionMsg(2**53), 0.0, 0.0) is Reason.IMPLAUSIBLE_NUMBER
 
 
 def test_terms_below_zero_are_nobodys() -> None:
-    assert judged(Plausible([ElectionMsg]), 1, -1) is Reason.ABSURD_NUMBER
+    assert judged(Plausible([ElectionMsg]), 1, -1) is Reason.IMPLAUSIBLE_NUMBER
 
 
 class VoteMsg(Message, frozen=True, tag="VOTE"):
@@ -256,8 +256,8 @@ class SayMsg(Message, frozen=True, tag="SAY"):
 
 def test_a_users_protocol_gets_the_bound_without_doing_anything() -> None:
     plausible = Plausible([VoteMsg, SayMsg])
-    assert plausible.refuses(1, VoteMsg(2**53, 5), NOW, 0.0) is Reason.ABSURD_NUMBER
-    assert plausible.refuses(1, SayMsg(2**53, ""), NOW, 0.0) is Reason.ABSURD_NUMBER
+    assert plausible.refuses(1, VoteMsg(2**53, 5), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+    assert plausible.refuses(1, SayMsg(2**53, ""), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
     assert plausible.refuses(1, VoteMsg(3, 2**62), NOW, 0.0) is None
 
 
@@ -270,8 +270,10 @@ def test_tokens_have_room_for_those_of_every_engine() -> None:
     plausible = Plausible([ConfirmedMsg])
     zxid = 100_000 << 32
     assert plausible.refuses(1, ConfirmedMsg(3, zxid), NOW, 0.0) is None
-    assert plausible.refuses(1, ConfirmedMsg(3, HIGHEST_LIFT), NOW, 0.0) is Reason.ABSURD_NUMBER
-    assert plausible.refuses(1, ConfirmedMsg(3, 2**63 - 1), NOW, 0.0) is Reason.ABSURD_NUMBER
+    assert (
+        plausible.refuses(1, ConfirmedMsg(3, HIGHEST_LIFT), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+    )
+    assert plausible.refuses(1, ConfirmedMsg(3, 2**63 - 1), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
 
 
 @pytest.mark.parametrize("behind_s", [0.0, 60.0, 86_400.0])
@@ -287,10 +289,12 @@ def test_the_first_token_of_a_quorum_is_believed(behind_s: float) -> None:
 
 def test_favour_is_bounded_like_a_term() -> None:
     plausible = Plausible([HandOverMsg, AnnounceMsg])
-    claim = AnnounceMsg(1, 1, Candidate(4, (("~favour", 2.0**52),)))
-    assert plausible.refuses(4, claim, NOW, 0.0) is Reason.ABSURD_NUMBER
-    assert plausible.refuses(4, HandOverMsg(4, 1, 2.0**52), NOW, 0.0) is Reason.ABSURD_NUMBER
-    assert plausible.refuses(4, HandOverMsg(4, 1, float("inf")), NOW, 0.0) is Reason.ABSURD_NUMBER
+    claim = AnnounceMsg(1, 1, Candidate(4, (("~incumbency", 2.0**52),)))
+    assert plausible.refuses(4, claim, NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+    assert plausible.refuses(4, HandOverMsg(4, 1, 2.0**52), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+    assert (
+        plausible.refuses(4, HandOverMsg(4, 1, float("inf")), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+    )
     assert plausible.refuses(4, HandOverMsg(4, 1, -1.0), NOW, 0.0) is None
 
 

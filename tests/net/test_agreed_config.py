@@ -67,7 +67,7 @@ def test_who_comes_and_differs_is_refused(
     "one, other",
     [
         ({"guard": "memory://said", "ttl": 5.0}, {"guard": "memory://said", "ttl": 9.0}),
-        ({"settings": {"rest": 1.0}}, {"settings": {"rest": 2.0}}),
+        ({"settings": {"election_backoff": 1.0}}, {"settings": {"election_backoff": 2.0}}),
     ],
 )
 def test_what_need_not_be_equal_is_only_said(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def test_what_need_not_be_equal_is_only_said(one: dict[str, Any], other: dict[st
 
 def test_the_same_guard_in_other_words_is_the_same() -> None:
     with formed(guard="quorum://a,b,c?durable=no", ttl=TTL) as group:
-        group.join("x", guard="quorum://c,a,b?durable=no&longest=2s")
+        group.join("x", guard="quorum://c,a,b?durable=no&max_ttl=2s")
         group.settle(within=60.0)
         assert len(group.member("a").members()) == 4
         assert not [note for note in group.member("x").notes if "configured" in note]
@@ -94,7 +94,7 @@ def test_voters_that_were_replaced_are_named_with_the_first(tmp_path: Path) -> N
             (tmp_path / name).mkdir()
             group.join(name, state=tmp_path / name)
         group.settle(within=60.0)
-        group.join("x", guard="quorum://b,c,d?first=a,b,c")
+        group.join("x", guard="quorum://b,c,d?initial=a,b,c")
         assert len(group.member("a").members()) == 4
         with pytest.raises(BadInput, match="voters is b,c,d here and a,b,c there"):
             group.join("y", guard="quorum://b,c,d")

@@ -44,7 +44,7 @@ def test_a_crowd_elects_learns_of_all_and_loses_many_without_a_flood() -> None:
     with crowd("le-s") as group:
         leader = group.settle(within=30 * DELTA, steady=1.0)
         said = sent(group)
-        assert said["WELCOME"] <= 4 * CROWD
+        assert said["STATE-TRANSFER"] <= 4 * CROWD
         assert said["JOIN"] <= 40 * CROWD
         group.advance(100 * DELTA)  # those who lack a few wait for longer than the others
         assert group.settle() == leader
@@ -52,12 +52,12 @@ def test_a_crowd_elects_learns_of_all_and_loses_many_without_a_flood() -> None:
         assert sum(size == CROWD for size in sizes) >= 0.95 * CROWD
         watching = sum(bool(host.endings._watches) for host in hosts(group))
         assert 30 <= watching <= 100, "a part of the group keeps streams to the leader"
-        before = sent(group)["GONE"]
+        before = sent(group)["PROCESS-ENDED"]
         gone = [leader, *[name for name in group.up if name != leader][:20]]
         for name in gone:
             group.kill(name)
         assert group.settle(within=60 * DELTA) not in gone
-        assert sent(group)["GONE"] - before <= 40, "not each end is told to all by all"
+        assert sent(group)["PROCESS-ENDED"] - before <= 40, "not each end is told to all by all"
 
 
 @pytest.mark.soak

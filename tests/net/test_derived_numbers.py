@@ -69,9 +69,9 @@ def within_bounds(group: Group) -> None:
     for member in map(group.member, NAMES):
         assert member.term <= bounds(date, 1).end
         refuse_absurd(member.host.runner.stored, "x", date)
-    before = [group.member(name).metrics().drops["absurd-number"] for name in NAMES]
+    before = [group.member(name).metrics().drops["implausible-number"] for name in NAMES]
     group.advance(20.0)
-    assert [group.member(name).metrics().drops["absurd-number"] for name in NAMES] == before
+    assert [group.member(name).metrics().drops["implausible-number"] for name in NAMES] == before
 
 
 @pytest.mark.parametrize("protocol", JOINED)

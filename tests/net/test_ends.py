@@ -66,7 +66,9 @@ def test_refusals_that_somebody_forged_change_nothing(protocol: str) -> None:
             for _ in range(2):
                 follower.host.refused(endpoint(leader))
             await unmoved(crowd)
-            assert all("GONE" not in each.metrics().messages_received for each in crowd.open())
+            assert all(
+                "PROCESS-ENDED" not in each.metrics().messages_received for each in crowd.open()
+            )
 
     run(story())
 
@@ -80,7 +82,7 @@ def test_who_is_said_to_be_gone_and_is_not_stays(protocol: str) -> None:
             liar.host.transmit(None, GoneMsg(leader.id, incarnation(leader)))
             liar.host.transmit(None, GoneMsg(about.id, incarnation(about)))
             await unmoved(crowd)
-            assert all(each.metrics().messages_received["GONE"] == 2 for each in others)
+            assert all(each.metrics().messages_received["PROCESS-ENDED"] == 2 for each in others)
 
     run(story())
 
@@ -217,7 +219,7 @@ def test_a_seed_known_under_another_address_is_not_approached_again_and_again(
 
             def asked() -> tuple[int, int]:
                 figures = a.metrics()
-                return figures.messages_received["JOIN"], figures.messages_sent["WELCOME"]
+                return figures.messages_received["JOIN"], figures.messages_sent["STATE-TRANSFER"]
 
             before = asked()
             await throughout(1.0, lambda: asked() == before, "a is asked to let in whom it knows")

@@ -30,7 +30,7 @@ SETUPS: dict[str, dict[str, Any]] = {
     "partial views": {
         "protocol": "probabilistic",
         "multicast": "gossip",
-        "substrate_settings": {"view_size": 2},
+        "gossip_settings": {"view_size": 2},
     },
     "quorum": {"protocol": "le-s", "guard": "quorum://a,b,c?durable=no", "ttl": 2.0},
 }
@@ -67,7 +67,7 @@ class Liar:
         if kind is int:
             return rng.choice([*self.ids, STRANGER]) if name in IDS else self.number()
         if kind is Candidate:
-            told = [(), (("~favour", 3.0),), (("~observer", 1.0),), (("~favour", -1e6),)]
+            told = [(), (("~incumbency", 3.0),), (("~observer", 1.0),), (("~incumbency", -1e6),)]
             return Candidate(rng.choice([*self.ids, STRANGER]), rng.choice(told))
         origin, parts = get_origin(kind), get_args(kind)
         if origin is Annotated:

@@ -159,7 +159,7 @@ def test_nobody_but_a_seed_turns_a_newcomer_away(sealed: bool) -> None:
                         seed = "{}:{}".format(*dead.getsockname())
                         newcomer = await crowd.add("new", seeds=[seed], life=LIFE)
                     assert newcomer.metrics().messages_received["NAME-TAKEN"] > 0
-                    assert newcomer.metrics().messages_received["LIVED-LATER"] > 0
+                    assert newcomer.metrics().messages_received["OLD-INCARNATION"] > 0
                     assert liar.answers > 0, "it asked, and was lied to"
                     assert newcomer.host.gate.wire.incarnation == LIFE
                     assert newcomer.error is None
@@ -187,7 +187,7 @@ def test_frames_of_a_former_life_that_come_from_a_seed_turn_nobody_away() -> Non
                 async with background(play()):
                     address = "{}:{}".format(*seed.getsockname())
                     new = await crowd.add("new", seeds=[address], life=LIFE)
-                    assert dropped(new, "namesake") > 2
+                    assert dropped(new, "duplicate-name") > 2
                 assert new.error is None
 
     run(story())
@@ -217,7 +217,9 @@ def test_a_name_that_is_said_to_be_taken_again_and_again_is_noted_once() -> None
                         stranger.sendto(frame(namesake, PresentMsg(got.message.nonce)), source)
                         proofs += 1
                     await asyncio.sleep(0.06)
-                await until(lambda: dropped(a, "namesake") >= proofs, "all of its answers are read")
+                await until(
+                    lambda: dropped(a, "duplicate-name") >= proofs, "all of its answers are read"
+                )
             told = [note for note in a.notes if "uses this member's name too" in note]
             assert len(told) == 1
             assert not a.closed

@@ -132,8 +132,8 @@ def test_two_of_three_wait_until_the_third_is_emptied_too(tmp_path: Path) -> Non
 
 
 def test_a_longest_lease_is_kept_to(tmp_path: Path) -> None:
-    with Group(seed=1, guard="quorum://a,b,c?longest=4s&durable=no", ttl=TTL) as group:
-        with pytest.raises(BadInput, match="ttl must not exceed longest=4s of quorum://, and is 5"):
+    with Group(seed=1, guard="quorum://a,b,c?max_ttl=4s&durable=no", ttl=TTL) as group:
+        with pytest.raises(BadInput, match="ttl must not exceed max_ttl=4s of quorum://, and is 5"):
             group.join("x", ttl=5.0)
         for name in VOTERS:
             group.join(name)

@@ -276,8 +276,8 @@ def test_a_stream_that_ends_within_a_frame_was_cut_short() -> None:
     stream = Unstreamed(most=3)
     assert stream.end() is None
     stream.feed(b"\0")
-    assert stream.end() is Reason.CUT_SHORT
-    assert (stream.broken, stream.waiting) == (Reason.CUT_SHORT, 0)
+    assert stream.end() is Reason.TRUNCATED
+    assert (stream.broken, stream.waiting) == (Reason.TRUNCATED, 0)
 
 
 def test_what_is_dropped_is_forgotten() -> None:
@@ -295,9 +295,9 @@ TAG = group_tag(GROUP)
     "head, clear, sealed",
     [
         (b"G\x01\x00" + TAG, Reason.NOT_A_FRAME, Reason.NOT_A_FRAME),
-        (b"H\x02\x00" + TAG, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_VERSION),
-        (b"H\x01\x03" + TAG, Reason.UNKNOWN_MODE, Reason.UNKNOWN_MODE),
-        (b"H\x01\x00" + group_tag("x"), Reason.OTHER_GROUP, Reason.OTHER_GROUP),
+        (b"H\x01\x00" + TAG, Reason.UNKNOWN_VERSION, Reason.UNKNOWN_VERSION),
+        (b"H\x02\x03" + TAG, Reason.UNKNOWN_MODE, Reason.UNKNOWN_MODE),
+        (b"H\x02\x00" + group_tag("x"), Reason.OTHER_GROUP, Reason.OTHER_GROUP),
         (bytes((72, VERSION, CLEAR)) + TAG, None, Reason.NOT_SEALED),
         (bytes((72, VERSION, SEALED)) + TAG + KEY.mark, Reason.SEALED, None),
         (bytes((72, VERSION, SIGNED)) + TAG + KEY.mark, Reason.SEALED, None),
@@ -313,7 +313,7 @@ def test_the_first_bytes_tell_what_they_can(
 
 
 def test_whose_a_frame_is_is_read_from_a_whole_header_only() -> None:
-    header = b"H\x01\x00" + TAG
+    header = b"H\x02\x00" + TAG
     assert tag_of(header) == TAG
     assert tag_of(header + b"more") == TAG
     assert tag_of(header[:-1]) is None

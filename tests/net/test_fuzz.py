@@ -76,7 +76,7 @@ def noise(rng: random.Random) -> bytes:
 
 
 def headed(rng: random.Random) -> bytes:
-    head = b"H\x01" + bytes((rng.randrange(2),)) + group_tag(GROUP)
+    head = b"H\x02" + bytes((rng.randrange(2),)) + group_tag(GROUP)
     return head + (KEY.mark if rng.random() < 0.5 else b"") + noise(rng)
 
 
@@ -131,7 +131,7 @@ def nonsense(rng: random.Random) -> bytes:
     ]
     if rng.random() < 0.2:
         parts[rng.randrange(len(parts))] = thing(rng)
-    return b"H\x01\x00" + group_tag(GROUP) + msgspec.msgpack.encode([*parts, plain])
+    return b"H\x02\x00" + group_tag(GROUP) + msgspec.msgpack.encode([*parts, plain])
 
 
 class Fuzz:
@@ -188,7 +188,7 @@ CLEAR_REASONS = {
     Reason.OTHER_PROTOCOL,
     Reason.UNKNOWN_KIND,
     Reason.BAD_FIELDS,
-    Reason.ABSURD_NUMBER,
+    Reason.IMPLAUSIBLE_NUMBER,
     Reason.TOO_MANY,
     Reason.MISDIRECTED,
     Reason.REPLAYED,
@@ -256,7 +256,7 @@ def test_a_stream_that_ends_within_a_frame_was_cut_short() -> None:
     for cut in range(1, len(whole)):
         stream = Unstreamed(most=100)
         assert stream.feed(whole[:cut]) == []
-        assert stream.end() is Reason.CUT_SHORT
+        assert stream.end() is Reason.TRUNCATED
     stream = Unstreamed(most=100)
     assert stream.feed(on_stream(b"")) == []
     assert stream.broken is Reason.NOT_A_FRAME

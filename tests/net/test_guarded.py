@@ -272,7 +272,7 @@ def test_who_says_that_voters_came_later_founds_no_electorate(tmp_path: Path) ->
         group.settle(steady=1.0)
         witness = Witness(group)
         for name in "xyz":
-            guard = "quorum://x,y,z?first=a,b,c"
+            guard = "quorum://x,y,z?initial=a,b,c"
             group.join(name, guard=guard, state=tmp_path / name, protocol="bully")
         witness.advance(3 * TTL)
         for name in "xyz":
@@ -296,7 +296,7 @@ def test_voters_that_were_replaced_are_found_by_their_names(tmp_path: Path) -> N
         witness.settle()
         group.run(group.member("e").replace_voter("a", "d"))
         witness.settle()
-        guard = "quorum://b,c,d?first=a,b,c"
+        guard = "quorum://b,c,d?initial=a,b,c"
         (tmp_path / "new").mkdir()
         group.join("new", guard=guard, state=tmp_path / "new")
         for name in "bcd":

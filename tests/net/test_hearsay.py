@@ -63,15 +63,15 @@ def news(kind: str, said: Entry, like: Member) -> Message:
     match kind:
         case "JOIN":
             return JoinMsg(said, to_all=False, asks=False)
-        case "PULL":
+        case "STATE-REQUEST":
             return PullMsg(said)
-        case "WELCOME":
+        case "STATE-TRANSFER":
             return WelcomeMsg((said,), 1, minima(like), None)
         case _:
             return GossipMsg((said,), 1, minima(like), None)
 
 
-KINDS = ["JOIN", "PULL", "WELCOME", "GOSSIP"]
+KINDS = ["JOIN", "STATE-REQUEST", "STATE-TRANSFER", "GOSSIP"]
 
 
 def names(member: Member) -> set[str]:
@@ -97,7 +97,7 @@ def test_what_may_be_given_here_may_come_from_elsewhere() -> None:
     for text in ("cpu", "cpu load", "dur\u00e9e", "\u6e2c\u5b9a", "x" * 64):
         assert checked_attributes({text: 1.0})
         assert presentable(Candidate(1, ((text, 1.0),)))
-    assert presentable(Candidate(1, (("~favour", 1.0), ("~observer", 1.0))))
+    assert presentable(Candidate(1, (("~incumbency", 1.0), ("~observer", 1.0))))
     assert not presentable(Candidate(1, (("cpu", 1.0), ("cpu", 2.0)))), "which of the two?"
 
 

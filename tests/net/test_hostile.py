@@ -13,6 +13,7 @@ from hustings.net.courtesy import ProbeMsg
 from hustings.net.keys import new_key, write_key
 from hustings.net.member import Member
 from hustings.net.streams import on_stream
+from hustings.net.wire import VERSION
 from tests.net.kit.crowd import Crowd, dropped, endpoint, one_leader
 from tests.net.kit.loops import run, throughout, until
 from tests.net.kit.stranger import Tap, datagrams, forged, frame
@@ -152,13 +153,15 @@ def test_a_former_life_of_a_member_is_not_believed_again() -> None:
             again = await crowd.add(b.name)
             await crowd.known(3)
             await crowd.agreed()
-            refused = dropped(c, "old-life") + dropped(c, "misdirected")
+            refused = dropped(c, "old-incarnation") + dropped(c, "misdirected")
             old = [data for to, data in tap.sent if to == endpoint(c)] or [tap.sent[0][1]]
             with datagrams() as stranger:
                 for data in old:
                     stranger.sendto(data, endpoint(c))
             await until(
-                lambda: dropped(c, "old-life") + dropped(c, "misdirected") >= refused + len(old),
+                lambda: (
+                    dropped(c, "old-incarnation") + dropped(c, "misdirected") >= refused + len(old)
+                ),
                 lambda: str(c.metrics().drops),
             )
 
@@ -211,7 +214,39 @@ def test_noise_is_counted_by_reason() -> None:
                 lambda: {name: dropped(member, name) for name in wanted} == wanted,
                 lambda: str(member.metrics().drops),
             )
-            assert any("cannot read: upgrade" in note for note in member.notes)
+            said = (
+                "speaks wire version 9 and this member speaks only version 2: upgrade this member"
+            )
+            assert any(said in note for note in member.notes), member.notes
+
+    run(story())
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["datagram", "stream"])
+def test_a_frame_of_the_former_wire_version_is_refused_and_the_log_says_what_to_do(
+    streamed: bool,
+) -> None:
+    async def story() -> None:
+        async with Crowd() as crowd:
+            member = await crowd.add("a")
+            data = frame(forged(member, me=7), ProbeMsg(1))
+            former = data[:1] + bytes((VERSION - 1,)) + data[2:]
+            if streamed:
+                _, writer = await asyncio.open_connection(*endpoint(member))
+                writer.write(on_stream(former))
+                await writer.drain()
+            else:
+                with datagrams() as stranger:
+                    stranger.sendto(former, endpoint(member))
+            said = (
+                "speaks wire version 1 and this member speaks only version 2: upgrade that member"
+            )
+            await until(
+                lambda: any(said in note for note in member.notes), lambda: str(member.notes)
+            )
+            assert dropped(member, "unknown-version") == 1
+            if streamed:
+                writer.close()
 
     run(story())
 
@@ -256,7 +291,7 @@ def test_a_flood_of_noise_does_not_stop_an_election() -> None:
                     assert loop.time() < stop + 10, "no leader under a flood of noise"
                     for victim in (b, c):
                         for _ in range(20):
-                            stranger.sendto(b"H\x01\x00" + bytes(200), endpoint(victim))
+                            stranger.sendto(b"H\x02\x00" + bytes(200), endpoint(victim))
                             sent += 1
                     await asyncio.sleep(0.001)
             assert dropped(b, "other-group") + dropped(c, "other-group") > sent / 2
@@ -307,7 +342,7 @@ def test_garbage_on_a_stream_is_counted_and_the_stream_closed() -> None:
                 (b"GET / HTTP/1.1\r\n\r\n", "too-large"),
                 (b"\x00\x00\x00\x00", "not-a-frame"),
                 (on_stream(b"hello"), "not-a-frame"),
-                (on_stream(b"H\x01\x00" + bytes(40)), "other-group"),
+                (on_stream(b"H\x02\x00" + bytes(40)), "other-group"),
             ):
                 before = dropped(member, reason)
                 assert await closed_by(member, data) == b""
@@ -324,7 +359,7 @@ def test_half_a_frame_on_a_stream_is_counted() -> None:
             writer.write(on_stream(frame(forged(member, me=666), ProbeMsg(1)))[:-1])
             await writer.drain()
             writer.close()
-            await until(lambda: dropped(member, "cut-short") == 1, "it is counted")
+            await until(lambda: dropped(member, "truncated") == 1, "it is counted")
 
     run(story())
 

@@ -100,10 +100,10 @@ def test_another_life_in_a_members_name(protocol: str, later: str) -> None:
                     say(victim, to, AskMsg(1), number=1, incarnation=life)
                     say(victim, to, HeartbeatMsg(life, 1 << 40), number=2, incarnation=life)
             await whole(crowd)
-            refused = dropped(leader, "unproven") + dropped(leader, "future-life")
+            refused = dropped(leader, "unverified") + dropped(leader, "future-incarnation")
             assert refused >= 2
             told = [note for note in leader.notes if "refused a message" in note]
-            assert later != "2^53" or any("future-life" in note for note in told)
+            assert later != "2^53" or any("future-incarnation" in note for note in told)
 
     run(story())
 

@@ -90,7 +90,7 @@ def test_no_frame_with_another_label_makes_an_observer_deaf(known: bool, kind: s
             lie = ProbeMsg(1) if kind == "probe" else WelcomeMsg((), 1, (), None)
             with datagrams() as stranger:
                 stranger.sendto(frame(forged, lie), endpoint(observer))
-                await until(lambda: observer.host.traffic.packets_in > 0, "it was heard")
+                await until(lambda: observer.host.traffic.frames_in > 0, "it was heard")
             for each in crowd.open():
                 each.host.search.approach(endpoint(observer))
             await until(lambda: observer.leader is not None, "the observer knows the leader", 20.0)

@@ -166,9 +166,9 @@ def test_a_leader_without_room_falls_silent_and_recovers(tmp_path: Path) -> None
                 await until(lambda: a.state.reason == "its state cannot be written", "it says so")
                 assert not a.is_leader
                 assert any("is silent until it can be" in note for note in a.notes)
-                sent = a.metrics().packets_sent
+                sent = a.metrics().frames_sent
                 await crowd.agreed(but="a", among=others, within=20)
-                assert a.metrics().packets_sent == sent, "it says nothing to anybody"
+                assert a.metrics().frames_sent == sent, "it says nothing to anybody"
                 assert a.metrics().drops["inbox"] > 0, "what it could not handle is counted"
                 assert state_file(tmp_path, "a").read_bytes() == stored
             await until(lambda: "the state can be written again" in a.notes, "there is room again")

@@ -339,9 +339,9 @@ def test_metrics_count_what_happened() -> None:
             assert after.leader_changes == 2
             assert after.election_count == len(after.election_durations) == 2
             assert after.leaderless_seconds >= after.election_seconds > 0
-            assert after.packets_sent > 0 < after.packets_received
-            assert after.bytes_sent > 40 * after.packets_sent
-            assert sum(after.messages_received.values()) <= after.packets_received
+            assert after.frames_sent > 0 < after.frames_received
+            assert after.bytes_sent > 40 * after.frames_sent
+            assert sum(after.messages_received.values()) <= after.frames_received
             assert after.health >= 1.0
             await other.kill()
 

@@ -143,7 +143,7 @@ def test_who_is_in_the_group_lives_on_whatever_life_it_is_said_to_have_had() -> 
             with datagrams() as stranger:
                 message = LivedLaterMsg(mine + 1000, mine)
                 stranger.sendto(frame(forged(c, STRANGER), message, c.id), endpoint(c))
-            await until(lambda: received(c, "LIVED-LATER") == 1, "it is read")
+            await until(lambda: received(c, "OLD-INCARNATION") == 1, "it is read")
             await throughout(0.2, lambda: not c.closed, "it was ended")
 
     run(story())
@@ -205,7 +205,7 @@ def test_a_newcomer_believes_in_no_life_beyond_the_date() -> None:
             wire, mine = forged(other, STRANGER), member_id("new")
             async with seed_that_says(wire, LivedLaterMsg((1 << 53) - 3, LIFE), mine) as address:
                 new = await crowd.add("new", seeds=[address], life=LIFE)
-                assert new.metrics().messages_received.get("LIVED-LATER", 0) > 0
+                assert new.metrics().messages_received.get("OLD-INCARNATION", 0) > 0
             assert incarnation(new) == LIFE
             assert new.error is None
 

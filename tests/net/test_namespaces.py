@@ -139,7 +139,7 @@ async def story():
         await leader.kill()
         await crowd.agreed(but=leader.name)
         sent = [each.metrics() for each in crowd.open()]
-        assert all(each.packets_sent < sum(each.messages_sent.values()) + 5 for each in sent), sent
+        assert all(each.frames_sent < sum(each.messages_sent.values()) + 5 for each in sent), sent
 
 run(story())
 """

@@ -149,7 +149,7 @@ def test_a_stream_that_ends_within_a_frame_is_counted_and_one_between_two_is_not
             await until(lambda: INCOMPLETE.taken == 50, "so many bytes are held")
         await until(lambda: INCOMPLETE.taken == 0, "and given back")
 
-    assert at_a_port(story)[Reason.CUT_SHORT] == 1
+    assert at_a_port(story)[Reason.TRUNCATED] == 1
 
 
 def test_a_frame_has_a_time_to_become_complete(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,13 +105,13 @@ def test_what_goes_out_is_counted_by_kind_packets_and_bytes(
 ) -> None:
     with pair() as (_, a, b):
         taps = Taps(a, monkeypatch)
-        before = (a.traffic.packets_out, a.traffic.bytes_out, a.traffic.sent["PROBE"])
+        before = (a.traffic.frames_out, a.traffic.bytes_out, a.traffic.sent["PROBE"])
         a.transmit(b.runner.me.id, ProbeMsg(1))
         a.transmit(None, ProbeMsg(1))
         a.introduce(STRANGER, ProbeMsg(1), 5)
         assert [to for to, _ in taps.sent] == [b.port.endpoint, b.port.endpoint, STRANGER]
         size = sum(len(data) for _, data in taps.sent)
-        after = (a.traffic.packets_out, a.traffic.bytes_out, a.traffic.sent["PROBE"])
+        after = (a.traffic.frames_out, a.traffic.bytes_out, a.traffic.sent["PROBE"])
         assert after == (before[0] + 3, before[1] + size, before[2] + 3)
         a.transmit(4711, ProbeMsg(1))
         assert drops(a, Reason.UNKNOWN_ADDRESS) == 1
@@ -147,11 +147,11 @@ def test_a_network_that_reaches_all_is_told_once(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(type(a.port), "reaches_all", True)
         monkeypatch.setattr(a.port, "send_all", sent.append, raising=False)
         taps = Taps(a, monkeypatch)
-        packets = a.traffic.packets_out
+        packets = a.traffic.frames_out
         a.transmit(None, ProbeMsg(1))
         assert len(sent) == 1
         assert taps.sent == []
-        assert a.traffic.packets_out == packets + 1
+        assert a.traffic.frames_out == packets + 1
 
 
 # In
@@ -160,10 +160,10 @@ def test_a_network_that_reaches_all_is_told_once(monkeypatch: pytest.MonkeyPatch
 def test_a_probe_is_answered_where_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
     with pair() as (_, a, _b):
         taps = Taps(a, monkeypatch)
-        packets, size = a.traffic.packets_in, a.traffic.bytes_in
+        packets, size = a.traffic.frames_in, a.traffic.bytes_in
         data = said(a, ProbeMsg(77))
         a.datagram(data, STRANGER)
-        assert (a.traffic.packets_in, a.traffic.bytes_in) == (packets + 1, size + len(data))
+        assert (a.traffic.frames_in, a.traffic.bytes_in) == (packets + 1, size + len(data))
         assert a.traffic.received["PROBE"] >= 1
         ((to, answer),) = taps.sent
         assert to == STRANGER
@@ -203,10 +203,10 @@ def test_who_has_stopped_hears_nothing() -> None:
     with pair() as (_, a, b):
         a.stop()
         assert a.closed
-        packets = a.traffic.packets_in
+        packets = a.traffic.frames_in
         a.datagram(said(b, ProbeMsg(1)), STRANGER)
         assert a.frame(said(b, ProbeMsg(1)), STRANGER, UDP) is False
-        assert a.traffic.packets_in == packets
+        assert a.traffic.frames_in == packets
         a.refused(b.port.endpoint)
         a.stop()
 
@@ -243,10 +243,10 @@ def test_who_ends_before_it_is_in_the_group_looks_on_for_nobody(
         group.run(cut_short())
         (host,) = hosts
         assert host.closed
-        packets = host.traffic.packets_out
+        packets = host.traffic.frames_out
         assert packets > 0
         group.advance(10.0)
-        assert host.traffic.packets_out == packets
+        assert host.traffic.frames_out == packets
         notes = host.household.notes  # type: ignore[attr-defined]  # of the double
         assert not any("no seed answers" in note for note in notes)
 
@@ -257,7 +257,7 @@ def test_who_ends_as_it_begins_looks_for_nobody(monkeypatch: pytest.MonkeyPatch)
         host = group.join("a", seeds=["127.0.0.1:9"]).host
         assert host.closed
         group.advance(10.0)
-        assert host.traffic.packets_out == 0
+        assert host.traffic.frames_out == 0
 
 
 def test_a_message_while_nothing_can_be_written_is_counted(
@@ -342,10 +342,10 @@ def test_a_namesake_is_answered_and_who_bears_another_label_is_asked(
         on_loop(group, lambda: a.datagram(data, STRANGER))
         ((to, answer),) = taps.sent
         assert to == STRANGER
-        assert drops(a, Reason.NAMESAKE) == 1
+        assert drops(a, Reason.DUPLICATE_NAME) == 1
         wire = a.gate.wire
         namesake = Wire(wire.group, mine, wire.incarnation + 1, wire.dialect, wire.ring)
-        assert namesake.read(answer, UDP) is Reason.NAMESAKE
+        assert namesake.read(answer, UDP) is Reason.DUPLICATE_NAME
         assert namesake.namesake is not None
         assert namesake.namesake.message == PresentMsg(5)
         taps.sent.clear()
@@ -367,7 +367,7 @@ def test_a_number_that_nobody_can_have_is_not_believed_inside_a_multicast_either
             body = a.stack.codec.encode(CoordinatorMsg(value))
             cast = said(a, CoordinatorCast(1, 1, body), me=sender)
             on_loop(group, partial(a.datagram, cast, STRANGER))
-            assert drops(a, Reason.ABSURD_NUMBER) == 1, "the first, and not the second"
+            assert drops(a, Reason.IMPLAUSIBLE_NUMBER) == 1, "the first, and not the second"
         group.advance(1.0)
         assert group.member(group.settle()).state.term < term + 1000
 
@@ -426,7 +426,7 @@ def test_how_long_others_wait_for_the_next_leader_is_the_detectors() -> None:
     with pair() as (_, a, _b):
         detector = a._detector
         assert detector is not None
-        assert a.deference == detector.config.defer
+        assert a.deference == detector.config.successor_head_start
         assert a.health() == detector.health
     with pair(protocol="le-s") as (_, a, _b):
         assert a._detector is None

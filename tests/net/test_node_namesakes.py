@@ -89,7 +89,7 @@ def test_who_is_in_doubt_is_let_in_if_the_one_that_was_there_is_silent() -> None
     async def story(host: FakeHost, namesakes: Namesakes) -> None:
         said = received(2, join(2, 6, NEW))
         namesakes.challenge(said)
-        assert host.gate.counters[Reason.UNPROVEN] == 1
+        assert host.gate.counters[Reason.UNVERIFIED] == 1
         assert probe(host) > 0
         await asyncio.sleep(0.49)
         assert host.accepted == []
@@ -184,7 +184,7 @@ def test_so_many_are_in_doubt_at_most_and_none_after_the_end() -> None:
             host.circle.put(member)
             namesakes.challenge(received(member, join(member, 6, "127.0.0.1:7 x")))
         assert len(host.sent) == 256
-        assert host.gate.counters[Reason.UNPROVEN] == 300
+        assert host.gate.counters[Reason.UNVERIFIED] == 300
         namesakes.stop()
         await asyncio.sleep(1.0)
         assert host.accepted == []

@@ -12,7 +12,7 @@ from hustings.testing import Group
 from tests.net.kit.crowd import Crowd
 from tests.net.kit.loops import run
 
-PARTIAL: dict[str, Any] = {"substrate_settings": {"view_size": 4}}
+PARTIAL: dict[str, Any] = {"gossip_settings": {"view_size": 4}}
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,9 @@ def test_protocols_that_need_the_whole_group_refuse_partial_views(protocol: str)
     assert not find(protocol).assumptions.partial_views
     with pytest.raises(hustings.BadInput, match=f"^{protocol} needs members that know the whole"):
         hustings.join("billing", protocol=protocol, multicast="gossip", **PARTIAL)
-    hustings.join("billing", protocol=protocol, substrate_settings={"view_size": 4095})
+    hustings.join("billing", protocol=protocol, gossip_settings={"view_size": 4095})
     hustings.join(
-        "billing", protocol=protocol, limits={"members": 5}, substrate_settings={"view_size": 4}
+        "billing", protocol=protocol, limits={"members": 5}, gossip_settings={"view_size": 4}
     )
 
 
@@ -58,7 +58,7 @@ def group_of(members: int, multicast: str, view: int = 4, **options: Any) -> Gro
         protocol="probabilistic",
         multicast=multicast,
         delay=(0.001, 0.02),
-        substrate_settings={"view_size": view},
+        gossip_settings={"view_size": view},
         **options,
     )
     for number in range(members):

@@ -185,7 +185,9 @@ def test_an_address_that_answers_is_spoken_to() -> None:
                 # Somebody else answers with another number, and it with the right one.
                 nonce = question.message.nonce
                 teller.sendto(frame(wire, PresentMsg(nonce + 1), a.id), endpoint(a))
-                await until(lambda: a.metrics().messages_received.get("PRESENT") == 1, "it is read")
+                await until(
+                    lambda: a.metrics().messages_received.get("PROBE-REPLY") == 1, "it is read"
+                )
                 assert not a.host.proofs.reached(x.who.id, socket_of_x.getsockname())
                 teller.sendto(frame(wire, PresentMsg(nonce), a.id), endpoint(a))
                 await until(

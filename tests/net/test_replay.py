@@ -25,7 +25,7 @@ class Twin:
 
     def check(self, sender: int, incarnation: int, number: int) -> Reason | None:
         if incarnation < self.life.get(sender, 0):
-            return Reason.OLD_LIFE
+            return Reason.OLD_INCARNATION
         self.life[sender] = incarnation
         came = self.came.setdefault((sender, incarnation), set())
         if came and number <= max(came) - WINDOW:
@@ -66,7 +66,7 @@ def test_who_was_silent_longest_is_forgotten_first() -> None:
 
 def test_out_of_order_within_the_window_is_accepted_once() -> None:
     sender = gate(1, KEY)
-    receiver = gate(2, KEY, limits=Limits(window=64, burst=10_000))
+    receiver = gate(2, KEY, limits=Limits(replay_window=64, burst=10_000))
     frames = [sender.outgoing(PingMsg(k)) for k in range(64)]
     order = list(range(64))
     random.Random(1).shuffle(order)
@@ -81,7 +81,7 @@ def test_out_of_order_within_the_window_is_accepted_once() -> None:
 
 def test_behind_the_window_nothing_is_accepted() -> None:
     sender = gate(1, KEY)
-    receiver = gate(2, KEY, limits=Limits(window=64))
+    receiver = gate(2, KEY, limits=Limits(replay_window=64))
     frames = [sender.outgoing(PingMsg(k)) for k in range(66)]
     assert all(isinstance(frame, Frame) for frame in frames)
     data = [frame.data for frame in frames if frame is not None]
@@ -104,7 +104,7 @@ def test_a_new_life_begins_anew_and_ends_the_old_one() -> None:
     assert receiver.incoming(first.data, UDP, 0.0) is not None
     assert receiver.incoming(fresh.data, UDP, 0.0) is not None
     assert receiver.incoming(late.data, UDP, 0.0) is None
-    assert receiver.counters[Reason.OLD_LIFE] == 1
+    assert receiver.counters[Reason.OLD_INCARNATION] == 1
     receiver.forget(1)
     assert receiver.incoming(late.data, UDP, 0.0) is not None
 

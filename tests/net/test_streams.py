@@ -187,11 +187,11 @@ def test_a_first_frame_is_no_longer_than_a_datagram() -> None:
     async def story() -> None:
         async with Crowd(key=KEY) as crowd:
             member = await crowd.add("a")
-            for size, reason in ((1201, "too-large"), (1200, "cut-short")):
+            for size, reason in ((1201, "too-large"), (1200, "truncated")):
                 _, writer = await asyncio.open_connection(*endpoint(member))
                 writer.write(size.to_bytes(4, "big"))
                 await writer.drain()
-                if reason == "cut-short":
+                if reason == "truncated":
                     writer.close()
                 await counted(member, reason, 1)
                 writer.close()

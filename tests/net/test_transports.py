@@ -62,7 +62,7 @@ def test_ip_multicast_on_one_machine(protocol: str) -> None:
             await crowd.add_all(NAMES[1:3])
             await loses_and_re_elects(crowd, 3)
             packets = [each.metrics() for each in crowd.open()]
-            assert all(each.packets_received for each in packets)
+            assert all(each.frames_received for each in packets)
 
     run(story())
 

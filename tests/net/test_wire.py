@@ -68,7 +68,7 @@ def enveloped(payload: object, **changes: object) -> bytes:
         **changes,
     }
     body = msgspec.msgpack.encode([*fields.values(), payload])
-    return b"H\x01" + bytes((CLEAR,)) + group_tag(GROUP) + body
+    return b"H\x02" + bytes((CLEAR,)) + group_tag(GROUP) + body
 
 
 # --- round trips ---------------------------------------------------------------------------------
@@ -189,12 +189,12 @@ def test_a_list_longer_than_a_view_is_refused() -> None:
     "data, reason",
     [
         (b"", Reason.NOT_A_FRAME),
-        (b"H\x01\x00", Reason.NOT_A_FRAME),
+        (b"H\x02\x00", Reason.NOT_A_FRAME),
         (b"G" + enveloped([])[1:], Reason.NOT_A_FRAME),
-        (b"H\x02" + enveloped([])[2:], Reason.UNKNOWN_VERSION),
-        (b"H\x01\x03" + enveloped([])[3:], Reason.UNKNOWN_MODE),
-        (b"H\x01\x00" + group_tag("other") + b"x", Reason.OTHER_GROUP),
-        (b"H\x01\x01" + group_tag(GROUP) + bytes(100), Reason.SEALED),
+        (b"H\x01" + enveloped([])[2:], Reason.UNKNOWN_VERSION),
+        (b"H\x02\x03" + enveloped([])[3:], Reason.UNKNOWN_MODE),
+        (b"H\x02\x00" + group_tag("other") + b"x", Reason.OTHER_GROUP),
+        (b"H\x02\x01" + group_tag(GROUP) + bytes(100), Reason.SEALED),
         (enveloped(["PING", 1, 0.0, [], b""])[:HEADER], Reason.MALFORMED),
         (enveloped(["PING", 1, 0.0, [], b""])[:-1], Reason.MALFORMED),
         (enveloped(["PING", 1, 0.0, [], b""]) + b"\x00", Reason.MALFORMED),
@@ -208,15 +208,15 @@ def test_a_list_longer_than_a_view_is_refused() -> None:
         (enveloped([], protocol="pong"), Reason.OTHER_PROTOCOL),
         (enveloped([], version=2), Reason.OTHER_PROTOCOL_VERSION),
         (enveloped([], sender="me"), Reason.MALFORMED),
-        (enveloped([], sender=1 << 63), Reason.ABSURD_NUMBER),
-        (enveloped([], recipient=1 << 63), Reason.ABSURD_NUMBER),
-        (enveloped([], incarnation=0), Reason.ABSURD_NUMBER),
-        (enveloped([], incarnation=MAX_NUMBER + 1), Reason.ABSURD_NUMBER),
-        (enveloped([], number=0), Reason.ABSURD_NUMBER),
-        (enveloped([], number=MAX_NUMBER + 1), Reason.ABSURD_NUMBER),
+        (enveloped([], sender=1 << 63), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped([], recipient=1 << 63), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped([], incarnation=0), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped([], incarnation=MAX_NUMBER + 1), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped([], number=0), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped([], number=MAX_NUMBER + 1), Reason.IMPLAUSIBLE_NUMBER),
         (enveloped([], recipient=3), Reason.MISDIRECTED),
         (enveloped([], sender=2), Reason.ECHO),
-        (enveloped([], sender=2, incarnation=2), Reason.NAMESAKE),
+        (enveloped([], sender=2, incarnation=2), Reason.DUPLICATE_NAME),
         (enveloped([]), Reason.MALFORMED),
         (enveloped(None), Reason.MALFORMED),
         (enveloped([1]), Reason.MALFORMED),
@@ -225,10 +225,10 @@ def test_a_list_longer_than_a_view_is_refused() -> None:
         (enveloped(["PING", "one"]), Reason.BAD_FIELDS),
         (enveloped(["PING", 1]), Reason.BAD_FIELDS),
         (enveloped(["PING", 1, 0.0, [], b"", 1]), Reason.BAD_FIELDS),
-        (enveloped(["PING", 1 << 63, 0.0, [], b""]), Reason.ABSURD_NUMBER),
-        (enveloped(["PING", 1, math.nan, [], b""]), Reason.ABSURD_NUMBER),
-        (enveloped(["PING", 1, math.inf, [], b""]), Reason.ABSURD_NUMBER),
-        (enveloped(["PING", 1, 0.0, [1, 1 << 63], b""]), Reason.ABSURD_NUMBER),
+        (enveloped(["PING", 1 << 63, 0.0, [], b""]), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped(["PING", 1, math.nan, [], b""]), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped(["PING", 1, math.inf, [], b""]), Reason.IMPLAUSIBLE_NUMBER),
+        (enveloped(["PING", 1, 0.0, [1, 1 << 63], b""]), Reason.IMPLAUSIBLE_NUMBER),
         (enveloped(["PING", 1, 0.0, [], b""], extra=1), Reason.MALFORMED),
     ],
 )
@@ -256,7 +256,7 @@ def test_an_envelope_is_read_whole(field: str) -> None:
     nested = b"\x91" * depth + b"\xc0"
     parts = [msgspec.msgpack.encode(part) for part in (GROUP, "ping", 1, 1, 1, 1, 2, ["PING", 1])]
     parts[("sender", "incarnation", "number", None, "payload").index(field) + 3] = nested
-    data = b"H\x01\x00" + group_tag(GROUP) + b"\x98" + b"".join(parts)
+    data = b"H\x02\x00" + group_tag(GROUP) + b"\x98" + b"".join(parts)
     assert wire(2).read(data, Direction.QUESTION) is Reason.MALFORMED
 
 

@@ -47,7 +47,7 @@ CONFIG = StackConfig.parse(
         "digest": 3,
         "solicits": 2,
         "copies": 2,
-        "body": 64,
+        "multicast_bytes": 64,
         "T_fail": 5.0,
     }
 )
@@ -141,7 +141,7 @@ def check_effects(effects: list[Effect]) -> None:
             assert effect.delay >= 0
     sent = [effect for effect in effects if isinstance(effect, Send)]
     substrate = [effect for effect in sent if effect.message.role.value == "detector"]
-    assert len(substrate) <= max(CONFIG.transfer, CONFIG.digests, CONFIG.copies, 3) + 1
+    assert len(substrate) <= max(CONFIG.transfer_messages, CONFIG.digests, CONFIG.copies, 3) + 1
 
 
 @given(st.lists(steps, max_size=40), st.integers(0, 3))

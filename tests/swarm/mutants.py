@@ -117,7 +117,7 @@ def around(kind: type[Quorate]) -> Callable[[Asking, tuple[MemberId, ...], Guard
     """How a broken quorum goes round elections."""
 
     def go_round(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
-        config = QuorumConfig(delta=lease.delta, voters=voters, longest=lease.asked)
+        config = QuorumConfig(delta=lease.delta, voters=voters, max_ttl=lease.asked)
         return lambda: kind(elect(), config)
 
     return go_round

@@ -209,7 +209,7 @@ def test_a_question_is_worth_more_than_the_same_time_spent_waiting() -> None:
     for seed in range(30):
         for found, more in (
             (waiting, {"D": 0.5}),
-            (asking, {"D": 0.25, "confirm": 0.25}),
+            (asking, {"D": 0.25, "ping_timeout": 0.25}),
         ):
             chosen = settings(HeartbeatConfig, "", **more)
             world = Listening(5, chosen, network, leader=LEADER, seed=seed)

@@ -33,10 +33,15 @@ AGENT = {
     key: key
     for key in (
         *("bind", "advertise", "name", "state", "key", "insecure"),
-        *("log-format", "log-level", "shutdown"),
+        *("log-format", "log-level", "shutdown-timeout"),
     )
 }
-WEB = {"bind": "http", "names": "http-name", "token-file": "token-file", "streams": "streams"}
+WEB = {
+    "bind": "http",
+    "names": "http-name",
+    "token-file": "token-file",
+    "event-streams": "event-streams",
+}
 EACH = {key: key for key in ("name", "state", "key")}
 ONE = {
     "seeds": "join",
@@ -71,8 +76,8 @@ class GroupConfig:
     multicast: str | None
     detector: str | None
     detector_settings: Mapping[str, Plain]
-    substrate_settings: Mapping[str, Plain]
-    helm_settings: Mapping[str, Plain]
+    gossip_settings: Mapping[str, Plain]
+    leadership_settings: Mapping[str, Plain]
     limits: Mapping[str, Plain]
     preempt: bool
     preempt_after: float | None
@@ -123,7 +128,7 @@ def load(
     common = _Common(
         agent.text("name"), agent.path("state"), agent.paths("key") or (), agent.flag("insecure")
     )
-    shutdown_s = agent.duration("shutdown", SHUTDOWN_S, least=0.1, most=LONGEST_SHUTDOWN_S)
+    shutdown_s = agent.duration("shutdown-timeout", SHUTDOWN_S, least=0.1, most=LONGEST_SHUTDOWN_S)
     assert shutdown_s is not None
     config = AgentConfig(
         bind=agent.address("bind", BIND, MEMBER_PORT) or BIND,
@@ -133,7 +138,7 @@ def load(
         http_names=web.texts("names") or (),
         token_file=web.path("token-file"),
         token=environment.get(variable("http-token")) or None,
-        streams=web.count("streams", 64, 1, MOST_STREAMS),
+        streams=web.count("event-streams", 64, 1, MOST_STREAMS),
         log_format=agent.one_of("log-format", FORMATS, "text"),
         log_level=agent.one_of("log-level", LEVELS, "info"),
         shutdown_s=shutdown_s,
@@ -226,8 +231,8 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         multicast=table.text("multicast"),
         detector=table.text("detector"),
         detector_settings=table.plain("detector-settings"),
-        substrate_settings=table.plain("substrate-settings"),
-        helm_settings=table.plain("helm-settings"),
+        gossip_settings=table.plain("gossip-settings"),
+        leadership_settings=table.plain("leadership-settings"),
         limits=table.plain("limits"),
         preempt=table.flag("preempt"),
         preempt_after=table.duration("preempt-after", None),

@@ -130,7 +130,10 @@ class Connections:
         """Whether there is room for it without what is kept for health."""
         room = len(self._open) < self.most or self._make_room(one.now)
         if not room and len(self._open) >= self.most + KEPT_FOR_HEALTH:
-            self.note("full", "there are as many HTTP connections as may be, all of them at work")
+            self.note(
+                "connection-limit",
+                "there are as many HTTP connections as may be, all of them at work",
+            )
             one.transport.abort()
         self._open[one] = None
         if self._looking is None:
@@ -162,7 +165,9 @@ class Connections:
         first = min(
             (one for one in may if sources[one.source] == most), key=lambda one: one.waits_since
         )
-        self.note("room", f"HTTP connections are closed to make room: {len(self._open)} are open")
+        self.note(
+            "evicted", f"HTTP connections are closed to make room: {len(self._open)} are open"
+        )
         first.give_way()
         self.closed(first)
         return True
@@ -313,7 +318,7 @@ class Connection(H11Protocol):
             piece = bytes(self._unread[:PIECE])
             del self._unread[:PIECE]
             if self.conn.their_state is h11.IDLE and self._has_too_many_lines(piece):
-                self.shared.note("head", "an HTTP request had too many headers")
+                self.shared.note("headers-too-large", "an HTTP request had too many headers")
                 self.refuse(431, f"a request has at most {MOST_LINES} lines before its body")
                 return
             if piece:
@@ -384,13 +389,13 @@ class Connection(H11Protocol):
             if now - self._closing_at >= patience.closing:
                 self.transport.abort()
         elif self._paused_at is not None and now - self._paused_at >= patience.answer:
-            self.shared.note("answer", "an HTTP client did not take its answer: cut off")
+            self.shared.note("response-timeout", "an HTTP client did not take its answer: cut off")
             self.transport.abort()
         elif not self.busy and now - self.waits_since >= patience.request:
             self._give_up()
 
     def _give_up(self) -> None:
-        self.shared.note("request", "an HTTP request did not arrive in time: closed")
+        self.shared.note("request-timeout", "an HTTP request did not arrive in time: closed")
         if self._begun and self.conn.their_state is h11.IDLE:
             self.refuse(408, "the request did not arrive in time")
         else:

@@ -161,7 +161,7 @@ class Daemon:
         address = await self._network.open()
         for note in notes:
             if note is not None:
-                self._log.warning("note", note)
+                self._log.warning("notice", note)
         joins = [asyncio.ensure_future(self._join(group)) for group in self._config.groups]
         try:
             await asyncio.gather(*joins)
@@ -184,7 +184,7 @@ class Daemon:
 
         def note(sentence: str) -> None:
             if group.group in self._members:
-                self._log.warning("note", sentence, group=group.group)
+                self._log.warning("notice", sentence, group=group.group)
             else:
                 early.append(sentence)
 
@@ -244,7 +244,9 @@ class Daemon:
         if not everything.done():
             server.force_exit = True
             self._code = FAILED
-            self._log.warning("hurried", "not everything ended in time: leaving it as it is")
+            self._log.warning(
+                "shutdown-timeout", "not everything ended in time: leaving it as it is"
+            )
             everything.cancel()
             with suppress(asyncio.CancelledError):
                 await everything
@@ -303,7 +305,7 @@ class Daemon:
             async with asyncio.timeout(_LAST_S):
                 await work
         except (TimeoutError, HustingsError):
-            self._log.warning("hurried", f"{what} did not come in time")
+            self._log.warning("shutdown-timeout", f"{what} did not come in time")
 
 
 def _hosts(config: AgentConfig) -> Hosts:

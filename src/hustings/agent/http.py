@@ -186,7 +186,7 @@ class Api:
     async def _do(
         self, member: AgentMember, what: str, order: Awaitable[None], patience_s: float = PATIENCE_S
     ) -> Response:
-        self._log.info("order", f"asked to {what}", group=member.group, order=what)
+        self._log.info("admin-request", f"asked to {what}", group=member.group, request=what)
         try:
             async with asyncio.timeout(patience_s):
                 await order

@@ -91,7 +91,7 @@ class Members(Collector):
         yield from _counters(rows)
         yield self._elections(rows)
         refused = CounterMetricFamily(
-            "hustings_port_drops",
+            "hustings_transport_dropped",
             "What the port refused before it was any member's, by reason",
             labels=("reason",),
         )
@@ -100,7 +100,7 @@ class Members(Collector):
                 refused.add_metric([reason], times)
         yield refused
         http = CounterMetricFamily(
-            "hustings_http_refused",
+            "hustings_http_connections_refused",
             "Connections of HTTP that were closed or refused, by reason",
             labels=("reason",),
         )
@@ -177,12 +177,12 @@ def _gauges(rows: list[Row]) -> Iterator[Metric]:
             lambda m: m.guard_silence,
         ),
         (
-            "hustings_token",
+            "hustings_fencing_token",
             "The highest token that this member knows of; the leader's own if it leads",
             lambda m: m.token,
         ),
         (
-            "hustings_health",
+            "hustings_health_multiplier",
             "How much more patient than usual the member is, having been slow itself; 1 is fine",
             lambda m: m.health,
         ),
@@ -207,13 +207,15 @@ def _counters(rows: list[Row]) -> Iterator[Metric]:
         "hustings_messages", "Messages by kind", labels=(*LABELS, "direction", "kind")
     )
     packets = CounterMetricFamily(
-        "hustings_packets", "Datagrams and frames", labels=(*LABELS, "direction")
+        "hustings_frames", "Datagrams and frames", labels=(*LABELS, "direction")
     )
     octets = CounterMetricFamily(
-        "hustings_bytes", "Bytes in datagrams and frames", labels=(*LABELS, "direction")
+        "hustings_network_bytes", "Bytes in datagrams and frames", labels=(*LABELS, "direction")
     )
     drops = CounterMetricFamily(
-        "hustings_drops", "What was refused or dropped, by reason", labels=(*LABELS, "reason")
+        "hustings_messages_dropped",
+        "What was refused or dropped, by reason",
+        labels=(*LABELS, "reason"),
     )
     for labels, metrics in rows:
         changes.add_metric(labels, metrics.leader_changes)
@@ -222,8 +224,8 @@ def _counters(rows: list[Row]) -> Iterator[Metric]:
             messages.add_metric([*labels, "sent", kind], times)
         for kind, times in sorted(metrics.messages_received.items()):
             messages.add_metric([*labels, "received", kind], times)
-        packets.add_metric([*labels, "sent"], metrics.packets_sent)
-        packets.add_metric([*labels, "received"], metrics.packets_received)
+        packets.add_metric([*labels, "sent"], metrics.frames_sent)
+        packets.add_metric([*labels, "received"], metrics.frames_received)
         octets.add_metric([*labels, "sent"], metrics.bytes_sent)
         octets.add_metric([*labels, "received"], metrics.bytes_received)
         for reason, times in sorted(metrics.drops.items()):

@@ -57,10 +57,12 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option("--http", metavar="HOST:PORT", help="Where HTTP listens. [default: 127.0.0.1:7401]")
 @click.option("--http-name", multiple=True, metavar="NAME", help="A name that HTTP is asked by.")
 @click.option("--token-file", metavar="FILE", help="The token that orders must carry.")
-@click.option("--streams", metavar="N", help="Listeners of /v1/events at once. [default: 64]")
+@click.option("--event-streams", metavar="N", help="Listeners of /v1/events at once. [default: 64]")
 @click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning, error. [default: info]")
-@click.option("--shutdown", metavar="DURATION", help="How long leaving may take. [default: 5s]")
+@click.option(
+    "--shutdown-timeout", metavar="DURATION", help="How long leaving may take. [default: 5s]"
+)
 @click.option("--check", is_flag=True, help="Only read and check the configuration.")
 def agent(config: Path | None, check: bool, **flags: Any) -> int:
     """Run members of one or several groups, and answer over HTTP who leads.

@@ -179,7 +179,8 @@ WORLD_OPTIONS = (
         "leadership_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="--composed: stall_bound, preempt_after, T_check, patience, and more.",
+        help="--composed: stall_bound, preempt_after, reconcile_interval, leaderless_timeout, and "
+        "more.",
     ),
     click.option(
         "--measure-set",
@@ -229,7 +230,7 @@ WORLD_OPTIONS = (
     ),
     click.option("--max-events", type=WHOLE, default=None, help="Event limit."),
     click.option(
-        "--course",
+        "--time-series",
         type=REAL,
         default=None,
         metavar="STEP",

@@ -164,7 +164,7 @@ def _token(text: str | None) -> int:
     if text is None:
         raise BadInput(
             "--recover needs --above: the highest token that members know (in their logs, and as "
-            "the metric hustings_token), or that a fence does"
+            "the metric hustings_fencing_token), or that a fence does"
         )
     if not (text.isascii() and text.isdigit()):
         raise BadInput(f"--above is a token, a whole number, not {text!r}")

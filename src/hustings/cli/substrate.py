@@ -6,17 +6,17 @@ import click
 
 SUBSTRATE_OPTIONS = (
     click.option(
-        "--substrate",
+        "--membership",
         default="ideal",
         show_default=True,
-        help="ideal (views and multicasts are given, with --view and --loss), or full (members "
+        help="ideal (views and multicasts are given, with --view and --loss), or gossip (members "
         "gossip to find each other, and multicasts are repaired by anti-entropy).",
     ),
     click.option(
-        "--substrate-set",
-        "substrate_settings",
+        "--gossip-set",
+        "gossip_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="full: T_gossip, fanout, view_size, T_fail, rounds, digests, and more.",
+        help="gossip: T_gossip, fanout, view_size, T_fail, rounds, digests, and more.",
     ),
 )

@@ -31,7 +31,7 @@ ROWS = 60  # of a table that people read
 CHECKPOINT = "checkpoint"
 PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
 GOALS = ("runs", "stderr", "metric")  # how often a point is played, not what is played
-LEFT_OUT = ("course", "debug")  # they change nothing that a table could show
+LEFT_OUT = ("time_series", "debug")  # they change nothing that a table could show
 
 EXAMPLE = """\
 # Every list is an axis; the grid is all combinations. Keys are the options of hustings sim.

@@ -2,9 +2,9 @@
 
 There is no server to ask: voters are named as members are, and their promises travel with the
 group's own messages. What they promise must survive a restart, so they need a state directory;
-with `?durable=no` they wait for one lease instead whenever they start. `?longest=30s` is the
+with `?durable=no` they wait for one lease instead whenever they start. `?max_ttl=30s` is the
 longest lease that voters grant, and for which one without memory waits; without it that is the
-`ttl`. `quorum://b,c,d?first=a,b,c` says whom the group began with, where voters were replaced.
+`ttl`. `quorum://b,c,d?initial=a,b,c` says whom the group began with, where voters were replaced.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Quorum:
     """Who votes in one group, and what that promises."""
 
     def __init__(self, url: GuardUrl, id_of: Callable[[str], MemberId]) -> None:
-        url.only("durable", "longest", "first")
+        url.only("durable", "max_ttl", "initial")
         if url.user is not None or url.path or any(port is not None for _, port in url.hosts):
             raise BadInput("quorum:// takes names of members, as quorum://a,b,c, and no addresses")
         self.names = tuple(name for name, _ in url.hosts)
@@ -65,20 +65,20 @@ class Quorum:
         if durable not in ("yes", "no"):
             raise BadInput(f"option durable of quorum must be yes or no, not {durable!r}")
         self.durable = durable == "yes"
-        longest = url.options.get("longest")
-        self.longest = None if longest is None else parse_duration(longest, "option longest")
-        first = url.options.get("first")
-        self.first = tuple(sorted(self.names if first is None else first.split(",")))
-        if len(set(self.first)) != len(self.first) or len(self.first) != len(self.names):
-            raise BadInput("option first of quorum names as many voters as there are, each once")
-        if not self.durable and set(self.first) != set(self.names):
+        max_ttl = url.options.get("max_ttl")
+        self.max_ttl = None if max_ttl is None else parse_duration(max_ttl, "option max_ttl")
+        initial = url.options.get("initial")
+        self.initial = tuple(sorted(self.names if initial is None else initial.split(",")))
+        if len(set(self.initial)) != len(self.initial) or len(self.initial) != len(self.names):
+            raise BadInput("option initial of quorum names as many voters as there are, each once")
+        if not self.durable and set(self.initial) != set(self.names):
             raise BadInput(
-                "option first of quorum is for voters that were replaced, and voters that keep "
+                "option initial of quorum is for voters that were replaced, and voters that keep "
                 "nothing (durable=no) never are: leave it out"
             )
         self.above = 0  # tokens are larger
         self._ids = tuple(id_of(name) for name in self.names)
-        self._first_ids = tuple(id_of(name) for name in self.first)
+        self._first_ids = tuple(id_of(name) for name in self.initial)
         self.promise = Promise(
             drift=DRIFT,
             monotone=self.durable,
@@ -88,19 +88,19 @@ class Quorum:
 
     def check(self, asked: float) -> None:
         """Refuse a lease that voters never grant."""
-        if self.longest is not None and not 0 < asked <= self.longest:
+        if self.max_ttl is not None and not 0 < asked <= self.max_ttl:
             raise BadInput(
-                f"ttl must not exceed longest={show_duration(self.longest)} of quorum://, and is "
+                f"ttl must not exceed max_ttl={show_duration(self.max_ttl)} of quorum://, and is "
                 f"{show_duration(asked)}"
             )
 
     def agreed(self, asked: float) -> tuple[Field, ...]:
         """What all members must say alike: else there would be two guards, or none."""
-        longest = asked if self.longest is None else self.longest
+        max_ttl = asked if self.max_ttl is None else self.max_ttl
         return (
-            Field("voters", ",".join(self.first), True),
+            Field("voters", ",".join(self.initial), True),
             Field("durable", "yes" if self.durable else "no", True),
-            Field("longest lease", show_duration(longest), True),
+            Field("longest lease", show_duration(max_ttl), True),
         )
 
     def around(self, confirmed: Confirmed) -> Quorate:
@@ -108,9 +108,9 @@ class Quorum:
         config = QuorumConfig(
             delta=confirmed.lease.delta,
             voters=self._ids,
-            first=self._first_ids,
+            initial=self._first_ids,
             durable=self.durable,
-            longest=self.longest,
+            max_ttl=self.max_ttl,
             above=self.above,
         )
         return Quorate(confirmed, config)

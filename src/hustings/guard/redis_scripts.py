@@ -8,7 +8,7 @@ clock of its own, asks with that mark as `ended`, and takes the lease if it is s
 Fields: `token`; `holder` and `life`; `ttl`, how long the last write counts, in microseconds; `mark`
 of that write; `next`, who alone is let in after a release; `floor`, which all later tokens exceed;
 `identity`, a word that tells this hash from those of other servers; and, where writes may be lost,
-`settled` and `longest`: see `ACQUIRE`. Tokens and marks stay text: a
+`settled` and `max_ttl`: see `ACQUIRE`. Tokens and marks stay text: a
 number of Lua has 53 bits.
 
 Releases of the first format measured leases by the server's time of day, and kept their end in

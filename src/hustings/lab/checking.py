@@ -227,4 +227,4 @@ def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
 def _quorate(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
     from hustings.quorum import Quorate, QuorumConfig  # noqa: PLC0415 (few need it)
 
-    return Quorate(inner, QuorumConfig(delta=LEASE.delta, voters=voters, longest=LEASE.asked))
+    return Quorate(inner, QuorumConfig(delta=LEASE.delta, voters=voters, max_ttl=LEASE.asked))

@@ -50,7 +50,7 @@ FLAGS = {
     "measure": "measure-set",
     "mobility_settings": "mobility-set",
     "settings": "set",
-    "substrate_settings": "substrate-set",
+    "gossip_settings": "gossip-set",
 }
 
 
@@ -86,8 +86,8 @@ class World(TypedDict, total=False):
     composed: bool
     leadership_settings: Settings
     measure: Settings
-    substrate: str
-    substrate_settings: Settings
+    membership: str
+    gossip_settings: Settings
     arrivals: Number
     departures: Number
     orderly: bool
@@ -96,7 +96,7 @@ class World(TypedDict, total=False):
     mobility_settings: Settings
     until: Number
     max_events: int
-    course: Number
+    time_series: Number
     consensus: bool
     debug: bool
     order: str | Iterable[int]
@@ -139,8 +139,8 @@ class Options:
     composed: bool = False
     leadership_settings: tuple[str, ...] = ()
     measure: tuple[str, ...] = ()
-    substrate: str = "ideal"
-    substrate_settings: tuple[str, ...] = ()
+    membership: str = "ideal"
+    gossip_settings: tuple[str, ...] = ()
     arrivals: float | None = None
     departures: float | None = None
     orderly: bool = False
@@ -149,7 +149,7 @@ class Options:
     mobility_settings: tuple[str, ...] = ()
     until: float | None = None
     max_events: int | None = None
-    course: float | None = None
+    time_series: float | None = None
     consensus: bool = False
     debug: bool = False
     order: str | None = None
@@ -232,11 +232,11 @@ def build(
             composer=_composer() if typed.composed else None,
             leadership_settings=parsing.settings(typed.leadership_settings),
             measure=parsing.settings(typed.measure),
-            substrate=typed.substrate,
-            substrate_settings=parsing.settings(typed.substrate_settings),
+            membership=typed.membership,
+            gossip_settings=parsing.settings(typed.gossip_settings),
             until=typed.until,
             max_events=typed.max_events,
-            course=typed.course,
+            time_series=typed.time_series,
             consensus=typed.consensus,
             debug=typed.debug,
             digest=digest,
@@ -421,7 +421,7 @@ def _choice_word(name: str, value: object) -> str:
 
 _WORDS: Mapping[str, Callable[[str, object], object]] = {
     **dict.fromkeys(("settings", "detection_settings", "guard_settings", "measure"), _pairs),
-    **dict.fromkeys(("leadership_settings", "substrate_settings", "mobility_settings"), _pairs),
+    **dict.fromkeys(("leadership_settings", "gossip_settings", "mobility_settings"), _pairs),
     **dict.fromkeys(("detectors", "initiators", "faults"), _several),
     **dict.fromkeys(("crashed", "order"), _listed),
     "attributes": _attribute_words,

@@ -198,7 +198,7 @@ def remarks_on_course(course: Course | None) -> list[str]:
         return []
     return [
         f"the course ends at {course.time[-1]:g}, after {MAX_STEPS:,} steps, and some runs went "
-        "on: a longer --course STEP shows more"
+        "on: a longer --time-series STEP shows more"
     ]
 
 

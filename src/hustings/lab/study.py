@@ -209,5 +209,5 @@ def _particulars(experiment: Experiment) -> dict[str, object]:
     if experiment.endless:
         found["until"] = experiment.horizon
     if experiment.stack is not None:
-        found |= {"substrate": "full", "settled_at": experiment.origin}
+        found |= {"membership": "gossip", "settled_at": experiment.origin}
     return found

@@ -215,7 +215,7 @@ def quorate(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> 
     from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few need it)
     from hustings.quorum import quorate as go_round  # noqa: PLC0415 (likewise)
 
-    config = QuorumConfig(delta=lease.delta, voters=voters, longest=lease.asked)
+    config = QuorumConfig(delta=lease.delta, voters=voters, max_ttl=lease.asked)
     return go_round(elect, config)
 
 

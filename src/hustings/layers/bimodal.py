@@ -103,9 +103,9 @@ class Bimodal:
 
     def multicast(self, ctx: Context, role: Role, body: bytes) -> None:
         """Send to the whole group but oneself."""
-        if len(body) > self.config.body:
+        if len(body) > self.config.multicast_bytes:
             raise ProtocolBug(
-                f"a multicast of {len(body)} bytes, where body allows {self.config.body}"
+                f"a multicast of {len(body)} bytes, where body allows {self.config.multicast_bytes}"
             )
         self._number += 1
         mid = (ctx.me.id, ctx.incarnation, self._number)
@@ -188,7 +188,11 @@ class Bimodal:
 
     def _receive(self, ctx: Context, mid: MulticastId, age: float, body: bytes) -> bytes | None:
         now = ctx.now()
-        if mid[0] == ctx.me.id or len(body) > self.config.body or not self.memory.take(mid, now):
+        if (
+            mid[0] == ctx.me.id
+            or len(body) > self.config.multicast_bytes
+            or not self.memory.take(mid, now)
+        ):
             return None
         self._hold(ctx, mid, now - age, body)
         if self.config.spread:

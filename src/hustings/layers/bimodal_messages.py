@@ -74,7 +74,7 @@ class SolicitMsg(LayerMessage, frozen=True, tag="SOLICIT"):
     ids: tuple[MulticastId, ...]
 
 
-class CopyMsg(LayerMessage, frozen=True, tag="COPY"):
+class CopyMsg(LayerMessage, frozen=True, tag="RETRANSMIT"):
     """A retransmission; `age` is how long ago its origin sent it, when this arrives at the latest.
 
     Ages, not instants: members' clocks need not agree.
@@ -100,6 +100,6 @@ def longest_upkeep(config: StackConfig, body: int | None = None) -> int:
     >>> longest_upkeep(StackConfig(digest=1, solicits=1), body=100)
     162
     """
-    carried = config.body if body is None else body
+    carried = config.multicast_bytes if body is None else body
     ids = max(config.digest, config.solicits) * (_HEAD + 3 * _NUMBER)
     return _TAG + max(_HEAD + ids, 4 * _NUMBER + _HEAD + carried)

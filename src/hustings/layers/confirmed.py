@@ -55,7 +55,7 @@ __all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "Confirmed", "ConfirmedMsg", "Gua
 __all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "confirmed"]
 
 
-class ConfirmedMsg(LayerMessage, frozen=True, tag="CONFIRMED"):
+class ConfirmedMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
     """The guard has granted `token` to `leader`; to itself: this is the largest token known."""
 
     role: ClassVar[Role] = Role.COORDINATOR

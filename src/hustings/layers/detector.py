@@ -10,15 +10,16 @@ Decisions beside the lecture:
   it has forgotten everything is its election's affair, which starts anew with it.
 - A watched member that disappears from the view is reported as suspected, once, and forgotten.
 - Whatever a suspect sends takes the suspicion back, also when it is no heartbeat; but only
-  heartbeats move the timer of a member that is not suspected. With `life` = "messages" others
+  heartbeats move the timer of a member that is not suspected. With `liveness` = "messages" others
   excuse a silence, for a while: on a network that drops copies they prove as much.
 - A timer that fires late tells of the member itself, see `health`.
-- With `confirm`, the silent member is asked before it is suspected. An answer excuses a silence
-  twice; one that answers and does not beat has lost its office, and it does no good to follow it.
-- With `haste`, the leader beats to its heir more often than to the others, and says in each
-  heartbeat who that is. Who was the heir hears so at the old pace for a period: one lost heartbeat
-  must not leave it waiting for the next too soon. The heir is not asked to confirm a silence: the
-  next heartbeat would be there before the answer.
+- With `ping_timeout`, the silent member is asked before it is suspected. An answer excuses a
+  silence twice; one that answers and does not beat has lost its office, and it does no good to
+  follow it.
+- With `successor_period`, the leader beats to its heir more often than to the others, and says in
+  each heartbeat who that is. Who was the heir hears so at the old pace for a period: one lost
+  heartbeat must not leave it waiting for the next too soon. The heir is not asked to confirm a
+  silence: the next heartbeat would be there before the answer.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class Detector:
     ) -> Sequence[Report]:
         """Adapt to the present leader and view; the first call starts the detector.
 
-        `heir` is who leads after this member, if it leads and there is `haste`.
+        `heir` is who leads after this member, if it leads and there is `successor_period`.
         """
         known = heir == self._heir
         if known and leader == self._leader and ctx.view.version == self._version:
@@ -232,7 +233,7 @@ class Detector:
     def sign_of_life(self, ctx: Context, member: MemberId) -> Sequence[Report]:
         """Something came from `member`, or somebody vouches for it."""
         if member not in self.suspects:
-            if self.config.life == "messages" and member in self._vigils:
+            if self.config.liveness == "messages" and member in self._vigils:
                 self._vigils[member].sign = ctx.now()
             return _NOTHING
         self.suspects.discard(member)
@@ -285,7 +286,7 @@ class Detector:
 
     def _asked(self, ctx: Context, member: MemberId, vigil: Vigil) -> bool:
         """Whether a silent member has just been asked, and may yet answer."""
-        confirm = self.config.confirm
+        confirm = self.config.ping_timeout
         if not confirm or vigil.hasty or vigil.asked or vigil.questions >= _QUESTIONS:
             return False
         now = ctx.now()
@@ -326,13 +327,13 @@ class Detector:
 
     def _begin(self, ctx: Context) -> None:
         """The first heartbeat, or a while to wait for it: a new leader has other things to say."""
-        if not self.config.debut or self.asks:
+        if not self.config.first_beat_delay or self.asks:
             self._beat(ctx)
         elif self.duties.beats:
             self._beating = True
             self._round_due = -math.inf
-            ctx.set_timer(_BEAT_TIMER, self.config.debut, eager=True)
-            self._beat_due = ctx.now() + self.config.debut
+            ctx.set_timer(_BEAT_TIMER, self.config.first_beat_delay, eager=True)
+            self._beat_due = ctx.now() + self.config.first_beat_delay
 
     def _expect(self, ctx: Context, member: MemberId, wait: float) -> None:
         now = ctx.now()
@@ -367,7 +368,11 @@ class Detector:
         heartbeat = HeartbeatMsg(ctx.incarnation, self._number, self._heir)
         self._former = {member: end for member, end in self._former.items() if end > now}
         hasty = [*self._former] if self._heir is None else [self._heir, *self._former]
-        period = self.config.haste if hasty and self.config.haste else self.config.period
+        period = (
+            self.config.successor_period
+            if hasty and self.config.successor_period
+            else self.config.period
+        )
         spread = bool(hasty) and self.config.beat == "send"
         told = self._round_due > -math.inf  # all have heard who the heir is
         due = not hasty or now + period / 2 >= self._round_due
@@ -408,9 +413,9 @@ class Detector:
         the heir's next one late.
         """
         others = [member for member in self.duties.beats if member not in hasty]
-        if not others or self.config.haste is None:
+        if not others or self.config.successor_period is None:
             return []
-        self._turn += len(others) * self.config.haste / self.config.period
+        self._turn += len(others) * self.config.successor_period / self.config.period
         count, self._turn = int(self._turn), self._turn % 1.0
         first, self._place = self._place, (self._place + count) % len(others)
         return [others[(first + each) % len(others)] for each in range(min(count, len(others)))]

@@ -4,8 +4,8 @@ A member's favour is an attribute like any other, so gossip and announcements ca
 that was handed its office, or that shall not be displaced by the next better member, has a high
 one; a member that stands back has a negative one. At rest all others have none, which counts as 0.
 
-Attributes whose names begin with "~" are the project's own: "~favour", and "~observer" of members
-that look on and are never elected.
+Attributes whose names begin with "~" are the project's own: "~incumbency", and "~observer" of
+members that look on and are never elected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from hustings.core.choice import Candidate, Choice
 
-FAVOUR = "~favour"
+FAVOUR = "~incumbency"
 OBSERVER = "~observer"
 
 MAX_FAVOUR = 2.0**52  # one more than a favour is still another number
@@ -25,8 +25,8 @@ STOOD_BACK = -1.0  # chosen only if nobody else is
 def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
     """The same member with an attribute more, or with another value of it.
 
-    >>> with_attribute(Candidate(3, (("cpu", 8.0), ("~favour", 1.0))), "load", 0.5)
-    Candidate(id=3, attributes=(('cpu', 8.0), ('load', 0.5), ('~favour', 1.0)))
+    >>> with_attribute(Candidate(3, (("cpu", 8.0), ("~incumbency", 1.0))), "load", 0.5)
+    Candidate(id=3, attributes=(('cpu', 8.0), ('load', 0.5), ('~incumbency', 1.0)))
     """
     others = [pair for pair in candidate.attributes if pair[0] != name]
     return Candidate(candidate.id, tuple(sorted([*others, (name, value)])))
@@ -35,7 +35,7 @@ def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
 def with_favour(candidate: Candidate, favour: float) -> Candidate:
     """The same member with this favour; one of 0 is not mentioned, so that equals stay equal.
 
-    >>> with_favour(Candidate(3, (("~favour", 1.0),)), 0.0)
+    >>> with_favour(Candidate(3, (("~incumbency", 1.0),)), 0.0)
     Candidate(id=3, attributes=())
     """
     if favour == favour_of(candidate):

@@ -15,8 +15,8 @@ Views      Partial where the group is larger than `view_size`: each member keeps
            kept in any case, so that its crash is noticed.
 Join       A new member asks some seeds, or by multicast the whole group, and gets a state transfer
            from those who answer: all seeds, and some three of the group. Who was not answered asks
-           again, by multicast, at most `joins` times. Once in an epoch some one member tells all
-           that it is there: sides of a partition that has healed find each other so.
+           again, by multicast, at most `join_attempts` times. Once in an epoch one member
+           tells all that it is there: sides of a partition that has healed find each other so.
 Pull       With `pull`, a view that lags behind catches up by state transfers: see `gossip_pull`.
 Leave      By a multicast; who misses it finds out by T_fail.
 Size       Estimated by `sizing`, with codes in every message.
@@ -305,7 +305,7 @@ class Membership:
         if not (message.asks or (new and message.to_all)) or life in self._welcomed:
             return reports
         few = self.config.pull and len(self.view) > _LARGE and self._welcomes >= _CROWD
-        if self._welcomes >= self.config.welcomes * (_FEW if few else 1):
+        if self._welcomes >= self.config.transfers_per_period * (_FEW if few else 1):
             return reports
         if message.to_all and ctx.rng.random() * self.size >= _ANSWERS:
             return reports  # others will
@@ -322,7 +322,7 @@ class Membership:
         """Tell one member of all, in so many messages as are allowed."""
         most = self.config.welcoming
         parts = -(-len(self.view) // (most - 1))
-        for _ in range(min(self.config.transfer, parts)):
+        for _ in range(min(self.config.transfer_messages, parts)):
             ctx.send(to, WelcomeMsg(self.circle.some(most), *self._sizes(), self._known))
 
     def on_leave(self, sender: MemberId, message: LeaveMsg) -> Sequence[Report]:
@@ -424,7 +424,7 @@ class Membership:
         return sizing.epoch, sizing.codes, sizing.found
 
     def _ask_again(self, ctx: Context) -> None:
-        if self.joined or self._joins >= self.config.joins:
+        if self.joined or self._joins >= self.config.join_attempts:
             return
         self._joins += 1
         ctx.multicast(JoinMsg(self.circle.own, to_all=True, asks=True))

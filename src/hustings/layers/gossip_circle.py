@@ -164,8 +164,8 @@ class Circle:
             chosen = order[start : start + room]
             if len(chosen) < room:
                 chosen = chosen + order[: room - len(chosen)]
-        if most is None and self._config.room is not None:
-            chosen = self._light(order, start, min(room, len(order)), self._config.room)
+        if most is None and self._config.gossip_bytes is not None:
+            chosen = self._light(order, start, min(room, len(order)), self._config.gossip_bytes)
         if len(chosen) < len(order):
             self._cursor = start + len(chosen)
         return (entries[self._me], *[entries[member] for member in chosen])
@@ -174,7 +174,7 @@ class Circle:
         """The same with the leaders before the others, whoever's turn it is."""
         config, entries, order = self._config, self._entries, self._order
         kept = [member for member in self._keep if member in self._heard]
-        room = math.inf if config.room is None else config.room
+        room = math.inf if config.gossip_bytes is None else config.gossip_bytes
         room -= sum(weight(entries[member]) for member in (self._me, *kept))
         start = self._cursor % (len(order) or 1)
         chosen: list[MemberId] = []

@@ -50,13 +50,13 @@ class GossipMsg(LayerMessage, frozen=True, tag="GOSSIP"):
     known: int = 0  # how many the sender takes for alive; 0: it does not say
 
 
-class LeadingMsg(GossipMsg, frozen=True, tag="LEADING"):
+class LeadingMsg(GossipMsg, frozen=True, tag="GOSSIP-LEADER"):
     """Gossip that says who leads; the leader's entry comes second. For views that are partial."""
 
     leading: TidingsMsg | None = None
 
 
-class WelcomeMsg(LayerMessage, frozen=True, tag="WELCOME"):
+class WelcomeMsg(LayerMessage, frozen=True, tag="STATE-TRANSFER"):
     """A part of the state transfer to a member that asked to join, or all of it."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -76,7 +76,7 @@ class JoinMsg(LayerMessage, frozen=True, tag="JOIN"):
     asks: bool
 
 
-class PullMsg(LayerMessage, frozen=True, tag="PULL"):
+class PullMsg(LayerMessage, frozen=True, tag="STATE-REQUEST"):
     """I know far fewer than you: tell me of all. I am in the group already."""
 
     role: ClassVar[Role] = Role.DETECTOR

@@ -13,7 +13,7 @@ by one, and takes for ever where many come at once. So gossip says how many its 
 - A crowd that joins a large group is welcomed with a few entries each. Its members pull the rest
   some time later, not all at once; but at once when they have something to tell all.
 
-Bounds: one request in a period, `welcomes` transfers given in one, and as many hints.
+Bounds: one request in a period, `transfers_per_period` transfers given in one, and as many hints.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Pulling:
 
     def give(self, ctx: Context, to: MemberId) -> None:
         """Somebody asks for all, once in a period, and not too many do."""
-        if to not in self._given and len(self._given) < self._config.welcomes:
+        if to not in self._given and len(self._given) < self._config.transfers_per_period:
             self._given[to] = None
             self._speaker.transfer(ctx, to)
 
@@ -150,7 +150,7 @@ class Pulling:
         """Tell somebody what this member has to say, once in a period, and not too many."""
         entry = self._speaker.circle.entry(to)
         life = (to, 0 if entry is None else entry.incarnation)
-        if life not in self._hinted and len(self._hinted) < self._config.welcomes:
+        if life not in self._hinted and len(self._hinted) < self._config.transfers_per_period:
             self._hinted[life] = None
             ctx.send(to, self._speaker.gossip())
 

@@ -36,7 +36,7 @@ from hustings.layers.health import Health
 class HeartbeatMsg(LayerMessage, frozen=True, tag="HEARTBEAT"):
     """I am alive; the numbers tell a new one from a copy, and a restart from a pause.
 
-    `heir` is who hears from me at the pace of `haste`, if anybody does.
+    `heir` is who hears from me at the pace of `successor_period`, if anybody does.
     """
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -156,11 +156,11 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Literal["all-to-all", "ring", "leader-to-all", "to-leader"],
         Meta(description="who beats to whom and who watches whom"),
     ] = "all-to-all"
-    debut: Annotated[
+    first_beat_delay: Annotated[
         float,
         Meta(ge=0, description="the first heartbeat of who begins to beat comes so much later"),
     ] = 0.0
-    haste: (
+    successor_period: (
         Annotated[
             float,
             Meta(
@@ -175,15 +175,15 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Literal["send", "multicast"],
         Meta(description="one multicast instead of heartbeats to each, where all get one"),
     ] = "send"
-    life: Annotated[
+    liveness: Annotated[
         Literal["heartbeats", "messages"],
         Meta(description="what shows that a watched member is alive; of a suspect all does"),
     ] = "heartbeats"
-    confirm: Annotated[
+    ping_timeout: Annotated[
         float,
         Meta(ge=0, description="ask the silent, and suspect so much later; 0 does not ask"),
     ] = 0.0
-    defer: Annotated[
+    successor_head_start: Annotated[
         float,
         Meta(
             ge=0,
@@ -199,7 +199,9 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         Annotated[
             float,
             Meta(
-                gt=0, description="time in which distrust of itself halves; 10 T, or 6 (haste + D)"
+                gt=0,
+                description="time in which distrust of itself halves; 10 T, or "
+                "6 (successor_period + D)",
             ),
         ]
         | None
@@ -226,10 +228,10 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
 
         Whoever is not next gives the heir a period's time before it looks for the leader itself.
         """
-        if self.haste is None:
+        if self.successor_period is None:
             return None
         if hasty:
-            return Pace(self.haste, self.margin)
+            return Pace(self.successor_period, self.margin)
         return Pace(self.period, max(self.margin, self.period))
 
     @property
@@ -262,9 +264,9 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
             "T": self.period,
             "D": self.margin,
             "grace": self.first,
-            "confirm": self.confirm,
-            "debut": self.debut,
-            "defer": self.defer,
+            "ping_timeout": self.ping_timeout,
+            "first_beat_delay": self.first_beat_delay,
+            "successor_head_start": self.successor_head_start,
             "health_half": self.health_half or 0.0,
         }
         found = [
@@ -272,13 +274,14 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
             for name, value in times.items()
             if value == math.inf
         ]
-        if self.haste is not None and self.haste > self.period:
+        if self.successor_period is not None and self.successor_period > self.period:
             found.append(
-                f"haste = {self.haste:g} must not exceed T = {self.period:g}: whoever is to lead "
-                "next hears the leader more often than the others"
+                f"successor_period = {self.successor_period:g} must not exceed T = "
+                f"{self.period:g}: the member that is to lead next hears the leader more often "
+                "than the others"
             )
-        if self.haste is not None and self.pattern != "leader-to-all":
-            found.append(f"haste needs pattern leader-to-all, not {self.pattern}")
+        if self.successor_period is not None and self.pattern != "leader-to-all":
+            found.append(f"successor_period needs pattern leader-to-all, not {self.pattern}")
         return found
 
     def warnings(self) -> list[str]:

@@ -9,8 +9,9 @@
 Electors   The election inside sees only members that may be elected: observers are not in its view.
 Favour     Members compare by favour first (`Favoured`), then by the choice function. A leader whose
            place is not to be taken by the next better member (`preempt_after` is not 0) has more
-           favour than all others once it has led for T_check; so has, at once, one that was handed
-           its office. Favour ends with the office: a leader that crashed comes back without.
+           favour than all others once it has led for reconcile_interval; so has, at once, one that
+           was handed its office. Favour ends with the office: a leader that crashed comes back
+           without.
 Hand-over  The leader tells its successor the next term, and that one tells all: whoever hears it
            for the first time, and knows of no later term, follows at once. Copies, late or out of
            order, carry a term that is no longer new. A round trip later the old leader says the
@@ -28,9 +29,10 @@ Concord    Each leader tells one random elector, from time to time, that it lead
            nobody knows one. Elections that announce do all that alone; only who has no leader asks.
 Return     With `preempt_after` a leader hands over to a better member that was in view for so long.
 Pause      A leader that did not run for too long holds itself for the leader no more, and asks.
-Office     Whoever announces itself leads when it has heard no better one for T_office.
+Office     Whoever announces itself leads when it has heard no better one for claim_delay.
 Invariant  Terms that a member follows by this layer's doing only grow.
-Cost       Two small messages each T_check, one for each observer; a multicast with a new leader.
+Cost       Two small messages each reconcile_interval, one for each observer; a multicast with a
+           new leader.
 Guarantee  Advisory, like the elections inside: each of two sides has its leader until they meet.
 
 Timer keys ("helm", ...) are the helm's. The world puts `wanted_favour` among a member's attributes
@@ -299,7 +301,7 @@ class Helmed(Concord):
         self.grip = self.accepted = None
         ctx.send(to, message)
         if self.inner.seats == 1:
-            to_all = to_all or not self.settings.repeats
+            to_all = to_all or not self.settings.transfer_retries
             other = self.best_other(ctx)
             if other is not None and other != to and not to_all:
                 ctx.send(other, message)
@@ -309,8 +311,8 @@ class Helmed(Concord):
                 ctx.multicast(message)
             else:
                 self._word = message
-        if self.settings.repeats:
-            self._heir = (to, message, self.settings.repeats)
+        if self.settings.transfer_retries:
+            self._heir = (to, message, self.settings.transfer_retries)
             ctx.set_timer(REPEAT, 2 * self.settings.delta)
         return True
 

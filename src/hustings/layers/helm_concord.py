@@ -343,7 +343,7 @@ class Concord(Steering):
     def _turn(self, ctx: Context) -> float:
         """How long this member waits for somebody else to act; few wait short."""
         size = self._size
-        return self.settings.window * (log(max(2.0, size)) + 1) * pause(ctx.rng.random(), size)
+        return self.settings.call_spread * (log(max(2.0, size)) + 1) * pause(ctx.rng.random(), size)
 
     @property
     def _size(self) -> float:

@@ -15,24 +15,25 @@ LEAST_STALL = 0.25  # seconds: any process may be kept waiting for a while
 class HelmConfig(Config, frozen=True, kw_only=True):
     """How often members compare notes, how long they wait, and whether a better one takes over."""
 
-    T_join: (
+    membership_wait: (
         Annotated[
             float,
             Meta(ge=0, description="wait for the membership before the election; default 4 delta"),
         ]
         | None
     ) = None
-    T_check: (
+    reconcile_interval: (
         Annotated[float, Meta(gt=0, description="period of comparing notes; default 5 delta")]
         | None
     ) = None
-    T_tidings: (
+    leader_info_interval: (
         Annotated[
-            float, Meta(gt=0, description="a leader tells observers so often; default T_check")
+            float,
+            Meta(gt=0, description="a leader tells observers so often; default reconcile_interval"),
         ]
         | None
     ) = None
-    patience: (
+    leaderless_timeout: (
         Annotated[
             float,
             Meta(gt=0, description="time without a leader before something is done; 20 delta"),
@@ -57,7 +58,7 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    T_office: Annotated[
+    claim_delay: Annotated[
         float,
         Meta(
             ge=0, description="whoever announces itself leads when it heard no better one so long"
@@ -78,33 +79,33 @@ class HelmConfig(Config, frozen=True, kw_only=True):
         bool,
         Meta(description="views hold a part of the group: a leader is followed that is not in it"),
     ] = False
-    window: Annotated[
+    call_spread: Annotated[
         float,
         Meta(ge=0, description="time within which one of many calls for an election, if partial"),
     ] = 0.0
-    repeats: Annotated[
+    transfer_retries: Annotated[
         int, Meta(ge=0, le=100, description="times a hand-over is told to a silent successor")
     ] = 5
 
     @property
     def joining(self) -> float:
         """How long to wait for the membership."""
-        return 4 * self.delta if self.T_join is None else self.T_join
+        return 4 * self.delta if self.membership_wait is None else self.membership_wait
 
     @property
     def period(self) -> float:
         """How often notes are compared."""
-        return 5 * self.delta if self.T_check is None else self.T_check
+        return 5 * self.delta if self.reconcile_interval is None else self.reconcile_interval
 
     @property
     def tidings(self) -> float:
         """How often observers are told."""
-        return self.period if self.T_tidings is None else self.T_tidings
+        return self.period if self.leader_info_interval is None else self.leader_info_interval
 
     @property
     def endurance(self) -> float:
         """How long a member does without a leader."""
-        return 20 * self.delta if self.patience is None else self.patience
+        return 20 * self.delta if self.leaderless_timeout is None else self.leaderless_timeout
 
     @property
     def answers(self) -> float:
@@ -128,21 +129,21 @@ class HelmConfig(Config, frozen=True, kw_only=True):
 
     def broken_rules(self) -> list[str]:
         times = {
-            "T_join": self.T_join,
-            "T_check": self.T_check,
-            "T_tidings": self.T_tidings,
-            "patience": self.patience,
+            "membership_wait": self.membership_wait,
+            "reconcile_interval": self.reconcile_interval,
+            "leader_info_interval": self.leader_info_interval,
+            "leaderless_timeout": self.leaderless_timeout,
             "preempt_after": self.preempt_after,
             "probation": self.probation,
             "stall_bound": self.stall_bound,
-            "T_office": self.T_office,
+            "claim_delay": self.claim_delay,
         }
         return [f"{name} must be finite" for name, value in times.items() if value == math.inf]
 
     def warnings(self) -> list[str]:
         if self.endurance < 3 * self.tidings:
             return [
-                f"patience = {self.endurance:g} is shorter than three periods of tidings "
+                f"leaderless_timeout = {self.endurance:g} is shorter than three periods of tidings "
                 f"({3 * self.tidings:g}): observers lose sight of a leader that lives"
             ]
         return []

@@ -13,7 +13,7 @@ MAX_LEADERS = 64
 MAX_ID = 1 << 63
 
 
-class HandOverMsg(LayerMessage, frozen=True, tag="HAND-OVER"):
+class HandOverMsg(LayerMessage, frozen=True, tag="TRANSFER-LEADER"):
     """`to` leads from now on, in this term, and is favoured so much: itself, where it insists."""
 
     role: ClassVar[Role] = Role.COORDINATOR
@@ -22,7 +22,7 @@ class HandOverMsg(LayerMessage, frozen=True, tag="HAND-OVER"):
     favour: Weight
 
 
-class TidingsMsg(LayerMessage, frozen=True, tag="TIDINGS"):
+class TidingsMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
     """I hold these for the leaders, the best first, in this term; how favoured the first is."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -31,7 +31,7 @@ class TidingsMsg(LayerMessage, frozen=True, tag="TIDINGS"):
     favour: Weight
 
 
-class AskMsg(LayerMessage, frozen=True, tag="ASK"):
+class AskMsg(LayerMessage, frozen=True, tag="LEADER-QUERY"):
     """Who leads? I know of nobody, and have heard of no term later than this."""
 
     role: ClassVar[Role] = Role.DETECTOR

@@ -158,7 +158,7 @@ class Steering(Layer):
         each other. One failover shall be one leadership, that of the best of them.
         """
         leads = isinstance(self.told, Elected) and self.told.leader == ctx.me.id
-        wait = 0.0 if leads or self.inner.seats > 1 else self.settings.T_office
+        wait = 0.0 if leads or self.inner.seats > 1 else self.settings.claim_delay
         mine = outcome if isinstance(outcome, Elected) and outcome.leader == ctx.me.id else None
         if not wait or mine is None or len(self.electors.view) <= 1:
             self.heed(ctx, outcome)

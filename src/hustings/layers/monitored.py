@@ -6,8 +6,9 @@ on it. A detector's timer keys are ("beat", ...) and ("detector", ...), and a su
 has ("defer", ...): no election may use these.
 
 When a leader ends, all members notice at about the same time, and an election that each of them
-begins costs far more than one of the best of them, who needs nobody's answer. With `defer` the
-others hold the suspicion back for a while; whoever leads by then is not disturbed.
+begins costs far more than one of the best of them, who needs nobody's answer. With
+`successor_head_start` the others hold the suspicion back for a while; whoever leads by then is not
+disturbed.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class Monitored(Layer):
                 return
 
     def _suspect(self, ctx: Context, member: MemberId) -> None:
-        wait = self.detector.config.defer
+        wait = self.detector.config.successor_head_start
         if wait and member == self.inner.leader and not self._is_next(ctx, member):
             if member not in self.deferred:
                 self.deferred[member] = None
@@ -159,7 +160,7 @@ class Monitored(Layer):
     def _heir(self, ctx: Context) -> MemberId | None:
         """Who is to lead after this member, if that one is to be told more often."""
         mine = ctx.me.id
-        if self.detector.config.haste is None or self.inner.leader != mine:
+        if self.detector.config.successor_period is None or self.inner.leader != mine:
             return None
         return self._next(ctx, mine)
 

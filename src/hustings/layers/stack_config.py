@@ -71,17 +71,17 @@ class StackConfig(Config, frozen=True, kw_only=True):
     seeds: Annotated[
         int, Meta(ge=0, description="contacts asked at the start; 0: join by multicast only")
     ] = 3
-    transfer: Annotated[
+    transfer_messages: Annotated[
         int, Meta(ge=1, le=64, description="messages of a state transfer to a new member")
     ] = 4
-    welcome: (
+    transfer_entries: (
         Annotated[
             int,
             Meta(ge=2, le=65_536, description="most entries in one of them; default as in gossip"),
         ]
         | None
     ) = None
-    welcomes: Annotated[
+    transfers_per_period: Annotated[
         int, Meta(ge=1, description="most state transfers that a member gives in one period")
     ] = 16
     introductions: Annotated[
@@ -91,7 +91,7 @@ class StackConfig(Config, frozen=True, kw_only=True):
         bool,
         Meta(description="who knows far fewer than another member asks it for a state transfer"),
     ] = False
-    room: (
+    gossip_bytes: (
         Annotated[
             int,
             Meta(
@@ -100,7 +100,9 @@ class StackConfig(Config, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    joins: Annotated[int, Meta(ge=1, description="attempts to join until nobody answers")] = 5
+    join_attempts: Annotated[
+        int, Meta(ge=1, description="attempts to join until nobody answers")
+    ] = 5
     # Bimodal multicast
     T_round: (
         Annotated[float, Meta(gt=0, description="period of the anti-entropy; default delta")] | None
@@ -130,7 +132,9 @@ class StackConfig(Config, frozen=True, kw_only=True):
     window: Annotated[
         int, Meta(ge=1, le=4096, description="latest messages of a sender told from copies")
     ] = 64
-    body: Annotated[int, Meta(ge=1, description="most bytes of a message that is multicast")] = 8192
+    multicast_bytes: Annotated[
+        int, Meta(ge=1, description="most bytes of a message that is multicast")
+    ] = 8192
 
     # What follows
 
@@ -142,7 +146,7 @@ class StackConfig(Config, frozen=True, kw_only=True):
     @property
     def welcoming(self) -> int:
         """The most entries in one message of a state transfer."""
-        return self.entries if self.welcome is None else self.welcome
+        return self.entries if self.transfer_entries is None else self.transfer_entries
 
     @property
     def round_time(self) -> float:

@@ -76,8 +76,8 @@ class Design:
     settings: Settings = field(default_factory=dict)
     detector: str = "accrual"
     detector_settings: Settings = field(default_factory=dict)
-    substrate_settings: Settings = field(default_factory=dict)
-    helm_settings: Settings = field(default_factory=dict)
+    gossip_settings: Settings = field(default_factory=dict)
+    leadership_settings: Settings = field(default_factory=dict)
     multicast: Multicast = "world"
     reaches_all: bool = False  # the world's multicast, members that are not in view too
     preempt: bool = False  # a better member takes over, as the protocol's paper has it
@@ -162,7 +162,7 @@ def configure(design: Design) -> Configured:
     if stack.partial and design.detector_settings:
         raise BadInput(
             "where views are partial, gossip is the detector: set T_gossip and T_fail among "
-            "substrate_settings instead"
+            "gossip_settings instead"
         )
     if stack.partial:
         pass
@@ -173,11 +173,11 @@ def configure(design: Design) -> Configured:
             f"{design.kind.about.name} announces its leader all the time and has no detector: "
             "set T_A and T_L instead"
         )
-    helm: dict[str, object] = {"delta": delta, "T_join": _wait(delta)}
+    helm: dict[str, object] = {"delta": delta, "membership_wait": _wait(delta)}
     if stack.partial:
         delivery: float = getattr(election, "delivery", delta)
-        helm |= {"partial": True, "patience": 10 * delivery, "window": delivery}
-    helm.update(in_seconds(design.helm_settings))
+        helm |= {"partial": True, "leaderless_timeout": 10 * delivery, "call_spread": delivery}
+    helm.update(in_seconds(design.leadership_settings))
     wait = _preemption(design)
     if wait is not None:
         helm["preempt_after"] = wait
@@ -189,7 +189,7 @@ def configure(design: Design) -> Configured:
     # With a guard none of them leads before it is confirmed.
     contested = design.kind.assumptions.announces and lease is None
     if contested:
-        helm.setdefault("T_office", getattr(election, "interval", 0.0) + 3 * delta)
+        helm.setdefault("claim_delay", getattr(election, "interval", 0.0) + 3 * delta)
     steady = 3 * delta if contested and seats > 1 else 0.0
     measure = _measure(design, delta)
     return Configured(election, detector, stack, HelmConfig.parse(helm), steady, lease, measure)
@@ -206,21 +206,21 @@ def _measure(design: Design, delta: float) -> MeasureConfig | None:
 
 def _stack(design: Design, delta: float) -> StackConfig:
     """Membership and multicast; other defaults where members know a part of the group only."""
-    given = in_seconds(design.substrate_settings)
+    given = in_seconds(design.gossip_settings)
     known: dict[str, object] = {
         "delta": delta,
         "T_gossip": 5 * delta,
         "entries": 64,
-        "room": _ROOM,
-        "welcome": min(65_536, design.limits.view),
-        "welcomes": 256,
+        "gossip_bytes": _ROOM,
+        "transfer_entries": min(65_536, design.limits.view),
+        "transfers_per_period": 256,
         "introductions": 64,
         "pull": True,
         "minima": 3,
         "whole": True,
         "p_mistake": 1e-4,
         "view_size": max(1, design.limits.view - 1),
-        "joins": 1,
+        "join_attempts": 1,
         "T_round": 5 * delta,
         "epoch": 40,
         "spread": _SPREAD if design.multicast == "gossip" else 0,
@@ -297,10 +297,10 @@ def _detector(design: Design, election: Config) -> HeartbeatConfig:
         known["tail"] = "peak"
     first = kind.parse({**known, **given})
     known.setdefault("D", 1.5 * delta)
-    known["confirm"] = delta if first.period >= 2 * delta else 0.0
+    known["ping_timeout"] = delta if first.period >= 2 * delta else 0.0
     known["grace"] = 4 * first.period + 2 * delta
-    known["debut"] = 2 * delta
-    known["defer"] = 0.0 if election.unanimous else 2 * delta
+    known["first_beat_delay"] = 2 * delta
+    known["successor_head_start"] = 0.0 if election.unanimous else 2 * delta
     return kind.parse({**known, **given})
 
 

@@ -174,7 +174,7 @@ class Connections:
             async with asyncio.timeout_at(deadline):
                 data = await loop.sock_recv(stream, min(frames.missing, _CHUNK))
             if not data:
-                return Reason.CUT_SHORT if frames.waiting else None
+                return Reason.TRUNCATED if frames.waiting else None
             begins = not frames.waiting
             if not self._take(len(data), accepted):
                 return Reason.TRANSFER

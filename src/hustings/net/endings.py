@@ -196,7 +196,7 @@ class Endings:
         if entry is not None:
             end = (member, entry.incarnation)
             if end not in self._told and host.runner.rng.random() < tell:
-                # With `defer` all hear that this member leads, and need no more now.
+                # With `successor_head_start` all hear that this member leads, and need no more now.
                 if host.deference and host.runner.me.id in host.stack.leaders:
                     self._unhurried(lambda: host.transmit(None, GoneMsg(*end)))
                 else:

@@ -56,7 +56,7 @@ class Gate:
         self.unheard: Received | None = None  # and what it was, if it could be read
         self._rates = Rates(limits.rate, limits.burst, known)
         self._unnumbered = Rates(limits.rate, limits.burst, known)
-        self._replays = Replays(limits.window, known)
+        self._replays = Replays(limits.replay_window, known)
         self.plausible = Plausible(wire.dialect.kinds)
         self._date = date
         # The term that an election would reckon from a message; as its host knows.
@@ -90,10 +90,10 @@ class Gate:
         """
         got = self.wire.read(data, direction)
         if isinstance(got, Reason):
-            self._refuse(got, self.wire.namesake if got is Reason.NAMESAKE else None)
+            self._refuse(got, self.wire.namesake if got is Reason.DUPLICATE_NAME else None)
             return None
         if got.incarnation > bounds(self._date(), _LIVES).end:
-            self._refuse(Reason.FUTURE_LIFE, got)
+            self._refuse(Reason.FUTURE_INCARNATION, got)
             return None
         if isinstance(got.message, UNNUMBERED) or (doubtful is not None and doubtful(got)):
             return got if self._is_within(self._unnumbered, got, now) else None

@@ -76,8 +76,8 @@ class Traffic:
 
     sent: Counter[str] = field(default_factory=Counter)  # messages by kind
     received: Counter[str] = field(default_factory=Counter)
-    packets_out: int = 0
-    packets_in: int = 0
+    frames_out: int = 0
+    frames_in: int = 0
     bytes_out: int = 0
     bytes_in: int = 0
 
@@ -235,7 +235,7 @@ class Host:
     @property
     def deference(self) -> float:
         """How long all but the next leader wait before they do something about a leader's end."""
-        return 0.0 if self._detector is None else self._detector.config.defer
+        return 0.0 if self._detector is None else self._detector.config.successor_head_start
 
     @property
     def stale_bound(self) -> float:
@@ -299,7 +299,7 @@ class Host:
             self.port.stream(endpoint, data, hello.data)
 
     def _count_out(self, data: bytes) -> None:
-        self.traffic.packets_out += 1
+        self.traffic.frames_out += 1
         self.traffic.bytes_out += len(data)
 
     def told(self, outcome: Outcome) -> None:
@@ -364,18 +364,18 @@ class Host:
         reason = refusal_of(data, self.gate.wire)
         if reason is not None:
             self.gate.counters.count(reason)
-            self.unreadable.saw(reason, source, self._loop.time())
+            self.unreadable.saw(reason, source, self._loop.time(), data)
         return reason is None
 
     def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
         if self._closed:
             return False
-        self.traffic.packets_in += 1
+        self.traffic.frames_in += 1
         self.traffic.bytes_in += len(data)
         now = self._loop.time()
         got = self.gate.incoming(data, direction, now, self._namesakes.doubts)
         if got is None:
-            self._refused_to_read(source)
+            self._refused_to_read(data, source)
             return False
         self._labels.heard(got.message, self.lets_in(source), now)
         if direction is Direction.DATAGRAM:
@@ -423,11 +423,11 @@ class Host:
         full = membership.circle.known > membership.config.view_size
         return full and membership.circle.entry(newcomer) is None
 
-    def _refused_to_read(self, source: Endpoint) -> None:
+    def _refused_to_read(self, data: bytes, source: Endpoint) -> None:
         reason, got = self.gate.refused, self.gate.unheard
-        if reason is Reason.NAMESAKE:
+        if reason is Reason.DUPLICATE_NAME:
             self._namesakes.met(source, got)
-        elif reason is Reason.OLD_LIFE:
+        elif reason is Reason.OLD_INCARNATION:
             self._namesakes.out_of_date(source)
         elif reason is Reason.OTHER_PROTOCOL and not self._labels.refused(self._loop.time()):
             if self.config_check is not None:
@@ -435,7 +435,7 @@ class Host:
         if got is not None and reason in STALE and self.gate.lost_count(got):
             self._namesakes.ask(got.sender)
         if reason is not None and not (reason is Reason.ECHO and source == self.port.endpoint):
-            self.unreadable.saw(reason, source, self._loop.time())
+            self.unreadable.saw(reason, source, self._loop.time(), data)
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:

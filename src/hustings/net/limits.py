@@ -26,7 +26,7 @@ class Reason(StrEnum):
     # What arrives: the frame.
     TOO_LARGE = "too-large"
     NOT_A_FRAME = "not-a-frame"
-    CUT_SHORT = "cut-short"  # a stream ended in the middle of a frame
+    TRUNCATED = "truncated"  # a stream ended in the middle of a frame
     UNKNOWN_VERSION = "unknown-version"
     UNKNOWN_MODE = "unknown-mode"
     OTHER_GROUP = "other-group"
@@ -41,17 +41,19 @@ class Reason(StrEnum):
     OTHER_PROTOCOL_VERSION = "other-protocol-version"
     UNKNOWN_KIND = "unknown-kind"
     BAD_FIELDS = "bad-fields"
-    ABSURD_NUMBER = "absurd-number"  # one that no member can have reached by now
+    IMPLAUSIBLE_NUMBER = "implausible-number"  # one that no member can have reached by now
     FAR_TERM = "far-term"  # a term or token far above all that is known here, not confirmed yet
-    FUTURE_LIFE = "future-life"  # a life that begins long after this machine's date
+    FUTURE_INCARNATION = "future-incarnation"  # a life that begins long after this machine's date
     BAD_NAME = "bad-name"  # of a member, an attribute or a place: none that could be given here
     ADDRESS_TAKEN = "address-taken"  # hearsay puts a newcomer where another member is
     TOO_MANY = "too-many"  # a list longer than a view may be
     MISDIRECTED = "misdirected"  # for another member
     ECHO = "echo"  # this member's own, come back
-    NAMESAKE = "namesake"  # from another life, or another process, with this member's id
-    UNPROVEN = "unproven"  # another life of a living member, or numbers far ahead of its own
-    OLD_LIFE = "old-life"  # of a sender that has restarted since
+    DUPLICATE_NAME = (
+        "duplicate-name"  # from another life, or another process, with this member's id
+    )
+    UNVERIFIED = "unverified"  # another life of a living member, or numbers far ahead of its own
+    OLD_INCARNATION = "old-incarnation"  # of a sender that has restarted since
     REPLAYED = "replayed"
     TOO_LATE = "too-late"  # so far behind the newest that nobody remembers whether it came
     UNHANDLED = "unhandled"  # the election could not deal with it: a defect, or a lie
@@ -70,7 +72,7 @@ class Reason(StrEnum):
     UNKNOWN_ADDRESS = "unknown-address"  # for a member of whom nobody said where it is
 
 
-STALE = frozenset((Reason.OLD_LIFE, Reason.REPLAYED, Reason.TOO_LATE))
+STALE = frozenset((Reason.OLD_INCARNATION, Reason.REPLAYED, Reason.TOO_LATE))
 
 
 class Counters:
@@ -122,7 +124,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     inbox: Entries = 4096  # messages that wait to be handled
     outbox: Entries = 4096  # frames that wait to be sent
     connections: Annotated[int, Meta(ge=1, le=65_536)] = 512  # of others; a stream per follower
-    window: Annotated[int, Meta(ge=64, le=65_536)] = 2048  # frames a sender's order may vary by
+    replay_window: Annotated[int, Meta(ge=64, le=65_536)] = (
+        2048  # frames a sender's order may vary by
+    )
 
     def broken_rules(self) -> list[str]:
         """Sentences about limits that contradict each other; empty when all is well."""

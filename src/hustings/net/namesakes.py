@@ -106,7 +106,7 @@ class Namesakes:
 
     def challenge(self, got: Received) -> None:
         """Ask at the address that is known; what is in doubt is not heard meanwhile."""
-        self._host.gate.counters.count(Reason.UNPROVEN)
+        self._host.gate.counters.count(Reason.UNVERIFIED)
         self._ask(got.sender, got)
 
     def precede(self, got: Received) -> None:

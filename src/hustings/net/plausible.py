@@ -120,10 +120,10 @@ class Plausible:
         now: float,
     ) -> Reason | None:
         if value < STEP:
-            return Reason.ABSURD_NUMBER if value < 0 and follows is not None else None
+            return Reason.IMPLAUSIBLE_NUMBER if value < 0 and follows is not None else None
         jump, end = bounds(date, per_ms)
         if not value <= end:
-            return Reason.ABSURD_NUMBER
+            return Reason.IMPLAUSIBLE_NUMBER
         known = None if follows is None else self._known.get(follows)
         if follows is None or (known is not None and value <= known):
             return None

@@ -1,7 +1,7 @@
 """Which addresses have answered: until one has, it gets a question and nothing else.
 
     gossip: X is at V        -> PROBE(nonce) to V, addressed to X
-    X at V: PRESENT(nonce)   -> V is X's: what was held back goes there, and all that follows
+    X at V: PROBE-REPLY(nonce)-> V is X's: what was held back goes there, and all that follows
 
 Where members are is hearsay. Whoever is believed when it puts members where somebody else is makes
 a whole group send there: heartbeats, gossip, state transfers, connections. So an address counts

@@ -31,7 +31,7 @@ class Replays:
     >>> [replays.check(7, 1, number) for number in (1, 3, 2)]
     [None, None, None]
     >>> replays.check(7, 1, 2).value, replays.check(7, 2, 1), replays.check(7, 1, 4).value
-    ('replayed', None, 'old-life')
+    ('replayed', None, 'old-incarnation')
     """
 
     __slots__ = ("_mask", "_most", "_refused", "_seen", "_window", "forgotten")
@@ -88,7 +88,7 @@ class Replays:
     def _check(self, sender: MemberId, incarnation: int, number: int) -> Reason | None:
         life, highest, bits = self._seen.get(sender, (0, 0, 0))
         if incarnation < life:
-            return Reason.OLD_LIFE
+            return Reason.OLD_INCARNATION
         if incarnation > life:
             self._remember(sender, incarnation, number, 1)
             return None

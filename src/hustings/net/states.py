@@ -69,8 +69,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     election_durations: tuple[float, ...]  # the latest
     messages_sent: dict[str, int]
     messages_received: dict[str, int]
-    packets_sent: int
-    packets_received: int
+    frames_sent: int
+    frames_received: int
     bytes_sent: int
     bytes_received: int
     drops: dict[str, int]

@@ -89,7 +89,7 @@ class Unstreamed:
     def end(self) -> Reason | None:
         """The stream is over: whether that was in the middle of a frame."""
         if self.broken is None and self._rest:
-            self.broken = Reason.CUT_SHORT
+            self.broken = Reason.TRUNCATED
             self._rest.clear()
             return self.broken
         return None

@@ -39,9 +39,9 @@ def strict(kind: Any, most: int) -> Any:
 def flaw(value: object, most: int) -> Reason | None:
     """What no member would say: numbers that one cannot reckon with, endless lists and texts."""
     if isinstance(value, int):
-        return None if -MAX_INTEGER <= value < MAX_INTEGER else Reason.ABSURD_NUMBER
+        return None if -MAX_INTEGER <= value < MAX_INTEGER else Reason.IMPLAUSIBLE_NUMBER
     if isinstance(value, float):
-        return None if math.isfinite(value) else Reason.ABSURD_NUMBER
+        return None if math.isfinite(value) else Reason.IMPLAUSIBLE_NUMBER
     if isinstance(value, str):
         return None if len(value) <= MAX_TEXT else Reason.BAD_FIELDS
     if isinstance(value, msgspec.Struct):

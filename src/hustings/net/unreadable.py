@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hustings.net.limits import Reason
 from hustings.net.port import Endpoint
+from hustings.net.wire import VERSION, version_of
 
 _SILENCE = 60.0  # seconds between two notes of one kind
 
@@ -18,25 +19,24 @@ _STRANGERS: Mapping[Reason, str] = {
     Reason.OTHER_PROTOCOL: "runs another protocol in this group, or has another guard: all members "
     "must have the same",
     Reason.OTHER_PROTOCOL_VERSION: "runs another version of this group's protocol: upgrade one",
-    Reason.UNKNOWN_VERSION: "runs a hustings whose frames this one cannot read: upgrade one",
 }
 
 # What a member would not say, or not now.
 _WORDS: Mapping[Reason, str] = {
     Reason.TOO_LARGE: "it is larger than any frame may be",
     Reason.NOT_A_FRAME: "it is no frame of hustings",
-    Reason.CUT_SHORT: "the stream ended in the middle of a frame",
+    Reason.TRUNCATED: "the stream ended in the middle of a frame",
     Reason.UNKNOWN_MODE: "it is neither sealed nor clear in a way that this hustings knows",
     Reason.OTHER_GROUP: "it is for another group",
     Reason.MALFORMED: "it cannot be read as a message",
     Reason.UNKNOWN_KIND: "this protocol has no such message",
     Reason.BAD_FIELDS: "a field is missing, is one too many, or is out of its bounds",
-    Reason.ABSURD_NUMBER: "it holds a number that no member can have reached by now: a term, a "
-    "token or a counter. Somebody lies, or its clock is more than a month ahead",
+    Reason.IMPLAUSIBLE_NUMBER: "it holds a number that no member can have reached by now: a term, "
+    "a token or a counter. Somebody lies, or its clock is more than a month ahead",
     Reason.FAR_TERM: "its term or token is far above all that this member has heard of. If it is "
     "true, others say so too, or its sender says it again, and then it is believed",
-    Reason.FUTURE_LIFE: "its sender's life begins more than a month after this machine's date: set "
-    "the clocks, or somebody speaks in that member's name",
+    Reason.FUTURE_INCARNATION: "its sender's incarnation begins more than a month after this "
+    "machine's date: set the clocks, or somebody speaks in that member's name",
     Reason.BAD_NAME: "it speaks of a member, an attribute or an address in a way that could not be "
     "given here: somebody lies, or runs another release",
     Reason.ADDRESS_TAKEN: "it puts a new member where another one is",
@@ -45,11 +45,12 @@ _WORDS: Mapping[Reason, str] = {
     Reason.MISDIRECTED: "it is for another member",
     Reason.ECHO: "it is a message of this member's own, from another address: somebody plays "
     "back what was recorded, or a copy of this machine runs",
-    Reason.NAMESAKE: "it is in this member's own name: another process has the same name, or says "
-    "so",
-    Reason.UNPROVEN: "it is said to be of another life of a living member, or its number is far "
-    "ahead: that member is asked first",
-    Reason.OLD_LIFE: "it is of a former life of its sender: late, recorded, or in its name",
+    Reason.DUPLICATE_NAME: "it is in this member's own name: another process has the same name, or "
+    "says so",
+    Reason.UNVERIFIED: "it is said to be of another incarnation of a live member, or its number is "
+    "far ahead: that member is asked first",
+    Reason.OLD_INCARNATION: "it is of a former incarnation of its sender: late, recorded, or in "
+    "its name",
     Reason.REPLAYED: "it has come before: the network doubled it, somebody plays it again, or its "
     "sender was restored from a snapshot. If many are refused, the sender is asked where it is",
     Reason.TOO_LATE: "its number is far behind its sender's latest: late, recorded, or somebody "
@@ -72,9 +73,11 @@ class Unreadable:
         self._note = note
         self._kinds: dict[str, tuple[float, float, int]] = {}  # may be said, when, and was not
 
-    def saw(self, reason: Reason, source: Endpoint, now: float) -> None:
-        """Something came from there that was refused."""
+    def saw(self, reason: Reason, source: Endpoint, now: float, data: bytes = b"") -> None:
+        """Something came from there, `data`, that was refused."""
         stranger, words = _STRANGERS.get(reason), _WORDS.get(reason)
+        if reason is Reason.UNKNOWN_VERSION:
+            stranger = _other_version(data)
         where = f"{source[0]}:{source[1]}"
         if stranger is not None:
             sentence = f"somebody at {where} is seen but not understood: it {stranger}"
@@ -99,3 +102,17 @@ class Unreadable:
         self._kinds[kind] = (left - 1.0, now, 0)
         tail = "; ".join(filter(None, (label, f"{more} more since" if more else "")))
         self._note(f"{sentence} ({tail})" if tail else sentence)
+
+
+def _other_version(data: bytes) -> str:
+    """What to do about frames of another release.
+
+    >>> _other_version(b"H\\x01")[:62]
+    'speaks wire version 1 and this member speaks only version 2: u'
+    """
+    theirs = version_of(data)
+    older = "upgrade that member" if theirs < VERSION else "upgrade this member"
+    return (
+        f"speaks wire version {theirs} and this member speaks only version {VERSION}: {older}, "
+        "because all members of a group need the same version"
+    )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hustings.net.sealing import KeyRing
 
 MAGIC = b"H"
-VERSION = 1
+VERSION = 2  # of frames: their form and the tags of messages; others are refused
 CLEAR, SEALED, SIGNED = 0, 1, 2  # sealed with a key, signed with this machine's, or neither
 TAG = 4
 HEADER = len(MAGIC) + 2 + TAG
@@ -148,7 +148,7 @@ class Wire:
             return Reason.MALFORMED
         self.label = envelope.protocol
         reason = self._refusal(envelope)
-        if reason not in (None, Reason.NAMESAKE, Reason.OTHER_PROTOCOL):
+        if reason not in (None, Reason.DUPLICATE_NAME, Reason.OTHER_PROTOCOL):
             return reason
         message = self._read(envelope.payload)
         if isinstance(message, Reason):
@@ -242,10 +242,10 @@ class Wire:
             and -MAX_INTEGER <= envelope.sender < MAX_INTEGER
             and -MAX_INTEGER <= (envelope.recipient or 0) < MAX_INTEGER
         ):
-            return Reason.ABSURD_NUMBER
+            return Reason.IMPLAUSIBLE_NUMBER
         if envelope.sender == self.me:
             same = envelope.incarnation == self.incarnation
-            return Reason.ECHO if same else Reason.NAMESAKE
+            return Reason.ECHO if same else Reason.DUPLICATE_NAME
         if envelope.recipient not in (None, self.me):
             return Reason.MISDIRECTED
         return None if self.dialect.understands(envelope.protocol) else Reason.OTHER_PROTOCOL
@@ -259,3 +259,12 @@ def group_tag(group: str) -> bytes:
 def tag_of(data: bytes) -> bytes | None:
     """The group tag of what arrived, for a port that serves several groups; None if it has none."""
     return data[HEADER - TAG : HEADER] if len(data) >= HEADER and data[:1] == MAGIC else None
+
+
+def version_of(data: bytes) -> int:
+    """The wire version of a frame, or 0 where there is none.
+
+    >>> version_of(b"H\\x01"), version_of(b"H"), version_of(b"no frame")
+    (1, 0, 0)
+    """
+    return data[1] if len(data) > 1 and data[:1] == MAGIC else 0

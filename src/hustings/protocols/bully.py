@@ -68,7 +68,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
     max_runs: Annotated[
         int, Meta(ge=1, description="runs in a row without a result before giving up")
     ] = 16
-    rest: Annotated[
+    election_backoff: Annotated[
         float,
         Meta(
             ge=0,
@@ -81,7 +81,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
     def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
         # An election asks many, who would all begin one, asking many again: where answers come
         # sooner than questions, as on one machine, that can go on for seconds.
-        return {**super().for_network(delta, given), "rest": 2 * delta}
+        return {**super().for_network(delta, given), "election_backoff": 2 * delta}
 
     @property
     def answers(self) -> float:
@@ -217,7 +217,7 @@ class Bully(Election):
             self.win(ctx)  # others followed somebody after me: lead in a term of my own again
         elif self_leads:
             ctx.send(sender, CoordinatorMsg(self.term))
-        elif known and (asked_before or ctx.now() - self.heard < self.config.rest):
+        elif known and (asked_before or ctx.now() - self.heard < self.config.election_backoff):
             pass  # it has yet to hear of the leader that I know, or asks that one as well
         else:
             self.begin(ctx)

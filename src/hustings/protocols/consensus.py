@@ -78,7 +78,7 @@ class AcceptedMsg(Message, frozen=True, tag="ACCEPTED"):
     attempt: Term
 
 
-class OutbidMsg(Message, frozen=True, tag="OUTBID"):
+class OutbidMsg(Message, frozen=True, tag="NACK"):
     """I have promised a higher attempt than yours."""
 
     role: ClassVar[Role] = Role.ANSWER

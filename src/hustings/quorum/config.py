@@ -64,14 +64,14 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
     """The embedded quorum of one group: the same at all its members."""
 
     voters: tuple[MemberId, ...] = ()
-    longest: Annotated[
+    max_ttl: Annotated[
         Positive | None,
         msgspec.Meta(description="voters refuse a lease above this [the time asked for]"),
     ] = None
     durable: Annotated[
         bool, msgspec.Meta(description="whether voters keep what they promise across restarts")
     ] = True
-    first: Annotated[
+    initial: Annotated[
         tuple[MemberId, ...],
         msgspec.Meta(description="whom the group began with, where voters were replaced [voters]"),
     ] = ()
@@ -87,22 +87,22 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
     @property
     def origin(self) -> Electorate:
         """The first configuration."""
-        return Electorate(0, tuple(sorted(self.first or self.voters)))
+        return Electorate(0, tuple(sorted(self.initial or self.voters)))
 
     def broken_rules(self) -> list[str]:
         broken = broken_voters(self.voters)
         if not self.origin.resembles(self.electorate):
-            broken.append("first must name as many voters as there are, and each once")
+            broken.append("initial must name as many voters as there are, and each once")
         if not self.durable and self.origin != self.electorate:
-            broken.append("voters that keep nothing are never replaced: first must be the voters")
-        if self.longest is not None and not math.isfinite(self.longest):
-            broken.append("longest must be finite: a voter that lost its disk waits so long")
+            broken.append("voters that keep nothing are never replaced: initial must be the voters")
+        if self.max_ttl is not None and not math.isfinite(self.max_ttl):
+            broken.append("max_ttl must be finite: a voter that lost its disk waits so long")
         return broken
 
     def longest_for(self, asked: float) -> float:
         """The longest lease, where members ask for `asked`."""
-        if self.longest is None:
+        if self.max_ttl is None:
             return asked
-        if asked > self.longest:
-            raise BadInput(f"ttl must not exceed longest={self.longest:g}, and is {asked:g}")
-        return self.longest
+        if asked > self.max_ttl:
+            raise BadInput(f"ttl must not exceed max_ttl={self.max_ttl:g}, and is {asked:g}")
+        return self.max_ttl

@@ -61,7 +61,7 @@ class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    longest: (
+    max_ttl: (
         Annotated[float, Meta(gt=0, description="voters refuse a longer lease; default ttl")] | None
     ) = None
     durable: Annotated[
@@ -70,7 +70,7 @@ class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
 
     @property
     def spread(self) -> float:
-        """The longest random wait."""
+        """The max_ttl random wait."""
         return 8.0 * self.delta if self.backoff is None else self.backoff
 
     @property
@@ -79,7 +79,7 @@ class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
         return QuorumConfig(
             delta=self.delta,
             voters=tuple(range(1, self.voters + 1)),
-            longest=self.longest,
+            max_ttl=self.max_ttl,
             durable=self.durable,
         )
 
@@ -91,8 +91,8 @@ class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
         broken = super().broken_rules() + broken_voters(self.quorum.voters, 1)
         if not isfinite(self.spread):
             broken.append("backoff must be finite: nobody would ever ask")
-        if self.longest is not None and self.asked > self.longest:
-            broken.append(f"ttl={self.asked:g} must not exceed longest={self.longest:g}")
+        if self.max_ttl is not None and self.asked > self.max_ttl:
+            broken.append(f"ttl={self.asked:g} must not exceed max_ttl={self.max_ttl:g}")
         return broken
 
 

@@ -20,7 +20,7 @@ Invariant  1. Whatever majority the forgotten votes were part of, one of those w
               birth of that one: answers count only if they were given after the last doubt.
            4. There is a genesis only if at one instant nobody voted. Everybody is asked twice: who
               has the same birth both times, and votes neither time, did not vote in between.
-              Voters that are said to have come later (first=) never have one: the first ones may
+              Voters that are said to have come later (initial=) never have one: the first ones may
               vote elsewhere.
            5. The rounds of a genesis lie above the first incarnation of every voter. Where that
               grows with the date, and one voter's date is right, they lie above all rounds before.
@@ -391,9 +391,9 @@ class Enrolment:
             return " yet: it remembers no vote, and no other voter did when it asked"
         if not self.founds and not voter.electorate.number and not self.known:
             return (
-                ": it was told that the group began with others (first=), and a majority of the "
+                ": it was told that the group began with others (initial=), and a majority of the "
                 "voters that it was told of must know them: name the present ones; if all have "
-                "lost their state, leave first= out of all members' addresses"
+                "lost their state, leave initial= out of all members' addresses"
             )
         if life(self.birth) == 1:
             return (

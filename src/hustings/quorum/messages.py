@@ -97,7 +97,7 @@ class PromiseMsg(LayerMessage, frozen=True, tag="Q-PROMISE"):
     lease: Lease | None
 
 
-class ProposeMsg(LayerMessage, frozen=True, tag="Q-PROPOSE"):
+class ProposeMsg(LayerMessage, frozen=True, tag="Q-ACCEPT"):
     """Hold the lease for me from now on."""
 
     role: ClassVar[Role] = Role.ELECTION
@@ -120,7 +120,7 @@ class AcceptedMsg(LayerMessage, frozen=True, tag="Q-ACCEPTED"):
     births: Births
 
 
-class RefusedMsg(LayerMessage, frozen=True, tag="Q-REFUSED"):
+class RefusedMsg(LayerMessage, frozen=True, tag="Q-NACK"):
     """I do not: a higher round was promised, or `lease` of somebody else lives on."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -142,7 +142,7 @@ class ReleaseMsg(LayerMessage, frozen=True, tag="Q-RELEASE"):
     to: MemberId | None
 
 
-class FreedMsg(LayerMessage, frozen=True, tag="Q-FREED"):
+class FreedMsg(LayerMessage, frozen=True, tag="Q-AVAILABLE"):
     """The lease that you were refused for was given back; or I did not vote, and do now."""
 
     config: ConfigNumber
@@ -152,7 +152,7 @@ class FreedMsg(LayerMessage, frozen=True, tag="Q-FREED"):
 # Voters that have not voted yet, or have forgotten
 
 
-class EnrollMsg(LayerMessage, frozen=True, tag="Q-ENROLL"):
+class EnrollMsg(LayerMessage, frozen=True, tag="Q-RECOVERY"):
     """I was born so: have I ever voted? `proof` is the challenge of whoever is asked, if known."""
 
     config: ConfigNumber
@@ -161,7 +161,7 @@ class EnrollMsg(LayerMessage, frozen=True, tag="Q-ENROLL"):
     proof: Number = 0
 
 
-class FreshMsg(LayerMessage, frozen=True, tag="Q-FRESH"):
+class FreshMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-EMPTY"):
     """I do not know, I do not vote either; this is my birth, and this my incarnation.
 
     Rounds begin above that, so it must be one that the date allows.
@@ -174,7 +174,7 @@ class FreshMsg(LayerMessage, frozen=True, tag="Q-FRESH"):
     incarnation: Annotated[Incarnation, Meta(ge=0, le=MAX_NUMBER)]
 
 
-class KnownMsg(LayerMessage, frozen=True, tag="Q-KNOWN"):
+class KnownMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-STATE"):
     """I vote; as you I know who was born `listed`, and this is what I have promised so far.
 
     `counted`: who was born so was there when nobody remembered a vote and all began anew.
@@ -212,7 +212,7 @@ class InvitedMsg(LayerMessage, frozen=True, tag="Q-INVITED"):
     nonce: Number = 0
 
 
-class SurveyMsg(LayerMessage, frozen=True, tag="Q-SURVEY"):
+class SurveyMsg(LayerMessage, frozen=True, tag="Q-CONF-PREPARE"):
     """I want to change the voters: may I have this round, whoever holds the lease?"""
 
     config: ConfigNumber
@@ -220,7 +220,7 @@ class SurveyMsg(LayerMessage, frozen=True, tag="Q-SURVEY"):
     incarnation: Number
 
 
-class SurveyedMsg(LayerMessage, frozen=True, tag="Q-SURVEYED"):
+class SurveyedMsg(LayerMessage, frozen=True, tag="Q-CONF-PROMISE"):
     """You may; this is what I had sealed before, and with this ticket you may seal."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -232,7 +232,7 @@ class SurveyedMsg(LayerMessage, frozen=True, tag="Q-SURVEYED"):
     ticket: Number = 0
 
 
-class SealMsg(LayerMessage, frozen=True, tag="Q-SEAL"):
+class SealMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPT"):
     """Vote no more in this configuration: so shall it go on."""
 
     config: ConfigNumber
@@ -242,7 +242,7 @@ class SealMsg(LayerMessage, frozen=True, tag="Q-SEAL"):
     ticket: Number = 0
 
 
-class SealedMsg(LayerMessage, frozen=True, tag="Q-SEALED"):
+class SealedMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPTED"):
     """I vote no more."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -252,7 +252,7 @@ class SealedMsg(LayerMessage, frozen=True, tag="Q-SEALED"):
     births: Births
 
 
-class InstallMsg(LayerMessage, frozen=True, tag="Q-INSTALL"):
+class InstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
     """`config` has begun: with which voters, above which round, and who may hold the lease.
 
     A lease of nobody's (incarnation 0) says that it cannot be told who holds it: all wait. With
@@ -268,21 +268,21 @@ class InstallMsg(LayerMessage, frozen=True, tag="Q-INSTALL"):
     births: Births = ()
 
 
-class InstalledMsg(LayerMessage, frozen=True, tag="Q-INSTALLED"):
+class InstalledMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALLED"):
     """I go by this configuration now."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
 
 
-class AfterMsg(LayerMessage, frozen=True, tag="Q-AFTER"):
+class AfterMsg(LayerMessage, frozen=True, tag="Q-CONF-QUERY"):
     """I have heard that `config` is over: what came after it?"""
 
     config: ConfigNumber
     nonce: Number
 
 
-class MovedMsg(LayerMessage, frozen=True, tag="Q-MOVED"):
+class MovedMsg(LayerMessage, frozen=True, tag="Q-CONF-INFO"):
     """These are the voters now, as far as I know.
 
     With a `nonce` it answers AFTER, and `step` is what came after the configuration asked about.

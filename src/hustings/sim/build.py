@@ -38,7 +38,7 @@ from hustings.sim.voting import Voting
 from hustings.sim.world import MAX_EVENTS
 
 DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
-SUBSTRATES = ("ideal", "full")
+MEMBERSHIPS = ("ideal", "gossip")
 FEWEST_EVENTS = 2_000_000  # limit of a run that has an end of its own, at least
 
 Settings = Mapping[str, object]
@@ -83,11 +83,11 @@ class Description:
     composer: Callable[[Description, Settings], Composed] | None = None
     leadership_settings: Settings = field(default_factory=dict)  # of composed members
     measure: Settings = field(default_factory=dict)  # what composed members are ranked by
-    substrate: str = "ideal"
-    substrate_settings: Settings = field(default_factory=dict)
+    membership: str = "ideal"
+    gossip_settings: Settings = field(default_factory=dict)
     until: float | None = None
     max_events: int | None = None
-    course: float | None = None
+    time_series: float | None = None
     consensus: bool = False  # judge the last bit of the leader's id as a decision, too
     debug: bool = False
     digest: bool = False
@@ -150,7 +150,7 @@ def build(described: Description) -> Experiment:
         debug=described.debug,
         digest=described.digest,
         counted=described.counted and has_rounds(described.kind),
-        course=described.course,
+        course=described.time_series,
     )
     if described.until is None and described.max_events is None:
         wait = endless_wait(experiment)
@@ -182,8 +182,8 @@ def _composed(
     described: Description, composer: Callable[[Description, Settings], Composed]
 ) -> Experiment:
     """The same with members that are put together as on a real network."""
-    if described.substrate != "ideal" or described.substrate_settings:
-        raise BadInput("composed members have gossip membership of their own: drop --substrate")
+    if described.membership != "ideal" or described.gossip_settings:
+        raise BadInput("composed members have gossip membership of their own: drop --membership")
     if described.view is not None:
         raise BadInput("composed members find each other by gossip: drop --view")
     kind = described.kind
@@ -208,7 +208,7 @@ def _composed(
         consensus=described.consensus,
         debug=described.debug,
         digest=described.digest,
-        course=described.course,
+        course=described.time_series,
     )
 
 
@@ -347,18 +347,18 @@ def _latency(given: dict[str, object]) -> float:
 
 def _stack(described: Description, config: Config) -> StackConfig | None:
     """What lies under an election with these settings, if that is more than the ideal."""
-    if described.substrate not in SUBSTRATES:
-        raise UnknownName("substrate", described.substrate, SUBSTRATES)
-    if described.substrate == "ideal":
-        if described.substrate_settings:
-            raise BadInput("--substrate-set goes with --substrate full")
+    if described.membership not in MEMBERSHIPS:
+        raise UnknownName("membership", described.membership, MEMBERSHIPS)
+    if described.membership == "ideal":
+        if described.gossip_settings:
+            raise BadInput("--gossip-set goes with --membership gossip")
         return None
     around = config.surroundings()
     known: dict[str, object] = {"delta": config.delta}
     known |= StackConfig.for_group(described.members, around)
     if around.view_prob is not None and around.view_prob < 1.0:
         known["view_size"] = max(1, round(around.view_prob * (described.members - 1)))
-    return StackConfig.parse({**known, **described.substrate_settings})
+    return StackConfig.parse({**known, **described.gossip_settings})
 
 
 def _settings_upon(stack: StackConfig, config: Config) -> dict[str, object]:

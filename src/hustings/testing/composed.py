@@ -36,7 +36,7 @@ def compose_members(described: Description, settings: Mapping[str, object]) -> C
         settings=settings,
         detector=DETECTORS[described.detection],
         detector_settings=described.detection_settings,
-        helm_settings=described.leadership_settings,
+        leadership_settings=described.leadership_settings,
         measure=described.measure or None,
         reaches_all=True,
         lease=described.guard,

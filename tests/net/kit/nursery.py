@@ -127,7 +127,7 @@ class Child:
                         members=[peer.name for peer in member.members()],
                         drops=member.metrics().drops,
                         health=member.metrics().health,
-                        packets=member.metrics().packets_sent,
+                        packets=member.metrics().frames_sent,
                         sent=member.metrics().messages_sent,
                         changes=member.metrics().leader_changes,
                     )

@@ -87,7 +87,7 @@ def test_what_stands_above_the_file_is_not_blamed_on_it(hustings: Hustings, tmp_
         (("--bind", "192.0.2.77:7400", "--insecure"), "192.0.2.77:7400"),
         (("--http", "0.0.0.0:0"), "there is no token"),
         (("--config", "none.toml"), "cannot read none.toml: No such file"),
-        (("--streams", "x"), "--streams must be a whole number"),
+        (("--event-streams", "x"), "--event-streams must be a whole number"),
         (("--log-format", "xml"), "--log-format must be one of text, json"),
     ],
 )

@@ -20,12 +20,12 @@ key = ["new.key", "old.key"]
 insecure = false
 log-format = "json"
 log-level = "debug"
-shutdown = "2s"
+shutdown-timeout = "2s"
 
 [http]
 bind = "127.0.0.1:8000"
 token-file = "agent.token"
-streams = 5
+event-streams = 5
 
 [groups.billing]
 seeds = ["10.0.0.2", "db.example:7500"]
@@ -48,9 +48,9 @@ delta = 0.1
 cpu = 8
 [groups.billing.detector-settings]
 T_hb = "100ms"
-[groups.billing.substrate-settings]
+[groups.billing.gossip-settings]
 fanout = 3
-[groups.billing.helm-settings]
+[groups.billing.leadership-settings]
 delta = 1
 [groups.billing.limits]
 members = 50
@@ -108,8 +108,8 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     assert billing.settings == {"T1": "250ms", "delta": 0.1}
     assert billing.attributes == {"cpu": 8.0}
     assert billing.detector_settings == {"T_hb": "100ms"}
-    assert billing.substrate_settings == {"fanout": 3}
-    assert billing.helm_settings == {"delta": 1}
+    assert billing.gossip_settings == {"fanout": 3}
+    assert billing.leadership_settings == {"delta": 1}
     assert billing.limits == {"members": 50}
     assert billing.keys == (tmp_path / "new.key", tmp_path / "old.key")
     assert billing.state == tmp_path / "state"
@@ -148,7 +148,7 @@ def test_the_environment_is_text(tmp_path: Path) -> None:
         "HUSTINGS_JOIN": "10.0.0.1, 10.0.0.2",
         "HUSTINGS_OBSERVER": "yes",
         "HUSTINGS_INSECURE": "false",
-        "HUSTINGS_STREAMS": "7",
+        "HUSTINGS_EVENT_STREAMS": "7",
         "HUSTINGS_KEY": "a.key,b.key",
         "HUSTINGS_SET": "T_A=250ms,T_L=1s",
         "HUSTINGS_ATTRIBUTE": "cpu=8,load=0.5",
@@ -209,11 +209,17 @@ def test_a_flag_for_all_groups_goes_before_each_group_s_own(tmp_path: Path) -> N
         ("[agent]\ninsecure = 'yes'\n", "line 2: agent.insecure must be true or false, not 'yes'"),
         ("[agent]\nkey = [1]\n", "line 2: agent.key must be a text or a list of texts, not [1]"),
         ("[agent]\nstate = ['a']\n", "line 2: agent.state must be a text, not ['a']"),
-        ("[agent]\nshutdown = '5'\n", "line 2: agent.shutdown must be a duration"),
-        ("[agent]\nshutdown = 0\n", "line 2: agent.shutdown must be from 100ms to 600s, not 0"),
+        ("[agent]\nshutdown-timeout = '5'\n", "line 2: agent.shutdown-timeout must be a duration"),
+        (
+            "[agent]\nshutdown-timeout = 0\n",
+            "line 2: agent.shutdown-timeout must be from 100ms to 600s, not 0",
+        ),
         ("[agent]\nlog-level = 'loud'\n", "line 2: agent.log-level must be one of debug, info"),
-        ("[http]\nstreams = 0\n", "line 2: http.streams must be a whole number from 1 to 10000"),
-        ("[http]\nstreams = true\n", "line 2: http.streams must be a whole number"),
+        (
+            "[http]\nevent-streams = 0\n",
+            "line 2: http.event-streams must be a whole number from 1 to 10000",
+        ),
+        ("[http]\nevent-streams = true\n", "line 2: http.event-streams must be a whole number"),
         ("[groups]\nbilling = 3\n", "line 2: groups.billing must be a table, not a number"),
         ("[groups.'a b']\n", "line 1: groups.a b must be letters, digits"),
         ("[groups.x]\nseeds = ['']\n", "line 2: groups.x.seeds must be texts that are not empty"),
@@ -243,7 +249,11 @@ def test_what_is_wrong_in_the_file(text: str, sentence: str, tmp_path: Path) -> 
     [
         ({"bind": "x:y"}, {}, "--bind 'x:y' needs a port"),
         ({}, {"HUSTINGS_BIND": "x:y"}, "HUSTINGS_BIND 'x:y' needs a port"),
-        ({"streams": "many"}, {}, "--streams must be a whole number from 1 to 10000, not 'many'"),
+        (
+            {"event-streams": "many"},
+            {},
+            "--event-streams must be a whole number from 1 to 10000, not 'many'",
+        ),
         ({"set": ("T_A",)}, {}, "--set must be written NAME=VALUE, not 'T_A'"),
         ({"attribute": ("cpu=x",)}, {}, "--attribute cpu must be a number, not 'x'"),
         ({"attribute": ("cpu=nan",)}, {}, "--attribute cpu must be a number, not 'nan'"),
@@ -259,7 +269,8 @@ def test_what_is_wrong_elsewhere(
 
 
 def test_all_that_is_wrong_is_told_in_one_sentence(tmp_path: Path) -> None:
-    text = "[agent]\nbind = 1\nname = 2\n[http]\nbind = 3\nstreams = 'x'\ntoken-file = 4\nodd = 5\n"
+    text = "[agent]\nbind = 1\nname = 2\n[http]\nbind = 3\n"
+    text += "event-streams = 'x'\ntoken-file = 4\nodd = 5\n"
     told = refused(f"{text}[groups.x]\n", tmp_path)
     assert told.count("hustings.toml, line") == 5
     assert told.endswith("; and 1 more")

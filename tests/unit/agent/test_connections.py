@@ -187,8 +187,8 @@ def test_the_log_is_not_flooded(serve: Serve) -> None:
     assert len(lines) <= 2
     assert any("closed to make room" in line for line in lines)
     page = web.ask("/metrics")[2]
-    assert web.connections.refused["room"] > 20
-    assert "hustings_http_refused" in page
+    assert web.connections.refused["evicted"] > 20
+    assert "hustings_http_connections_refused" in page
 
 
 # --- too slow ------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_the_log_is_not_flooded(serve: Serve) -> None:
 def test_who_says_nothing_is_closed(serve: Serve) -> None:
     web = serve(patience=QUICK)
     assert read_all(web.connect()) == b""
-    assert web.connections.refused["request"] == 1
+    assert web.connections.refused["request-timeout"] == 1
 
 
 def test_who_says_it_slowly_is_told_so(serve: Serve) -> None:
@@ -250,7 +250,7 @@ def test_who_takes_no_answer_is_cut_off(serve: Serve) -> None:
     with suppress(TimeoutError, ConnectionError):
         while True:  # until nobody takes them any more
             one.sendall(request("/openapi.json").encode() * 50)
-    wait_for(lambda: web.connections.refused["answer"] == 1, "the end of its time")
+    wait_for(lambda: web.connections.refused["response-timeout"] == 1, "the end of its time")
     open_count(web, 0)
 
 

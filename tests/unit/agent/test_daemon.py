@@ -92,7 +92,7 @@ def test_it_joins_answers_and_leaves(tmp_path: Path, number: signal.Signals) -> 
     asyncio.run(scene())
     assert all(member.did == ["leave"] for member in show.network.members.values())
     assert show.network.closed
-    assert [line["message"] for line in show.said("note")] == [
+    assert [line["message"] for line in show.said("notice")] == [
         "insecure, that is",
         "somebody has another key",
     ]
@@ -198,7 +198,7 @@ def test_an_end_that_hangs_is_bounded(tmp_path: Path) -> None:
             assert await task == 1
 
     asyncio.run(scene())
-    assert show.said("hurried")
+    assert show.said("shutdown-timeout")
     assert show.network.closed
 
 

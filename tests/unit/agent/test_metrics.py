@@ -32,7 +32,7 @@ def exposition(*members: FakeMember) -> Exposition:
 
 
 MINE = (("group", "billing"), ("member", "web-1"))
-GUARDS = ("hustings_token", "hustings_guard_silence_seconds", "hustings_guard_reachable")
+GUARDS = ("hustings_fencing_token", "hustings_guard_silence_seconds", "hustings_guard_reachable")
 
 
 def test_every_number_is_there() -> None:
@@ -43,7 +43,7 @@ def test_every_number_is_there() -> None:
     assert page["hustings_is_leader", (("group", "search"), ("member", "web-1"))] == 0
     assert page["hustings_term", MINE] == 7
     assert page["hustings_members", MINE] == 2
-    assert page["hustings_health", MINE] == 1
+    assert page["hustings_health_multiplier", MINE] == 1
     assert page["hustings_stale_leader_bound_seconds", MINE] == 4.5
     assert page["hustings_leader_changes_total", MINE] == 2
     assert page["hustings_leaderless_seconds_total", MINE] == 1.5
@@ -51,12 +51,12 @@ def test_every_number_is_there() -> None:
     assert page["hustings_messages_total", sent] == 7
     received = (("direction", "received"), ("group", "billing"), ("kind", "JOIN"), MINE[1])
     assert page["hustings_messages_total", received] == 1
-    assert page["hustings_drops_total", (*MINE, ("reason", "replayed"))] == 3
+    assert page["hustings_messages_dropped_total", (*MINE, ("reason", "replayed"))] == 3
     packets = (("direction", "sent"), *MINE)
-    assert page["hustings_packets_total", packets] == 8
-    assert page["hustings_bytes_total", packets] == 800
-    assert page["hustings_port_drops_total", (("reason", "echo"),)] == 2
-    assert ("hustings_port_drops_total", (("reason", "x"),)) not in page
+    assert page["hustings_frames_total", packets] == 8
+    assert page["hustings_network_bytes_total", packets] == 800
+    assert page["hustings_transport_dropped_total", (("reason", "echo"),)] == 2
+    assert ("hustings_transport_dropped_total", (("reason", "x"),)) not in page
     assert page["hustings_build_info", (("version", __version__),)] == 1
     assert page["hustings_event_streams", ()] == 0
 
@@ -65,7 +65,7 @@ def test_a_guard_has_numbers_of_its_own() -> None:
     guarded, plain = FakeMember(), FakeMember("search")
     guarded.counts = {"token": 12, "guard_silence": 3.5, "guard_answers": False}
     page = samples(exposition(guarded, plain))
-    assert page["hustings_token", MINE] == 12
+    assert page["hustings_fencing_token", MINE] == 12
     assert page["hustings_guard_silence_seconds", MINE] == 3.5
     assert page["hustings_guard_reachable", MINE] == 0
     about = [labels for name, labels in page if name in GUARDS]

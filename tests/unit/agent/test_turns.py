@@ -224,7 +224,7 @@ def test_a_head_has_so_many_lines(serve: Serve, lines: int, status: int) -> None
     assert answer[0] == status
     if status == 431:
         assert "at most 100 lines" in error_of(answer)
-        assert web.connections.refused["head"] == 1
+        assert web.connections.refused["headers-too-large"] == 1
 
 
 def test_a_head_has_so_many_bytes(serve: Serve) -> None:

@@ -94,7 +94,7 @@ BAD = [
     ("sim le-a --mobility still --fault heal:@1", "drop the faults partition"),
     ("sim le-a --mobility still -n 201", "at most 200 members move about"),
     ("sim le-a --mobility still --engine fast", "plays simultaneous starts without faults only"),
-    ("sim bully --mobility still --substrate full", "are --composed"),
+    ("sim bully --mobility still --membership gossip", "are --composed"),
     ("sim committee -n 24 --mobility still --detection heartbeat", "has no meaning there"),
 ]
 

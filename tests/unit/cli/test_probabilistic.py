@@ -128,8 +128,8 @@ def test_every_policy_runs(hustings: Hustings, estimate: str, thinning: str) -> 
 
 
 def test_upon_gossip_and_bimodal_multicast(hustings: Hustings) -> None:
-    shown = report(hustings, "-n", "24", "--loss", "0.1", "--substrate", "full")
-    assert shown["scenario"]["substrate"] == "full"
+    shown = report(hustings, "-n", "24", "--loss", "0.1", "--membership", "gossip")
+    assert shown["scenario"]["membership"] == "gossip"
     assert shown["scenario"]["settled_at"] > 0
     assert shown["params"]["T_3"] == 20.0
     assert shown["params"]["estimate"] == "gossip"
@@ -142,14 +142,14 @@ def test_upon_gossip_and_bimodal_multicast(hustings: Hustings) -> None:
 
 
 def test_a_typed_setting_goes_before_what_the_stack_would_want(hustings: Hustings) -> None:
-    typed = ("--set", "T_3=30", "--set", "estimate=exact", "--substrate-set", "fanout=2")
-    shown = report(hustings, "-n", "12", "--substrate", "full", *typed)
+    typed = ("--set", "T_3=30", "--set", "estimate=exact", "--gossip-set", "fanout=2")
+    shown = report(hustings, "-n", "12", "--membership", "gossip", *typed)
     assert shown["params"]["T_3"] == 30.0
     assert shown["params"]["estimate"] == "exact"
 
 
 def test_another_election_upon_the_stack(hustings: Hustings) -> None:
-    done = hustings("sim", "bully", "-n", "6", "--substrate", "full", "--json")
+    done = hustings("sim", "bully", "-n", "6", "--membership", "gossip", "--json")
     metrics = json.loads(done.out)["metrics"]
     assert metrics["leader"]["mean"] == 6.0
     assert metrics["time"]["mean"] < 20
@@ -179,12 +179,12 @@ BAD = [
     ("--set estimate=guess", "estimate must be one of exact, gossip, view"),
     ("--set thinning=some", "thinning must be one of delay, hash, all"),
     ("-n 0", "members must be at least 1"),
-    ("--substrate half", "unknown substrate 'half'"),
-    ("--substrate-set fanout=2", "--substrate-set goes with --substrate full"),
-    ("--substrate full --substrate-set fanout=0", "fanout must be a whole number >= 1"),
-    ("--substrate full --substrate-set fan=2", "did you mean 'fanout'?"),
-    ("--substrate full --detection perfect", "drop the detector"),
-    ("-n 3000 --substrate full", "at most 2,000 members are played"),
+    ("--membership half", "unknown membership 'half'"),
+    ("--gossip-set fanout=2", "--gossip-set goes with --membership gossip"),
+    ("--membership gossip --gossip-set fanout=0", "fanout must be a whole number >= 1"),
+    ("--membership gossip --gossip-set fan=2", "did you mean 'fanout'?"),
+    ("--membership gossip --detection perfect", "drop the detector"),
+    ("-n 3000 --membership gossip", "at most 2,000 members are played"),
 ]
 
 
@@ -192,8 +192,8 @@ BAD = [
     "typed, note",
     [
         ("--loss 0.5 --set p_ucastl=0.1 --set p_mcastl=0.1", "--loss has no effect"),
-        ("--substrate full --set T_3=1", "T_3 = 1 is shorter than the buffering time"),
-        ("-n 40 --substrate full --set view_prob=0.05", "members are small for a group of 40"),
+        ("--membership gossip --set T_3=1", "T_3 = 1 is shorter than the buffering time"),
+        ("-n 40 --membership gossip --set view_prob=0.05", "members are small for a group of 40"),
     ],
 )
 def test_what_is_noted(hustings: Hustings, typed: str, note: str) -> None:
@@ -209,8 +209,8 @@ def test_bad_input_gets_a_sentence(hustings: Hustings, typed: str, complaint: st
     "typed, complaint",
     [
         ("bully --set p_fail=0.1", "unknown setting 'p_fail'"),
-        ("le-a --substrate full", "does not go upon gossip membership"),
-        ("bully --substrate full --scenario churn --arrivals 5", "scenario 'churn'"),
+        ("le-a --membership gossip", "does not go upon gossip membership"),
+        ("bully --membership gossip --scenario churn --arrivals 5", "scenario 'churn'"),
     ],
 )
 def test_what_does_not_go_with_other_elections(

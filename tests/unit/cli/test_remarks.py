@@ -162,7 +162,7 @@ def test_a_loss_of_all_is_no_mistake_where_runs_end(typed: str, hustings: Hustin
 
 
 def test_a_course_is_given_as_lists_of_one_length(hustings: Hustings) -> None:
-    typed = "sim le-a -n 6 --loss 0.4 --delay 0.1 --runs 20 --course 0.5 --json"
+    typed = "sim le-a -n 6 --loss 0.4 --delay 0.1 --runs 20 --time-series 0.5 --json"
     shown = json.loads(hustings(*typed.split()).out)
     assert list(shown["courses"]) == ["simultaneous_leaders"]
     course = shown["courses"]["simultaneous_leaders"]
@@ -176,7 +176,7 @@ def test_a_course_is_given_as_lists_of_one_length(hustings: Hustings) -> None:
 
 @pytest.mark.parametrize("scenario", ["start", "leader-crash", "join-larger", "false-departure"])
 def test_a_course_is_shown_in_at_most_twenty_lines(scenario: str, hustings: Hustings) -> None:
-    typed = f"sim le-s -n 6 --delay 0.1 --scenario {scenario} --until 30 --course 0.1"
+    typed = f"sim le-s -n 6 --delay 0.1 --scenario {scenario} --until 30 --time-series 0.1"
     out = hustings(*typed.split()).out
     table = out.partition("Simultaneous leaders over time")[2].partition("uniqueness")[0]
     rows = [line for line in table.splitlines() if re.match(r" +[0-9.]+ +[0-9.]+ +- ", line)]
@@ -189,13 +189,15 @@ def test_without_the_option_there_is_no_course(hustings: Hustings) -> None:
 
 
 def test_a_course_of_churn_needs_no_announcements(hustings: Hustings) -> None:
-    typed = "sim bully --scenario churn --departures 30 --until 90 --detection perfect --course 5"
+    typed = (
+        "sim bully --scenario churn --departures 30 --until 90 --detection perfect --time-series 5"
+    )
     shown = json.loads(hustings(*typed.split(), "--json").out)
     assert len(shown["courses"]["simultaneous_leaders"]["time"]) == 19
 
 
 def test_a_course_cut_short_is_told(hustings: Hustings) -> None:
-    result = hustings("sim", "le-s", "--course", "1e-4", "--json")
+    result = hustings("sim", "le-s", "--time-series", "1e-4", "--json")
     told = [note for note in json.loads(result.out)["remarks"] if "the course ends at 0.2" in note]
     assert len(told) == 1
     assert told[0] in result.err
@@ -204,10 +206,10 @@ def test_a_course_cut_short_is_told(hustings: Hustings) -> None:
 @pytest.mark.parametrize(
     "typed, words",
     [
-        ("le-s --course 0", "course must be a time step"),
-        ("le-s --course nan", "'nan' is not a valid float"),
-        ("bully --course 1", "leaders that come and go by themselves"),
-        ("le-s --scenario false-departure --course 0.1", "more than 2,000 of them"),
+        ("le-s --time-series 0", "course must be a time step"),
+        ("le-s --time-series nan", "'nan' is not a valid float"),
+        ("bully --time-series 1", "leaders that come and go by themselves"),
+        ("le-s --scenario false-departure --time-series 0.1", "more than 2,000 of them"),
     ],
 )
 def test_a_course_that_cannot_be_is_refused(typed: str, words: str, hustings: Hustings) -> None:

@@ -181,7 +181,7 @@ BAD = [
     ("members = 3", "grid.toml names no protocol"),
     ("protocol = 'bully'\nengine = 'fast'", "engine 'fast' plays sup"),
     ("protocol = 'bully'\nengine = 'quick'", "unknown engine 'quick'"),
-    ("protocol = 'bully'\ncourse = 1", "line 2: unknown key 'course'"),
+    ("protocol = 'bully'\ntime-series = 1", "line 2: unknown key 'time-series'"),
     ("protocol = 'bully'\nmetric = 'time'", "--metric goes with --stderr"),
     ("protocol = 'bully'\nmembers = [3, 4]\nstderr = 0.1\nmetric = 'tim'", "unknown metric 'tim'"),
     (

@@ -187,7 +187,7 @@ class CarelessQuorate(Quorate):
 
 
 def careless(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
-    config = QuorumConfig(delta=EAGER.delta, voters=voters, longest=EAGER.asked)
+    config = QuorumConfig(delta=EAGER.delta, voters=voters, max_ttl=EAGER.asked)
     return CarelessQuorate(inner, config)
 
 

@@ -137,7 +137,7 @@ class Server:
     ) -> list[object] | None:
         if keeps == "1":
             return None
-        self.hash["longest"] = str(max(self._number("longest"), ttl, int(longest)))
+        self.hash["longest"] = str(max(self._number("max_ttl"), ttl, int(longest)))
         if not self.run or self.run == self.hash.get("settled"):
             return None
         wait = self._number("longest") - (int(known_for) if self.run == run_known else 0)

@@ -122,9 +122,9 @@ def test_what_cannot_work_is_refused_before_anybody_leads() -> None:
     chosen("quorum://a,b,c?durable=no").check(LEASE, "a", kept=False)
     with pytest.raises(BadInput, match=r"must keep what it promises.*quorum://a,b,c\?durable=no"):
         chosen(VOTERS).check(LEASE, "a", kept=False)
-    with pytest.raises(BadInput, match="must not exceed longest=4s"):
-        chosen("quorum://a,b,c?longest=4s").check(LEASE, "x", kept=True)
-    chosen("quorum://a,b,c?longest=5s").check(LEASE, "x", kept=True)
+    with pytest.raises(BadInput, match="must not exceed max_ttl=4s"):
+        chosen("quorum://a,b,c?max_ttl=4s").check(LEASE, "x", kept=True)
+    chosen("quorum://a,b,c?max_ttl=5s").check(LEASE, "x", kept=True)
     with pytest.raises(BadInput, match="ttl must lie between"):
         chosen("consul://h").check(LEASE, "a", kept=True)
     chosen("consul://h").check(None, "a", kept=True)
@@ -201,7 +201,7 @@ def test_members_compare_the_kind_the_engine_and_the_part_of_it() -> None:
         ("guard engine", "prod"),
         ("guard path", "bucket"),
     ]
-    voters = run(chosen("quorum://c,b,a?durable=no&longest=9s").agreed(5.0, print))
+    voters = run(chosen("quorum://c,b,a?durable=no&max_ttl=9s").agreed(5.0, print))
     assert [(field.name, field.value) for field in voters] == [
         ("guard", "quorum"),
         ("voters", "a,b,c"),
@@ -261,11 +261,11 @@ def test_an_engine_that_is_away_is_waited_for_and_then_given_up(
         ("quorum://a,b,c/path", "no addresses"),
         ("quorum://a,b,c?durable=maybe", "must be yes or no, not 'maybe'"),
         ("quorum://a,b,c?odd=1", "odd"),
-        ("quorum://a,b,c?longest=soon", "longest"),
-        ("quorum://a,b,c?first=a,b", "first .* as many voters"),
-        ("quorum://a,b,c?first=a,b,c,d,e", "first .* as many voters"),
-        ("quorum://a,b,c?first=a,b,b", "first .* each once"),
-        ("quorum://b,c,d?durable=no&first=a,b,c", "keep nothing .* never are"),
+        ("quorum://a,b,c?max_ttl=soon", "max_ttl"),
+        ("quorum://a,b,c?initial=a,b", "initial .* as many voters"),
+        ("quorum://a,b,c?initial=a,b,c,d,e", "initial .* as many voters"),
+        ("quorum://a,b,c?initial=a,b,b", "initial .* each once"),
+        ("quorum://b,c,d?durable=no&initial=a,b,c", "keep nothing .* never are"),
     ],
 )
 def test_who_cannot_vote_together_is_told(url: str, says: str) -> None:
@@ -275,19 +275,19 @@ def test_who_cannot_vote_together_is_told(url: str, says: str) -> None:
 
 def test_voters_promise_what_their_disks_do() -> None:
     kept = Quorum(parse_url("quorum://a,b,c,d,e,f,g"), IDS.__getitem__)
-    unkept = Quorum(parse_url("quorum://b,a,c?durable=no&first=c,a,b"), IDS.__getitem__)
-    later = Quorum(parse_url("quorum://b,a,c?first=c,a,d"), IDS.__getitem__)
-    assert (kept.durable, kept.promise.monotone, kept.longest) == (True, True, None)
+    unkept = Quorum(parse_url("quorum://b,a,c?durable=no&initial=c,a,b"), IDS.__getitem__)
+    later = Quorum(parse_url("quorum://b,a,c?initial=c,a,d"), IDS.__getitem__)
+    assert (kept.durable, kept.promise.monotone, kept.max_ttl) == (True, True, None)
     assert (unkept.durable, unkept.promise.monotone) == (False, False)
     assert "old copy" in kept.promise.proviso
     assert "keep nothing" in unkept.promise.proviso
     assert (kept.promise.clock, kept.above) == ("voters", 0)
-    assert (kept.first, unkept.first) == (tuple("abcdefg"), tuple("abc"))
-    assert later.first == tuple("acd")
+    assert (kept.initial, unkept.initial) == (tuple("abcdefg"), tuple("abc"))
+    assert later.initial == tuple("acd")
     assert later.around(Confirmed(Puppet(), LEASE)).quorum.origin.voters == (1, 3, 4)
     made = unkept.around(Confirmed(Puppet(), LEASE))
     assert made.electorate.voters == (1, 2, 3)
-    assert (made.quorum.durable, made.quorum.delta, made.quorum.longest) == (False, 0.05, None)
+    assert (made.quorum.durable, made.quorum.delta, made.quorum.max_ttl) == (False, 0.05, None)
 
 
 class Hosted:

@@ -134,17 +134,17 @@ def test_an_even_number_of_voters_is_refused(count: int) -> None:
 
 @pytest.mark.parametrize("durable", ["yes", "no"])
 def test_members_must_agree_on_whether_voters_keep_anything(durable: str) -> None:
-    quorum = Quorum(parse_url(f"quorum://a,b,c?durable={durable}&longest=30s"), IDS.__getitem__)
+    quorum = Quorum(parse_url(f"quorum://a,b,c?durable={durable}&max_ttl=30s"), IDS.__getitem__)
     told = {field.name: field.value for field in quorum.agreed(5.0)}
     assert told == {"voters": "a,b,c", "durable": durable, "longest lease": "30s"}
 
 
 def test_voters_grant_up_to_the_longest_lease() -> None:
-    quorum = Quorum(parse_url("quorum://a,b,c?longest=30s"), IDS.__getitem__)
+    quorum = Quorum(parse_url("quorum://a,b,c?max_ttl=30s"), IDS.__getitem__)
     for asked in (0.5, 30.0):
         quorum.check(asked)
     for asked in (0.0, 30.1):
-        with pytest.raises(BadInput, match="must not exceed longest=30s"):
+        with pytest.raises(BadInput, match="must not exceed max_ttl=30s"):
             quorum.check(asked)
 
 

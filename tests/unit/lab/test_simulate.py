@@ -21,7 +21,7 @@ SAMPLES: list[tuple[str, dict[str, Any]]] = [
     ("bully", {"members": 8, "scenario": "leader-crash", "detectors": [1, 3], "digest": True}),
     ("ring", {"members": 6, "initiators": [1, 2], "order": [3, 6, 1, 5, 2, 4], "runs": 3}),
     ("le-s", {"members": 20, "loss": 0.4, "delay": 0.1, "runs": 200, "engine": "fast", "seed": 7}),
-    ("le-a", {"settings": {"T_A": 2, "T_L": "inf"}, "runs": 5, "digest": True, "course": 0.5}),
+    ("le-a", {"settings": {"T_A": 2, "T_L": "inf"}, "runs": 5, "digest": True, "time_series": 0.5}),
     ("probabilistic", {"members": 60, "loss": 0.1, "stderr": 0.5, "metric": "time"}),
     ("stable", {"guard": "quorum", "guard_settings": {"voters": 3}, "runs": 2, "digest": True}),
     ("bully", {"composed": True, "delay": 0.05, "faults": ["crash:8@20"], "digest": True}),
@@ -109,7 +109,7 @@ def test_a_notebook_shows_it() -> None:
 
 def test_plots() -> None:
     drawn = Figure().subplots()
-    study = lab.simulate("le-s", members=5, loss=0.2, runs=50, course=1.0)
+    study = lab.simulate("le-s", members=5, loss=0.2, runs=50, time_series=1.0)
     assert study.plot("messages", drawn) is drawn
     assert drawn.get_xlabel() == "messages"
     other = study.plot(axes=Figure().subplots())

@@ -16,7 +16,7 @@ from hustings.testing.effects import Declare, Effect, Multicast, Send
 from hustings.testing.recording import RecordedMember, view_of
 
 ORDER = Favoured(HighestId())
-SETTINGS = HelmConfig()  # delta = 1: T_join 4, T_check 5, patience 20
+SETTINGS = HelmConfig()  # delta = 1: membership_wait 4, reconcile_interval 5, leaderless_timeout 20
 
 
 def bully() -> Election:

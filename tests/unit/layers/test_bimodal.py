@@ -293,7 +293,7 @@ def test_a_full_buffer_gives_up_the_oldest() -> None:
 
 
 def test_bodies_have_a_limit() -> None:
-    ear = Ear(body=3)
+    ear = Ear(multicast_bytes=3)
     assert not ear.cast(5, 1)
     with pytest.raises(ProtocolBug, match="4 bytes, where body allows 3"):
         ear.part.multicast(ear.ctx(), Role.OTHER, b"long")

@@ -372,7 +372,7 @@ def test_a_gap_that_was_slept_through_is_not_learnt_from() -> None:
 
 
 def test_with_life_messages_other_messages_excuse_a_silence_but_not_for_ever() -> None:
-    watcher = Watcher(life="messages", health_max=1.0)
+    watcher = Watcher(liveness="messages", health_max=1.0)
     while not watcher.told():
         watcher.clock += 1.0
         watcher.deliver(3, WatchMsg())
@@ -382,7 +382,7 @@ def test_with_life_messages_other_messages_excuse_a_silence_but_not_for_ever() -
 
 
 def test_a_silent_member_is_asked_before_it_is_suspected() -> None:
-    watcher = Watcher(confirm=0.5)
+    watcher = Watcher(ping_timeout=0.5)
     effects = watcher.fire(silence(3))
     assert effects == [Send(3, PingMsg(1)), SetTimer(silence(3), 0.5, eager=False)]
     assert Send(4, PingMsg(2)) in watcher.fire(silence(4))
@@ -397,7 +397,7 @@ def test_a_silent_member_is_asked_before_it_is_suspected() -> None:
 
 
 def test_who_answers_and_does_not_beat_is_suspected_in_the_end() -> None:
-    watcher = Watcher(confirm=0.5)
+    watcher = Watcher(ping_timeout=0.5)
     for number in (1, 2):
         assert Send(3, PingMsg(number)) in watcher.fire(silence(3))
         watcher.deliver(3, PongMsg(number))
@@ -406,7 +406,7 @@ def test_who_answers_and_does_not_beat_is_suspected_in_the_end() -> None:
 
 
 def test_a_heartbeat_closes_the_question() -> None:
-    watcher = Watcher(confirm=0.5)
+    watcher = Watcher(ping_timeout=0.5)
     watcher.fire(silence(3))
     watcher.beat(3, 1)
     assert watcher.timers[silence(3)].deadline == watcher.clock + 1.25

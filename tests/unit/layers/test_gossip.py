@@ -106,9 +106,9 @@ def test_one_member_alone_knows_itself_and_asks_only_so_often() -> None:
     town = Town(1)
     town.run(until=90.0)
     assert town.all_know([1])
-    assert town.sent[JoinMsg] == town.config.joins
+    assert town.sent[JoinMsg] == town.config.join_attempts
     town.run(until=1000.0)  # later on, once in an epoch or a little less, it says that it is there
-    assert town.config.joins + 4 <= town.sent[JoinMsg] <= town.config.joins + 9
+    assert town.config.join_attempts + 4 <= town.sent[JoinMsg] <= town.config.join_attempts + 9
     assert town.estimates()[0] == pytest.approx(1.0, abs=4 * town.config.error)
 
 

@@ -23,7 +23,9 @@ from tests.unit.layers.listeners import people
 from tests.unit.layers.rumours import Gossip, Note, RumourMsg, Town
 
 TICK, PULL = ("gossip", 0), ("gossip", 2)
-CONFIG = StackConfig(pull=True, whole=True, minima=3, entries=8, welcome=4096, view_size=4095)
+CONFIG = StackConfig(
+    pull=True, whole=True, minima=3, entries=8, transfer_entries=4096, view_size=4095
+)
 MINIMA = (5, 5, 5)
 
 
@@ -135,7 +137,7 @@ def test_a_transfer_is_given_once_in_a_period_and_holds_everybody() -> None:
 
 
 def test_transfers_in_a_period_are_limited() -> None:
-    one = member(StackConfig(pull=True, whole=True, minima=3, welcomes=5))
+    one = member(StackConfig(pull=True, whole=True, minima=3, transfers_per_period=5))
     pulls = [one.deliver(who, PullMsg(entry(who))) for who in range(100, 120)]
     assert sum(len(sent(effects, WelcomeMsg)) for effects in pulls) == 5
 
@@ -354,7 +356,7 @@ def test_without_the_setting_nothing_of_this_happens() -> None:
 @pytest.mark.parametrize("loss", [0.0, 0.2])
 def test_in_a_world_a_crowd_soon_knows_all(loss: float) -> None:
     n = 150
-    settings = {"entries": 6, "seeds": 2, "minima": 3, "whole": True, "welcome": 4096}
+    settings = {"entries": 6, "seeds": 2, "minima": 3, "whole": True, "transfer_entries": 4096}
 
     def complete(*, pull: bool) -> int:
         config = StackConfig.parse({**settings, "pull": pull})

@@ -45,7 +45,7 @@ def test_who_leaves_tells_all_at_once() -> None:
 
 
 def test_who_never_repeats_itself_tells_all_at_once() -> None:
-    leader = in_office(3, FOUR, HelmConfig(repeats=0))
+    leader = in_office(3, FOUR, HelmConfig(transfer_retries=0))
     effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
     assert sent(effects, HandOverMsg) == [
         (2, HandOverMsg(2, 2, 1.0)),

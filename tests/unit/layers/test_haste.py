@@ -23,7 +23,7 @@ SETTINGS: dict[str, object] = {
     "delta": 0.25,
     "pattern": "leader-to-all",
     "beat": "multicast",
-    "haste": 0.25,
+    "successor_period": 0.25,
 }
 
 
@@ -80,7 +80,7 @@ def test_where_each_is_sent_its_own_the_others_take_turns() -> None:
 
 
 def test_who_takes_turns_still_answers_those_who_asked_and_asks_suspects() -> None:
-    leader = leading(3, beat="send", haste=0.5)
+    leader = leading(3, beat="send", successor_period=0.5)
     leader.suspect(1)
     leader.clock = leader.timers[BEAT].deadline
     effects = leader.fire(BEAT)
@@ -93,7 +93,7 @@ def test_who_takes_turns_still_answers_those_who_asked_and_asks_suspects() -> No
 
 
 def test_without_haste_nobody_is_called_the_heir() -> None:
-    leader = leading(haste=None)
+    leader = leading(successor_period=None)
     assert beats(leader.fire(BEAT)) == [(None, None)]
     assert leader.timers[BEAT].deadline == leader.clock + 1.0
 
@@ -114,14 +114,14 @@ def test_who_is_the_heir_expects_the_next_one_sooner_the_others_give_it_time() -
 
 
 def test_who_has_no_haste_set_waits_a_period_whatever_the_leader_says() -> None:
-    heir = member(3, haste=None)
+    heir = member(3, successor_period=None)
     heir.assume_leader(4)
     heir.deliver(4, HeartbeatMsg(1, 1, heir=3))
     assert waits(heir, 4) == 1.25
 
 
 def test_a_leader_that_falls_silent_is_replaced_by_its_heir_without_a_question() -> None:
-    heir = member(3, confirm=0.5)
+    heir = member(3, ping_timeout=0.5)
     heir.assume_leader(4)
     heir.deliver(4, HeartbeatMsg(1, 1, heir=3))
     heir.fire(("detector", 4))
@@ -129,7 +129,7 @@ def test_a_leader_that_falls_silent_is_replaced_by_its_heir_without_a_question()
 
 
 def test_the_others_still_ask_before_they_suspect() -> None:
-    other = member(2, confirm=0.5)
+    other = member(2, ping_timeout=0.5)
     other.assume_leader(4)
     other.deliver(4, HeartbeatMsg(1, 1, heir=3))
     assert Send(4, PingMsg(1)) in other.fire(("detector", 4))
@@ -173,7 +173,7 @@ def test_who_leads_no_more_beats_to_nobody() -> None:
 
 
 def test_a_new_leader_may_wait_with_its_first_heartbeat() -> None:
-    leader = member(4, debut=0.5)
+    leader = member(4, first_beat_delay=0.5)
     assert not beats(leader.assume_leader(4))
     assert leader.timers[BEAT].deadline == leader.clock + 0.5
     leader.clock += 0.5
@@ -192,7 +192,9 @@ def test_own_lateness_is_judged_by_the_pace_of_an_heir() -> None:
 
 
 def test_a_peak_is_the_machines_whatever_the_pace() -> None:
-    config = AccrualConfig(T=1.0, D=0.25, tail="peak", haste=0.1, pattern="leader-to-all")
+    config = AccrualConfig(
+        T=1.0, D=0.25, tail="peak", successor_period=0.1, pattern="leader-to-all"
+    )
     estimator = PeakEstimator(config)
     for instant in (0.0, 1.0, 2.2):
         estimator.heard(instant)
@@ -207,7 +209,9 @@ def test_a_peak_is_the_machines_whatever_the_pace() -> None:
 
 
 def test_gaps_of_another_pace_are_forgotten() -> None:
-    config = AccrualConfig(T=1.0, D=0.25, haste=0.1, pattern="leader-to-all", min_samples=2)
+    config = AccrualConfig(
+        T=1.0, D=0.25, successor_period=0.1, pattern="leader-to-all", min_samples=2
+    )
     estimator = PhiEstimator(config)
     for instant in (0.0, 1.0, 2.0, 3.0):
         estimator.heard(instant)
@@ -227,11 +231,11 @@ def test_gaps_of_another_pace_are_forgotten() -> None:
 @pytest.mark.parametrize(
     "settings, sentence",
     [
-        ({"haste": 2.0}, "haste = 2 must not exceed T = 1"),
-        ({"pattern": "all-to-all"}, "haste needs pattern leader-to-all, not all-to-all"),
-        ({"haste": 0.0}, "haste"),
-        ({"debut": -1.0}, "debut"),
-        ({"debut": float("inf")}, "debut must be finite"),
+        ({"successor_period": 2.0}, "successor_period = 2 must not exceed T = 1"),
+        ({"pattern": "all-to-all"}, "successor_period needs pattern leader-to-all, not all-to-all"),
+        ({"successor_period": 0.0}, "successor_period"),
+        ({"first_beat_delay": -1.0}, "first_beat_delay"),
+        ({"first_beat_delay": float("inf")}, "first_beat_delay must be finite"),
     ],
 )
 def test_wrong_settings_are_told(settings: dict[str, object], sentence: str) -> None:

@@ -155,10 +155,10 @@ def test_settings_default_to_multiples_of_the_period() -> None:
         ({"health_half": 0}, "health_half must be a number > 0"),
         ({"health_half": math.inf}, "health_half must be finite"),
         ({"slack": 0}, "slack must be a number > 0"),
-        ({"confirm": -1}, "confirm must be a number >= 0"),
-        ({"confirm": "inf"}, "confirm must be finite"),
+        ({"ping_timeout": -1}, "ping_timeout must be a number >= 0"),
+        ({"ping_timeout": "inf"}, "ping_timeout must be finite"),
         ({"beat": "broadcast"}, "beat must be one of send, multicast"),
-        ({"life": "any"}, "life must be one of heartbeats, messages"),
+        ({"liveness": "any"}, "liveness must be one of heartbeats, messages"),
     ],
 )
 def test_bad_settings_get_a_sentence(settings: dict[str, object], sentence: str) -> None:

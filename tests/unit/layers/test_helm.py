@@ -116,7 +116,7 @@ def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
     while REPEAT in leader.timers:
         assert sent(leader.fire(REPEAT), HandOverMsg) == [(2, word)]
         repeated += 1
-    assert repeated == HelmConfig().repeats
+    assert repeated == HelmConfig().transfer_retries
 
 
 def test_a_successor_that_speaks_is_not_told_again() -> None:
@@ -324,7 +324,10 @@ def test_a_newcomer_follows_the_leader_that_it_is_told_of() -> None:
 
 
 def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
-    for settings, calls in ((HelmConfig(T_join=0.0), False), (HelmConfig(preempt_after=0.0), True)):
+    for settings, calls in (
+        (HelmConfig(membership_wait=0.0), False),
+        (HelmConfig(preempt_after=0.0), True),
+    ):
         member = Helmsman(1, people([2, 3]), settings)
         member.start()
         effects = member.restart()
@@ -464,8 +467,8 @@ def test_who_follows_and_was_away_goes_on() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(BadInput, match="T_check must be finite"):
-        HelmConfig.parse({"T_check": "inf"})
-    assert HelmConfig.parse({"patience": 10.0}).warnings()
+    with pytest.raises(BadInput, match="reconcile_interval must be finite"):
+        HelmConfig.parse({"reconcile_interval": "inf"})
+    assert HelmConfig.parse({"leaderless_timeout": 10.0}).warnings()
     assert not HelmConfig().warnings()
     assert HelmConfig(preempt_after=0.0).sticky is False

@@ -165,7 +165,7 @@ def test_who_has_no_leader_for_long_asks_and_then_calls() -> None:
 
 def test_where_views_are_partial_it_asks_on_until_its_turn_to_call() -> None:
     """Turns are long there, and answers are lost: one of them costs everybody an election."""
-    member = Helmsman(1, people([2, 3]), HelmConfig(partial=True, window=20.0))
+    member = Helmsman(1, people([2, 3]), HelmConfig(partial=True, call_spread=20.0))
     member.start()
     assert len(sent(member.fire(JOIN), AskMsg)) == 2
     assert len(sent(member.fire(TICK), AskMsg)) == 1

@@ -78,7 +78,7 @@ def test_an_election_without_favour_has_no_helm() -> None:
 
 def test_an_election_has_one_helm() -> None:
     inner = Helmed(Bully(BullyConfig(), ORDER), HelmConfig())
-    with pytest.raises(ProtocolBug, match="HAND-OVER"):
+    with pytest.raises(ProtocolBug, match="TRANSFER-LEADER"):
         Helmed(inner, HelmConfig())
 
 

@@ -133,7 +133,9 @@ def test_what_a_suspect_says_in_the_election_shows_that_it_lives() -> None:
 
 
 def deferring(me: MemberId) -> RecordedMember:
-    config = HeartbeatConfig.parse({**SETTINGS, "pattern": "leader-to-all", "defer": 0.5})
+    config = HeartbeatConfig.parse(
+        {**SETTINGS, "pattern": "leader-to-all", "successor_head_start": 0.5}
+    )
     member = RecordedMember(monitored(bully, config), Candidate(me), view_of(people(4)))
     member.start()
     member.assume_leader(4)
@@ -212,7 +214,7 @@ def test_a_lifeline_that_broke_brings_the_next_leader_at_once_and_the_old_one_ma
 
 
 def test_an_answer_to_a_question_keeps_the_leader() -> None:
-    config = HeartbeatConfig.parse({**SETTINGS, "pattern": "leader-to-all", "confirm": 0.5})
+    config = HeartbeatConfig.parse({**SETTINGS, "pattern": "leader-to-all", "ping_timeout": 0.5})
     member = RecordedMember(monitored(bully, config), Candidate(2), view_of(people(3)))
     member.start()
     member.assume_leader(3)

@@ -91,7 +91,7 @@ class Hall:
         start: bool = True,
         first: tuple[MemberId, ...] = (),
     ) -> None:
-        config = QuorumConfig(voters=voters, durable=durable, first=first)
+        config = QuorumConfig(voters=voters, durable=durable, initial=first)
         self.group = ScriptedGroup(
             lambda: kind(Confirmed(eager(), lease), config),
             [Candidate(each) for each in range(1, members + 1)],

@@ -75,10 +75,10 @@ def test_what_is_for_the_guard_goes_to_the_voters() -> None:
 
 def test_the_longest_lease_is_what_is_asked_for_unless_it_is_set() -> None:
     assert QuorumConfig(voters=(1, 2, 3)).longest_for(30.0) == 30.0
-    assert QuorumConfig(voters=(1, 2, 3), longest=40.0).longest_for(30.0) == 40.0
-    assert QuorumConfig(voters=(1, 2, 3), longest=30.0).longest_for(30.0) == 30.0
-    with pytest.raises(BadInput, match="must not exceed longest=20, and is 30"):
-        QuorumConfig(voters=(1, 2, 3), longest=20.0).longest_for(30.0)
+    assert QuorumConfig(voters=(1, 2, 3), max_ttl=40.0).longest_for(30.0) == 40.0
+    assert QuorumConfig(voters=(1, 2, 3), max_ttl=30.0).longest_for(30.0) == 30.0
+    with pytest.raises(BadInput, match="must not exceed max_ttl=20, and is 30"):
+        QuorumConfig(voters=(1, 2, 3), max_ttl=20.0).longest_for(30.0)
 
 
 def test_the_state_tells_what_is_asked_for_and_who_votes() -> None:

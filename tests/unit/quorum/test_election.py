@@ -35,7 +35,7 @@ def test_it_is_in_the_catalogue_and_promises_a_lease() -> None:
         ({"voters": 4}, "1, 3, 5 or 7 voters, not 4"),
         ({"voters": 9}, "voters must be"),
         ({"ttl": 5.0}, "three round trips"),
-        ({"ttl": 20.0, "longest": 10.0}, "longest=10"),
+        ({"ttl": 20.0, "max_ttl": 10.0}, "max_ttl=10"),
         ({"backoff": float("inf")}, "backoff must be finite"),
         ({"drift": 0.9}, "too short to renew in"),
     ],

@@ -386,7 +386,7 @@ def test_voters_that_came_later_found_no_electorate() -> None:
     hall.wait(100.0)
     hall.enroll()
     assert not any(hall.of(each).voter.votes for each in (2, 3, 4))
-    assert "began with others (first=)" in hall.of(2).enrolment.state()
+    assert "began with others (initial=)" in hall.of(2).enrolment.state()
     hall.call(4)
     hall.quiet()
     assert not hall.leads(4)
@@ -420,13 +420,13 @@ def test_voters_that_were_agreed_on_may_begin_anew_whoever_was_first() -> None:
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"voters": (1, 2, 3), "first": (1, 2)}, "as many voters"),
-        ({"voters": (1, 2, 3), "first": (1, 2, 2)}, "each once"),
-        ({"voters": (1, 2, 3), "first": (1, 2, 4), "durable": False}, "never replaced"),
+        ({"voters": (1, 2, 3), "initial": (1, 2)}, "as many voters"),
+        ({"voters": (1, 2, 3), "initial": (1, 2, 2)}, "each once"),
+        ({"voters": (1, 2, 3), "initial": (1, 2, 4), "durable": False}, "never replaced"),
     ],
 )
 def test_first_voters_that_cannot_have_been(settings: dict[str, object], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         QuorumConfig.parse(settings)
-    assert not QuorumConfig(voters=(1, 2, 3), first=(3, 2, 1), durable=False).broken_rules()
-    assert not QuorumConfig(voters=(1, 2, 3), first=(4, 5, 6)).broken_rules()
+    assert not QuorumConfig(voters=(1, 2, 3), initial=(3, 2, 1), durable=False).broken_rules()
+    assert not QuorumConfig(voters=(1, 2, 3), initial=(4, 5, 6)).broken_rules()

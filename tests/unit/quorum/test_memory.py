@@ -377,7 +377,7 @@ def test_a_seal_that_comes_twice_is_stored_once() -> None:
     member = hall.group.member(2)
     stores = ["quorum-sealed" in str(member.deliver(5, seal)) for _ in range(2)]
     assert stores == [True, False]
-    assert kinds(member.deliver(5, seal)) == ["Q-SEALED"]
+    assert kinds(member.deliver(5, seal)) == ["Q-CONF-ACCEPTED"]
 
 
 def test_a_voter_of_the_next_configuration_knows_all_births_of_it() -> None:

@@ -50,13 +50,13 @@ def test_three_five_or_seven_may_vote() -> None:
 
 
 def test_an_endless_lease_is_refused() -> None:
-    config = QuorumConfig(voters=(1, 2, 3), longest=float("inf"))
+    config = QuorumConfig(voters=(1, 2, 3), max_ttl=float("inf"))
     assert any("finite" in rule for rule in config.broken_rules())
 
 
 def test_nobody_asks_for_more_than_voters_grant() -> None:
-    config = QuorumConfig(voters=(1, 2, 3), longest=10.0)
-    with pytest.raises(BadInput, match="longest=10"):
+    config = QuorumConfig(voters=(1, 2, 3), max_ttl=10.0)
+    with pytest.raises(BadInput, match="max_ttl=10"):
         Quorate(Confirmed(eager(), LEASE), config)
 
 

@@ -70,8 +70,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "gossip": (
         "bully",
-        "-n 6 --delay 0.1 --substrate full",
-        {"members": 6, "network": TENTH, "substrate": "full"},
+        "-n 6 --delay 0.1 --membership gossip",
+        {"members": 6, "network": TENTH, "membership": "gossip"},
     ),
     "no delay": ("le-a", "--delay 0", {"network": Network(delay=Fixed(0.0))}),
 }
@@ -133,8 +133,8 @@ def test_a_derived_delta_is_checked_against_the_other_settings() -> None:
         ({"detection": "guessing"}, "unknown detection 'guessing'"),
         ({"detection_settings": {"T": 1}}, "goes with --detection"),
         ({"detection": "perfect", "detection_settings": {"latency": "soon"}}, "latency must be"),
-        ({"substrate": "half"}, "unknown substrate 'half'"),
-        ({"substrate_settings": {"fanout": 3}}, "goes with --substrate full"),
+        ({"membership": "half"}, "unknown membership 'half'"),
+        ({"gossip_settings": {"fanout": 3}}, "goes with --membership gossip"),
         ({"settings": {"T_X": 1}}, "unknown setting 'T_X'"),
     ],
 )

@@ -120,10 +120,10 @@ def test_a_killed_member_is_silent_and_its_code_stands_still(group: Group) -> No
     group.spawn(leader, tick())
     group.advance(2.0)
     group.kill(leader)
-    sent, ticks = member.metrics().packets_sent, list(seen)
+    sent, ticks = member.metrics().frames_sent, list(seen)
     assert len(ticks) >= 4
     group.advance(10.0)
-    assert (member.metrics().packets_sent, seen, ended) == (sent, ticks, [])
+    assert (member.metrics().frames_sent, seen, ended) == (sent, ticks, [])
     assert member.closed
     group.close()
     assert ended == []  # a dead process runs no handlers, not even now
@@ -166,13 +166,13 @@ def test_a_paused_leader_is_replaced_and_gives_in_when_it_returns(group: Group) 
     second = group.settle()
     assert second != first
     assert sorted(group.leaders) == sorted([first, second])
-    sent = group.member(first).metrics().packets_sent
+    sent = group.member(first).metrics().frames_sent
     group.advance(5.0)
-    assert group.member(first).metrics().packets_sent == sent
+    assert group.member(first).metrics().frames_sent == sent
     group.resume(first)
     third = group.settle()
     assert group.leaders == [third]
-    assert group.member(first).metrics().packets_sent > sent
+    assert group.member(first).metrics().frames_sent > sent
 
 
 def test_timers_of_a_paused_member_wait_even_if_it_was_called_from_outside(group: Group) -> None:
@@ -180,9 +180,9 @@ def test_timers_of_a_paused_member_wait_even_if_it_was_called_from_outside(group
     follower = group.member(others(group, leader)[0])
     group.run(follower.elect())
     group.pause(follower.name)
-    sent = follower.metrics().packets_sent
+    sent = follower.metrics().frames_sent
     group.advance(5.0)
-    assert follower.metrics().packets_sent == sent
+    assert follower.metrics().frames_sent == sent
 
 
 def test_both_sides_of_a_partition_elect_and_one_leader_stays(group: Group) -> None:
@@ -198,11 +198,11 @@ def test_both_sides_of_a_partition_elect_and_one_leader_stays(group: Group) -> N
 
 def test_a_cut_is_one_way(group: Group) -> None:
     group.settle()
-    before = group.member("b").metrics().packets_received
+    before = group.member("b").metrics().frames_received
     group.cut("a", "b")
     group.cut("c", "b")
     group.advance(0.5)
-    assert group.member("b").metrics().packets_received == before
+    assert group.member("b").metrics().frames_received == before
     heard = group.member("a").metrics().messages_received
     group.advance(2.0)
     assert group.member("a").metrics().messages_received != heard

@@ -214,13 +214,13 @@ def test_a_closed_port_neither_sends_nor_hears(net: Net) -> None:
 def test_frames_of_another_group_are_anybodys_to_count(net: Net) -> None:
     other = Heard(net.loop)
     net.ports[B].attach(group_tag("other"), other)
-    net.ports[A].send(B, b"H\x01\x00" + group_tag("other") + b"7")
-    net.ports[A].send(B, b"H\x01\x00" + group_tag("third") + b"8")
+    net.ports[A].send(B, b"H\x02\x00" + group_tag("other") + b"7")
+    net.ports[A].send(B, b"H\x02\x00" + group_tag("third") + b"8")
     net.run()
     assert (other.numbers, net.heard[B].numbers) == ([7], [8])
     net.ports[B].detach(group_tag("other"))
     net.ports[B].detach(group_tag("other"))
-    net.ports[A].send(B, b"H\x01\x00" + group_tag("other") + b"9")
+    net.ports[A].send(B, b"H\x02\x00" + group_tag("other") + b"9")
     net.run()
     assert (other.numbers, net.heard[B].numbers) == ([7], [8, 9])
 

@@ -17,7 +17,7 @@ TAG = group_tag("test")
 
 def packet(number: int) -> bytes:
     """Something with the tag of the group in its place."""
-    return b"H\x01\x00" + TAG + str(number).encode()
+    return b"H\x02\x00" + TAG + str(number).encode()
 
 
 @dataclass

@@ -131,6 +131,6 @@ class _Seat:
         if member.closed:
             return
         figures = member.metrics()
-        self._channel.say(Figures(time.monotonic(), figures.packets_sent, figures.members))
+        self._channel.say(Figures(time.monotonic(), figures.frames_sent, figures.members))
         self._end_with_the_demo()
         asyncio.get_running_loop().call_later(FIGURES, self._count, member)

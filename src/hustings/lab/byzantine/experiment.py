@@ -22,8 +22,8 @@ _ELSEWHERE = {
     "guard": "--guard",
     "voting": "--guard",
     "composition": "--composed",
-    "stack": "--substrate",
-    "course": "--course",
+    "stack": "--membership",
+    "course": "--time-series",
     "consensus": "--consensus",
 }
 

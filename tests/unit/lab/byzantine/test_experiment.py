@@ -44,7 +44,7 @@ def made(network: Network | None = None, *, seed: int = 1, delta: float = 1.0) -
         ("--detection perfect", "--detection"),
         ("--guard memory", "--guard"),
         ("--guard quorum", "--guard"),
-        ("--substrate full", "--substrate"),
+        ("--membership gossip", "--membership"),
     ],
 )
 def test_options_that_mean_nothing(
