@@ -14,7 +14,7 @@ from hustings.core.messages import kind_of
 from hustings.core.outcome import Elected
 from hustings.layers.confirmed import GuardConfig, confirmed
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.quorum import QuorumConfig, quorate
+from hustings.quorum import QuorumConfig, with_quorum
 from hustings.sim.faults import Call, Crash, Suspect, schedule
 from hustings.sim.world import World
 
@@ -32,7 +32,7 @@ class Everybody(Election):
 def asked(n: int, elect: Callable[[], Election]) -> int:
     """Questions to voters until a second leader is confirmed."""
     lease = GuardConfig(ttl=TTL)
-    make = quorate(confirmed(elect, lease), QuorumConfig(voters=(1, 2, 3)))
+    make = with_quorum(confirmed(elect, lease), QuorumConfig(voters=(1, 2, 3)))
     world = World(make, [candidate(number) for number in range(1, n + 1)], seed=1)
     world.start()
     schedule(world, [Call(member=1)])

@@ -17,33 +17,33 @@ from hustings.core.messages import Message, kind_of
 from hustings.net.limits import Reason
 from hustings.net.member import Member
 from hustings.net.plausible import bounds
-from hustings.quorum import Quorate
-from hustings.quorum.lives import LIFE_BITS
+from hustings.quorum import QuorumLeaseLayer
+from hustings.quorum.epochs import EPOCH_BITS
 from hustings.quorum.messages import (
     KINDS,
     AcceptedMsg,
-    AfterMsg,
+    AcceptMsg,
+    AvailableMsg,
     Change,
-    EnrollMsg,
-    FreedMsg,
-    FreshMsg,
-    InstalledMsg,
-    InstallMsg,
+    ConfAcceptedMsg,
+    ConfAcceptMsg,
+    ConfInfoMsg,
+    ConfInstalledMsg,
+    ConfInstallMsg,
+    ConfPrepareMsg,
+    ConfPromiseMsg,
+    ConfQueryMsg,
     InvitedMsg,
     InviteMsg,
-    KnownMsg,
     Lease,
-    MovedMsg,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
+    RecoveryEmptyMsg,
+    RecoveryMsg,
+    RecoveryStateMsg,
     ReleaseMsg,
     Sealed,
-    SealedMsg,
-    SealMsg,
-    SurveyedMsg,
-    SurveyMsg,
 )
 from hustings.testing import Group
 from tests.net.lies import STRANGER, liar, tell
@@ -54,21 +54,21 @@ TTL = 2.0
 GUESS = 77  # a number that somebody else has drawn
 
 
-def quorate(member: Member) -> Quorate:
+def with_quorum(member: Member) -> QuorumLeaseLayer:
     inner = member.host.stack.inner
-    assert isinstance(inner, Quorate)
+    assert isinstance(inner, QuorumLeaseLayer)
     return inner
 
 
-def births(life: int) -> tuple[int, int, int]:
-    return (life << LIFE_BITS | 5, life << LIFE_BITS | 6, life << LIFE_BITS | 7)
+def epochs(life: int) -> tuple[int, int, int]:
+    return (life << EPOCH_BITS | 5, life << EPOCH_BITS | 6, life << EPOCH_BITS | 7)
 
 
-def forged(voter: Quorate, who: MemberId) -> Iterator[Message]:
+def forged(voter: QuorumLeaseLayer, who: MemberId) -> Iterator[Message]:
     """What somebody could say: likely values, and the worst that can be written."""
     end = bounds(time.time(), 1_000_000).end
     first, second, _ = sorted(voter.electorate.voters)
-    before = voter.voter.promised
+    before = voter.acceptor.promised
     for config, far in ((0, 1), (1, 2), (2**40, 2**40), (2**62, 2**62)):
         for taken, life, ttl in (
             (before.round, 1, TTL),
@@ -78,51 +78,55 @@ def forged(voter: Quorate, who: MemberId) -> Iterator[Message]:
             ways = (who, before.holder, STRANGER)
             for newcomer in (STRANGER, who):
                 voters = tuple(sorted({first, second, newcomer} | {STRANGER}))[:3]
-                change = Change(voters, newcomer, births(life)[0])
+                change = Change(voters, newcomer, epochs(life)[0])
                 yield from about_voters(config, far, taken, before.incarnation, change, life, ttl)
             for holder in ways:
                 lease = Lease(holder, before.incarnation, taken, ttl)
                 yield from votes(config, taken, before.incarnation, lease, life)
                 yield ReleaseMsg(config, taken, before.incarnation, taken, holder)
-            for born in (*births(life), *births(2**30 - 1), *voter.voter.known_births()):
-                yield EnrollMsg(config, born, GUESS)
-                yield EnrollMsg(config, born, GUESS, GUESS)
-                yield FreshMsg(config, voter.enrolment.birth, GUESS, born, before.incarnation)
+            for born in (*epochs(life), *epochs(2**30 - 1), *voter.acceptor.known_epochs()):
+                yield RecoveryMsg(config, born, GUESS)
+                yield RecoveryMsg(config, born, GUESS, GUESS)
+                yield RecoveryEmptyMsg(
+                    config, voter.recovery.epoch, GUESS, born, before.incarnation
+                )
                 yield InvitedMsg(config, born)
 
 
 def votes(config: int, taken: int, life: int, lease: Lease, lives: int) -> Iterator[Message]:
-    born, ttl = births(lives), lease.ttl
+    born, ttl = epochs(lives), lease.ttl
     yield PrepareMsg(config, taken, life)
     yield PromiseMsg(config, taken, life, born, lease)
-    yield ProposeMsg(config, taken, life, taken, ttl, 1)
+    yield AcceptMsg(config, taken, life, taken, ttl, 1)
     yield AcceptedMsg(config, taken, life, 1, born)
-    yield RefusedMsg(config, taken, life, taken, lease, ttl)
-    yield FreedMsg(config, taken)
+    yield NackMsg(config, taken, life, taken, lease, ttl)
+    yield AvailableMsg(config, taken)
     change = Change((1, 2, STRANGER), STRANGER, born[0])
     sealed = Sealed(taken, change)
-    yield KnownMsg(config, born[0], GUESS, born[0], taken, lease, born, sealed, counted=True)
-    yield KnownMsg(config, born[0], GUESS, born[1], taken, lease, born, None, counted=False)
+    yield RecoveryStateMsg(
+        config, born[0], GUESS, born[0], taken, lease, born, sealed, counted=True
+    )
+    yield RecoveryStateMsg(config, born[0], GUESS, born[1], taken, lease, born, None, counted=False)
 
 
 def about_voters(
     config: int, far: int, taken: int, life: int, change: Change, lives: int, ttl: float
 ) -> Iterator[Message]:
     lease = Lease(STRANGER, 1, taken, ttl)
-    born = births(lives)
-    yield MovedMsg(far, change.voters)
+    born = epochs(lives)
+    yield ConfInfoMsg(far, change.voters)
     for installed in ((), born):
-        install = InstallMsg(far, change, taken, lease, installed)
+        install = ConfInstallMsg(far, change, taken, lease, installed)
         yield install
-        yield MovedMsg(far, change.voters, GUESS, install)
-    yield InstalledMsg(far)
-    yield AfterMsg(config, GUESS)
+        yield ConfInfoMsg(far, change.voters, GUESS, install)
+    yield ConfInstalledMsg(far)
+    yield ConfQueryMsg(config, GUESS)
     yield InviteMsg(config, GUESS)
-    yield SurveyMsg(config, taken, life)
-    yield SurveyedMsg(config, taken, life, born, Sealed(taken, change), GUESS)
-    yield SealMsg(config, taken, life, change)
-    yield SealMsg(config, taken, life, change, GUESS)
-    yield SealedMsg(config, taken, life, born)
+    yield ConfPrepareMsg(config, taken, life)
+    yield ConfPromiseMsg(config, taken, life, born, Sealed(taken, change), GUESS)
+    yield ConfAcceptMsg(config, taken, life, change)
+    yield ConfAcceptMsg(config, taken, life, change, GUESS)
+    yield ConfAcceptedMsg(config, taken, life, born)
 
 
 def attack(group: Group, kind: type[Message]) -> int:
@@ -134,7 +138,7 @@ def attack(group: Group, kind: type[Message]) -> int:
             names = (other.id, STRANGER) if other.name == "d" else (other.id,)
             for who in names if other is not victim else ():
                 wire = liar(other, who)
-                chosen = [each for each in forged(quorate(victim), who) if type(each) is kind]
+                chosen = [each for each in forged(with_quorum(victim), who) if type(each) is kind]
                 for message in dict.fromkeys(chosen):
                     frame = wire.write(message, victim.id)
                     assert not isinstance(frame, Reason)
@@ -155,7 +159,7 @@ def test_one_forged_message_changes_nothing_for_good(kind: type[Message], tmp_pa
         for name in NAMES:
             group.join(name, state=tmp_path)
         before = token(group, group.settle(steady=1.0))
-        lives = [quorate(group.member(name)).voter.births for name in VOTERS]
+        lives = [with_quorum(group.member(name)).acceptor.epochs for name in VOTERS]
         assert attack(group, kind) >= 6
         group.advance(5 * TTL)
         for name in NAMES:
@@ -166,8 +170,8 @@ def test_one_forged_message_changes_nothing_for_good(kind: type[Message], tmp_pa
         assert group.leaders == [leader]
         assert token(group, leader) > before
         for name in NAMES:
-            assert quorate(group.member(name)).electorate.number == 0
-        assert [quorate(group.member(name)).voter.births for name in VOTERS] == lives
+            assert with_quorum(group.member(name)).electorate.number == 0
+        assert [with_quorum(group.member(name)).acceptor.epochs for name in VOTERS] == lives
         before = token(group, leader)
         group.kill(next(name for name in VOTERS if name != leader))  # the other two are needed
         group.restart(leader)

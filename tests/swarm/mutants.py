@@ -8,63 +8,63 @@ from dataclasses import dataclass, replace
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
-from hustings.lab.swarming import ENTRIES, quorate, votes
+from hustings.lab.swarming import ENTRIES, votes, with_quorum
 from hustings.layers.confirmed import Confirmed, GuardConfig
-from hustings.quorum import Quorate, QuorumConfig
-from hustings.quorum.enrolment import Enrolment
+from hustings.quorum import QuorumConfig, QuorumLeaseLayer
+from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.messages import Ballot
-from hustings.quorum.petition import Petition
-from hustings.quorum.voter import Voter
+from hustings.quorum.proposer import Proposer
+from hustings.quorum.recovery import AcceptorRecovery
 from hustings.sim.swarm import QUORUM, Asking, Elect, Swarm
 
 # What the swarm does not find is for the unit tests: tokens kept too long, votes of former lives.
-RIGHT = Swarm(tuple(ENTRIES.values()), (QUORUM,), quorate=quorate, votes=votes)
+RIGHT = Swarm(tuple(ENTRIES.values()), (QUORUM,), with_quorum=with_quorum, votes=votes)
 FICKLE = replace(RIGHT, entries=(ENTRIES["fickle"],))
 
 
-class UnwrittenPromise(Voter):
+class UnwrittenPromise(Acceptor):
     """Promises and does not write it down."""
 
     def keep_promise(self, ctx: Context) -> None:
         pass
 
 
-class UnwrittenLease(Voter):
+class UnwrittenLease(Acceptor):
     """Accepts and does not write it down."""
 
     def keep_lease(self, ctx: Context) -> None:
         pass
 
 
-class Hasty(Voter):
+class Hasty(Acceptor):
     """Takes what it accepted before a restart for over."""
 
     def restart_wait(self, lasting: float) -> float:
         return 0.0
 
 
-class AnyRound(Voter):
+class AnyRound(Acceptor):
     """Compares no rounds, and so no tokens."""
 
     def is_outdone(self, ballot: Ballot) -> bool:
         return False
 
 
-class Minority(Petition):
+class Minority(Proposer):
     """Takes half of the voters for enough."""
 
     def majority(self) -> int:
         return len(self.electorate.voters) // 2
 
 
-class Dateless(Voter):
+class Dateless(Acceptor):
     """Begins with the first round, whatever was promised before all disks were lost."""
 
     def begin_above(self, number: int) -> None:
         pass
 
 
-class Impatient(Enrolment):
+class Impatient(AcceptorRecovery):
     """Takes an electorate without memory for one that never was."""
 
     def _begin_with_all(self, ctx: Context) -> None:
@@ -85,35 +85,37 @@ def without_margin(inner: Election, lease: GuardConfig) -> Confirmed:
     return Confirmed(inner, Driftless(ttl=lease.ttl, drift=lease.drift))
 
 
-class _UnwrittenPromises(Quorate):
-    Voting = UnwrittenPromise
+class _UnwrittenPromises(QuorumLeaseLayer):
+    acceptor_class = UnwrittenPromise
 
 
-class _UnwrittenLeases(Quorate):
-    Voting = UnwrittenLease
+class _UnwrittenLeases(QuorumLeaseLayer):
+    acceptor_class = UnwrittenLease
 
 
-class _HastyVoters(Quorate):
-    Voting = Hasty
+class _HastyVoters(QuorumLeaseLayer):
+    acceptor_class = Hasty
 
 
-class _AnyRounds(Quorate):
-    Voting = AnyRound
+class _AnyRounds(QuorumLeaseLayer):
+    acceptor_class = AnyRound
 
 
-class _Minorities(Quorate):
-    Petitioning = Minority
+class _Minorities(QuorumLeaseLayer):
+    proposer_class = Minority
 
 
-class _Dateless(Quorate):
-    Voting = Dateless
+class _Dateless(QuorumLeaseLayer):
+    acceptor_class = Dateless
 
 
-class _Impatient(Quorate):
-    Enrolling = Impatient
+class _Impatient(QuorumLeaseLayer):
+    recovery_class = Impatient
 
 
-def around(kind: type[Quorate]) -> Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]:
+def around(
+    kind: type[QuorumLeaseLayer],
+) -> Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]:
     """How a broken quorum goes round elections."""
 
     def go_round(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
@@ -137,17 +139,17 @@ class Mutant:
 MUTANTS = [
     Mutant(
         "durable promise",
-        replace(RIGHT, quorate=around(_UnwrittenPromises)),
+        replace(RIGHT, with_quorum=around(_UnwrittenPromises)),
         667,
         "holders",
         begin=640,
     ),
-    Mutant("durable lease", replace(RIGHT, quorate=around(_UnwrittenLeases)), 5, "windows"),
-    Mutant("majority", replace(RIGHT, quorate=around(_Minorities)), 5, "windows"),
+    Mutant("durable lease", replace(RIGHT, with_quorum=around(_UnwrittenLeases)), 5, "windows"),
+    Mutant("majority", replace(RIGHT, with_quorum=around(_Minorities)), 5, "windows"),
     Mutant("clock margin", replace(FICKLE, wrap=without_margin), 2_319, "windows", begin=2_300),
-    Mutant("comparison of rounds", replace(RIGHT, quorate=around(_AnyRounds)), 2, "holders"),
-    Mutant("wait after a restart", replace(RIGHT, quorate=around(_HastyVoters)), 1, "windows"),
-    Mutant("wait without memory", replace(RIGHT, quorate=around(_Impatient)), 117, "windows"),
-    Mutant("date without memory", replace(RIGHT, quorate=around(_Dateless)), 16, "holders"),
+    Mutant("comparison of rounds", replace(RIGHT, with_quorum=around(_AnyRounds)), 2, "holders"),
+    Mutant("wait after a restart", replace(RIGHT, with_quorum=around(_HastyVoters)), 1, "windows"),
+    Mutant("wait without memory", replace(RIGHT, with_quorum=around(_Impatient)), 117, "windows"),
+    Mutant("date without memory", replace(RIGHT, with_quorum=around(_Dateless)), 16, "holders"),
     Mutant("comparison at the resource", replace(RIGHT, fenced=False), 4, "register"),
 ]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from hustings.lab.swarming import ENTRIES, SwarmTotal, play_worlds, quorate, replay, votes
+from hustings.lab.swarming import ENTRIES, SwarmTotal, play_worlds, replay, votes, with_quorum
 from hustings.sim.swarm import MEMORY, QUORUM, Swarm
 
-SWARM = Swarm(tuple(ENTRIES.values()), (MEMORY, QUORUM), quorate=quorate, votes=votes)
+SWARM = Swarm(tuple(ENTRIES.values()), (MEMORY, QUORUM), with_quorum=with_quorum, votes=votes)
 SEEDS = 2_000
 BLOCK = 250
 MANY_SEEDS = 100_000

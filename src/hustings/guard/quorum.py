@@ -21,8 +21,8 @@ from hustings.layers.confirmed import Confirmed
 from hustings.layers.stack import StackedContext
 from hustings.net.agreed_config import Field
 from hustings.net.host import Host
-from hustings.quorum import Quorate, QuorumConfig
-from hustings.quorum.quorate import Move
+from hustings.quorum import QuorumConfig, QuorumLeaseLayer
+from hustings.quorum.layer import Move
 
 SCHEME = "quorum"
 FEWEST, MOST = 3, 7
@@ -103,7 +103,7 @@ class Quorum:
             Field("longest lease", show_duration(max_ttl), True),
         )
 
-    def around(self, confirmed: Confirmed) -> Quorate:
+    def around(self, confirmed: Confirmed) -> QuorumLeaseLayer:
         """An election that asks, with these voters as its guard."""
         config = QuorumConfig(
             delta=confirmed.lease.delta,
@@ -113,7 +113,7 @@ class Quorum:
             max_ttl=self.max_ttl,
             above=self.above,
         )
-        return Quorate(confirmed, config)
+        return QuorumLeaseLayer(confirmed, config)
 
 
 class Voters:
@@ -124,27 +124,27 @@ class Voters:
         self._id_of = id_of
 
     @property
-    def _quorate(self) -> Quorate:
+    def _layer(self) -> QuorumLeaseLayer:
         inner = self._host.stack.inner
-        assert isinstance(inner, Quorate)
+        assert isinstance(inner, QuorumLeaseLayer)
         return inner
 
     @property
     def number(self) -> int:
         """How often they have changed."""
-        return self._quorate.electorate.number
+        return self._layer.electorate.number
 
     @property
     def ids(self) -> tuple[MemberId, ...]:
         """Who votes now."""
-        return self._quorate.electorate.voters
+        return self._layer.electorate.voters
 
     def excuse(self) -> str | None:
         """Why this member, if it is a voter, does not vote; in a sentence."""
-        quorate = self._quorate
-        if self._host.runner.me.id not in quorate.electorate.voters or quorate.voter.votes:
+        layer, me = self._layer, self._host.runner.me.id
+        if me not in layer.electorate.voters or layer.acceptor.votes:
             return None
-        return f"this voter {quorate.enrolment.state()}"
+        return f"this voter {layer.recovery.state()}"
 
     def watch(self, note: Callable[[str], None]) -> None:
         """Say so when it lasts, and whenever it is for another reason."""
@@ -157,13 +157,13 @@ class Voters:
             nonlocal said, begun, doubted
             if self._host.closed:
                 return
-            for move in self._quorate.take_moves():
+            for move in self._layer.take_moves():
                 note(self._moved(move))
-            asked = self._quorate.succession
+            asked = self._layer.configurations
             if asked.nonce and doubted != self.number and loop.time() > asked.asked + _FIRST_LOOK:
                 doubted = self.number
                 note(_UNCONFIRMED)
-            enrolment, excuse = self._quorate.enrolment, self.excuse()
+            enrolment, excuse = self._layer.recovery, self.excuse()
             if excuse is not None and excuse != said:
                 note(f"this voter {enrolment.excuse(loop.time())}")
             elif excuse is None and said is not None:
@@ -195,8 +195,8 @@ class Voters:
             raise BadInput(f"{old!r} does not vote: name one that does")
         if after in self.ids:
             raise BadInput(f"{new!r} votes already: name one that does not")
-        if not self._quorate.quorum.durable:
+        if not self._layer.quorum.durable:
             raise BadInput("voters that keep nothing cannot be replaced: restart all with others")
         return self._host.runner.run(
-            lambda ctx: self._quorate.replace(StackedContext(ctx, stack), before, after)
+            lambda ctx: self._layer.replace(StackedContext(ctx, stack), before, after)
         )

@@ -172,7 +172,7 @@ def explore_quorum(
         raise BadInput(f"candidates must lie between 1 and {MOST_MEMBERS}, not {candidates}")
     ids = range(1, max(voters, candidates) + 1)
     electorate = tuple(range(1, voters + 1))
-    around = _quorate if quorum is None else quorum
+    around = _with_quorum if quorum is None else quorum
 
     def maker(kind: type[Election]) -> Callable[[], Election]:
         return lambda: around(Confirmed(kind(Config(), HighestId()), lease), electorate)
@@ -224,7 +224,9 @@ def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
         return search(True).run(progress)
 
 
-def _quorate(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
-    from hustings.quorum import Quorate, QuorumConfig  # noqa: PLC0415 (few need it)
+def _with_quorum(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
+    from hustings.quorum import QuorumConfig, QuorumLeaseLayer  # noqa: PLC0415 (few need it)
 
-    return Quorate(inner, QuorumConfig(delta=LEASE.delta, voters=voters, max_ttl=LEASE.asked))
+    return QuorumLeaseLayer(
+        inner, QuorumConfig(delta=LEASE.delta, voters=voters, max_ttl=LEASE.asked)
+    )

@@ -336,9 +336,11 @@ class Voters:
     config: QuorumConfig
 
     def __call__(self, confirmed: Confirmed, present: tuple[MemberId, ...] = ()) -> Election:
-        from hustings.quorum import Quorate  # noqa: PLC0415 (few have voters)
+        from hustings.quorum import QuorumLeaseLayer  # noqa: PLC0415 (few have voters)
 
-        return Quorate(confirmed, msgspec.structs.replace(self.config, voters=self.among(present)))
+        return QuorumLeaseLayer(
+            confirmed, msgspec.structs.replace(self.config, voters=self.among(present))
+        )
 
     def among(self, present: tuple[MemberId, ...]) -> tuple[MemberId, ...]:
         """The first members of those who are there from the beginning, if they are enough."""

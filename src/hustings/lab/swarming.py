@@ -198,7 +198,7 @@ def drawn(guards: Sequence[str], protocols: Sequence[Protocol], *, beyond: bool)
     return Swarm(
         entries=tuple(entry(name) for name in protocols or tuple(ENTRIES)),
         guards=guards_of(tuple(guards)),
-        quorate=quorate,
+        with_quorum=with_quorum,
         votes=votes,
         beyond=beyond,
     )
@@ -210,10 +210,10 @@ def _word(protocol: Protocol) -> str:
     return named(protocol, protocol) or protocol.about.name
 
 
-def quorate(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
+def with_quorum(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
     """A quorum of these voters round elections; the longest lease is the one asked for."""
     from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few need it)
-    from hustings.quorum import quorate as go_round  # noqa: PLC0415 (likewise)
+    from hustings.quorum import with_quorum as go_round  # noqa: PLC0415 (likewise)
 
     config = QuorumConfig(delta=lease.delta, voters=voters, max_ttl=lease.asked)
     return go_round(elect, config)

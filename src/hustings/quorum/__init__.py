@@ -1,11 +1,12 @@
 """The embedded quorum: a guard made of members that vote.
 
-`voter` and `petition` are the two sides of a vote, `enrolment` and `lives` are for voters without
-memory, `replacing` is for other voters; `quorate` puts all of them around an election with a guard,
+`acceptor` and `proposer` are the two sides of a vote. `recovery` and `epochs` let an acceptor vote
+again after it lost its disk. `reconfiguration` replaces a voter, and `configurations` finds out
+which voters are the present ones. `layer` puts all of them around an election with a lease, and
 `election` makes an election of them alone.
 """
 
 from hustings.quorum.config import Electorate, QuorumConfig
-from hustings.quorum.quorate import Quorate, quorate
+from hustings.quorum.layer import QuorumLeaseLayer, with_quorum
 
-__all__ = ["Electorate", "Quorate", "QuorumConfig", "quorate"]
+__all__ = ["Electorate", "QuorumConfig", "QuorumLeaseLayer", "with_quorum"]

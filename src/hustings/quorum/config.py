@@ -10,7 +10,7 @@ import msgspec
 from hustings.core.choice import MemberId
 from hustings.core.config import Config, Positive
 from hustings.core.errors import BadInput
-from hustings.quorum.messages import MOST_VOTERS, Change, InstallMsg
+from hustings.quorum.messages import MOST_VOTERS, Change, ConfInstallMsg
 
 
 class Electorate(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Electorate(msgspec.Struct, frozen=True):
         return as_many and {*change.voters} - {*self.voters} == {change.newcomer}
 
 
-def after(step: InstallMsg) -> Electorate:
+def after(step: ConfInstallMsg) -> Electorate:
     """The configuration that a step leads to."""
     return Electorate(step.config, tuple(sorted(step.change.voters)))
 

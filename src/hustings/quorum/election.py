@@ -37,8 +37,8 @@ from hustings.core.messages import LayerMessage, Message
 from hustings.core.outcome import Guarantee
 from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
 from hustings.quorum.config import QuorumConfig, broken_voters
-from hustings.quorum.messages import KINDS, MOST_VOTERS, FreedMsg, Round
-from hustings.quorum.quorate import Quorate
+from hustings.quorum.layer import QuorumLeaseLayer
+from hustings.quorum.messages import KINDS, MOST_VOTERS, AvailableMsg, Round
 
 STAND = "stand"
 
@@ -70,7 +70,7 @@ class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
 
     @property
     def spread(self) -> float:
-        """The max_ttl random wait."""
+        """The longest random wait."""
         return 8.0 * self.delta if self.backoff is None else self.backoff
 
     @property
@@ -134,7 +134,7 @@ class Willing(Election):
             self.elect(ctx, ctx.me.id, 0)
 
 
-class Quorum(Quorate):
+class Quorum(QuorumLeaseLayer):
     """Election by consensus: everybody may ask, the voters decide."""
 
     about = About(
@@ -162,11 +162,11 @@ class Quorum(Quorate):
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         """The voters have just leased the lead to this one, in its first incarnation."""
         if ctx.me.id in self.electorate.voters:
-            self.enrolment.assume(ctx, leader, term, self.inner.lease.asked)
-        self.petition.highest = term
+            self.recovery.assume(ctx, leader, term, self.inner.lease.asked)
+        self.proposer.highest = term
         self.inner.term = term
         if leader == ctx.me.id:
-            self.petition.token = self.inner.token = term
+            self.proposer.token = self.inner.token = term
             self._within(ctx, self.inner.call)
         else:
             self.inner.leader = leader
@@ -196,8 +196,8 @@ class Quorum(Quorate):
         if sender == self.leader != ctx.me.id and message.token == self.term:
             self._within(ctx, self.inner.on_suspect, sender)
 
-    @upon(FreedMsg)
-    def _on_freed(self, ctx: Context, sender: MemberId, message: FreedMsg) -> None:
+    @upon(AvailableMsg)
+    def _on_freed(self, ctx: Context, sender: MemberId, message: AvailableMsg) -> None:
         super()._on_freed(ctx, sender, message)
         if sender in self.electorate.voters and message.token == self.term and not self._leads():
             self._within(ctx, self.inner.on_suspect, sender)

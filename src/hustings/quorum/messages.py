@@ -27,7 +27,7 @@ Number = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]
 ConfigNumber = Annotated[Count, Meta(ge=0, le=MAX_NUMBER)]
 Round = Annotated[Token, Meta(ge=0, le=MAX_NUMBER)]  # a token is the round that won it
 Time = Annotated[float, Meta(ge=0, le=MAX_TIME)]
-Births = Annotated[tuple[Number, ...], Meta(max_length=MOST_VOTERS)]
+Epochs = Annotated[tuple[Number, ...], Meta(max_length=MOST_VOTERS)]
 Voters = Annotated[tuple[MemberId, ...], Meta(min_length=1, max_length=MOST_VOTERS)]
 
 
@@ -57,7 +57,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     voters: Voters
     newcomer: MemberId
-    birth: Number
+    epoch: Number
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -93,11 +93,11 @@ class PromiseMsg(LayerMessage, frozen=True, tag="Q-PROMISE"):
     config: ConfigNumber
     round: Round
     incarnation: Number
-    births: Births
+    epochs: Epochs
     lease: Lease | None
 
 
-class ProposeMsg(LayerMessage, frozen=True, tag="Q-ACCEPT"):
+class AcceptMsg(LayerMessage, frozen=True, tag="Q-ACCEPT"):
     """Hold the lease for me from now on."""
 
     role: ClassVar[Role] = Role.ELECTION
@@ -117,10 +117,10 @@ class AcceptedMsg(LayerMessage, frozen=True, tag="Q-ACCEPTED"):
     round: Round
     incarnation: Number
     request: Number
-    births: Births
+    epochs: Epochs
 
 
-class RefusedMsg(LayerMessage, frozen=True, tag="Q-NACK"):
+class NackMsg(LayerMessage, frozen=True, tag="Q-NACK"):
     """I do not: a higher round was promised, or `lease` of somebody else lives on."""
 
     role: ClassVar[Role] = Role.ANSWER
@@ -142,7 +142,7 @@ class ReleaseMsg(LayerMessage, frozen=True, tag="Q-RELEASE"):
     to: MemberId | None
 
 
-class FreedMsg(LayerMessage, frozen=True, tag="Q-AVAILABLE"):
+class AvailableMsg(LayerMessage, frozen=True, tag="Q-AVAILABLE"):
     """The lease that you were refused for was given back; or I did not vote, and do now."""
 
     config: ConfigNumber
@@ -152,29 +152,29 @@ class FreedMsg(LayerMessage, frozen=True, tag="Q-AVAILABLE"):
 # Voters that have not voted yet, or have forgotten
 
 
-class EnrollMsg(LayerMessage, frozen=True, tag="Q-RECOVERY"):
+class RecoveryMsg(LayerMessage, frozen=True, tag="Q-RECOVERY"):
     """I was born so: have I ever voted? `proof` is the challenge of whoever is asked, if known."""
 
     config: ConfigNumber
-    birth: Number
+    epoch: Number
     nonce: Number
     proof: Number = 0
 
 
-class FreshMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-EMPTY"):
-    """I do not know, I do not vote either; this is my birth, and this my incarnation.
+class RecoveryEmptyMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-EMPTY"):
+    """I do not know, I do not vote either; this is my epoch, and this my incarnation.
 
     Rounds begin above that, so it must be one that the date allows.
     """
 
     config: ConfigNumber
-    birth: Number
+    epoch: Number
     nonce: Number
     mine: Number
     incarnation: Annotated[Incarnation, Meta(ge=0, le=MAX_NUMBER)]
 
 
-class KnownMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-STATE"):
+class RecoveryStateMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-STATE"):
     """I vote; as you I know who was born `listed`, and this is what I have promised so far.
 
     `counted`: who was born so was there when nobody remembered a vote and all began anew.
@@ -182,12 +182,12 @@ class KnownMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-STATE"):
     """
 
     config: ConfigNumber
-    birth: Number
+    epoch: Number
     nonce: Number
     listed: Number
     promised: Round
     lease: Lease | None
-    births: Births
+    epochs: Epochs
     sealed: Sealed | None
     counted: bool
     challenge: Number = 0
@@ -208,11 +208,11 @@ class InvitedMsg(LayerMessage, frozen=True, tag="Q-INVITED"):
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
-    birth: Number
+    epoch: Number
     nonce: Number = 0
 
 
-class SurveyMsg(LayerMessage, frozen=True, tag="Q-CONF-PREPARE"):
+class ConfPrepareMsg(LayerMessage, frozen=True, tag="Q-CONF-PREPARE"):
     """I want to change the voters: may I have this round, whoever holds the lease?"""
 
     config: ConfigNumber
@@ -220,19 +220,19 @@ class SurveyMsg(LayerMessage, frozen=True, tag="Q-CONF-PREPARE"):
     incarnation: Number
 
 
-class SurveyedMsg(LayerMessage, frozen=True, tag="Q-CONF-PROMISE"):
+class ConfPromiseMsg(LayerMessage, frozen=True, tag="Q-CONF-PROMISE"):
     """You may; this is what I had sealed before, and with this ticket you may seal."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
     round: Round
     incarnation: Number
-    births: Births
+    epochs: Epochs
     sealed: Sealed | None
     ticket: Number = 0
 
 
-class SealMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPT"):
+class ConfAcceptMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPT"):
     """Vote no more in this configuration: so shall it go on."""
 
     config: ConfigNumber
@@ -242,21 +242,21 @@ class SealMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPT"):
     ticket: Number = 0
 
 
-class SealedMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPTED"):
+class ConfAcceptedMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPTED"):
     """I vote no more."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
     round: Round
     incarnation: Number
-    births: Births
+    epochs: Epochs
 
 
-class InstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
+class ConfInstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
     """`config` has begun: with which voters, above which round, and who may hold the lease.
 
     A lease of nobody's (incarnation 0) says that it cannot be told who holds it: all wait. With
-    `births` it is one voter's word that it has sealed the last configuration so. Sent alone it is
+    `epochs` it is one voter's word that it has sealed the last configuration so. Sent alone it is
     a reason to ask, and nothing else.
     """
 
@@ -265,24 +265,24 @@ class InstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
     change: Change
     promised: Round
     lease: Lease | None
-    births: Births = ()
+    epochs: Epochs = ()
 
 
-class InstalledMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALLED"):
+class ConfInstalledMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALLED"):
     """I go by this configuration now."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
 
 
-class AfterMsg(LayerMessage, frozen=True, tag="Q-CONF-QUERY"):
+class ConfQueryMsg(LayerMessage, frozen=True, tag="Q-CONF-QUERY"):
     """I have heard that `config` is over: what came after it?"""
 
     config: ConfigNumber
     nonce: Number
 
 
-class MovedMsg(LayerMessage, frozen=True, tag="Q-CONF-INFO"):
+class ConfInfoMsg(LayerMessage, frozen=True, tag="Q-CONF-INFO"):
     """These are the voters now, as far as I know.
 
     With a `nonce` it answers AFTER, and `step` is what came after the configuration asked about.
@@ -292,28 +292,28 @@ class MovedMsg(LayerMessage, frozen=True, tag="Q-CONF-INFO"):
     config: ConfigNumber
     voters: Voters
     nonce: Number = 0
-    step: InstallMsg | None = None
+    step: ConfInstallMsg | None = None
 
 
 KINDS: tuple[type[Message], ...] = (
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
+    AcceptMsg,
     AcceptedMsg,
-    RefusedMsg,
+    NackMsg,
     ReleaseMsg,
-    FreedMsg,
-    EnrollMsg,
-    FreshMsg,
-    KnownMsg,
-    AfterMsg,
-    MovedMsg,
+    AvailableMsg,
+    RecoveryMsg,
+    RecoveryEmptyMsg,
+    RecoveryStateMsg,
+    ConfQueryMsg,
+    ConfInfoMsg,
     InviteMsg,
     InvitedMsg,
-    SurveyMsg,
-    SurveyedMsg,
-    SealMsg,
-    SealedMsg,
-    InstallMsg,
-    InstalledMsg,
+    ConfPrepareMsg,
+    ConfPromiseMsg,
+    ConfAcceptMsg,
+    ConfAcceptedMsg,
+    ConfInstallMsg,
+    ConfInstalledMsg,
 )

@@ -54,7 +54,7 @@ _HORIZONS = (15.0, 30.0, 45.0)
 
 Elect = Callable[[], Election]
 Asking = Callable[[], Confirmed]
-Quorate = Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]
+WithQuorum = Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]
 Wrap = Callable[[Election, GuardConfig], Confirmed]
 Guarding = Callable[[World, float], MemoryGuard]
 
@@ -90,7 +90,7 @@ class Swarm:
 
     entries: tuple[Entry, ...]
     guards: tuple[str, ...] = (MEMORY,)
-    quorate: Quorate | None = None
+    with_quorum: WithQuorum | None = None
     votes: Votes = _never  # whether a voter that stored this has begun to vote
     beyond: bool = False  # whether clocks break the bound that members are told
     wrap: Wrap = Confirmed
@@ -100,7 +100,7 @@ class Swarm:
     def __post_init__(self) -> None:
         if not self.entries or not self.guards:
             raise BadInput("a swarm needs at least one election and one guard")
-        if QUORUM in self.guards and self.quorate is None:
+        if QUORUM in self.guards and self.with_quorum is None:
             raise BadInput("a swarm of quorums needs to know how a quorum goes round an election")
 
 
@@ -189,8 +189,8 @@ def _maker(swarm: Swarm, drawn: _Drawn) -> Elect:
     wrap, lease = swarm.wrap, drawn.lease
     if drawn.guard == MEMORY:
         return lambda: wrap(elect(), lease)
-    assert swarm.quorate is not None
-    return swarm.quorate(lambda: wrap(elect(), lease), drawn.scene.voters, lease)
+    assert swarm.with_quorum is not None
+    return swarm.with_quorum(lambda: wrap(elect(), lease), drawn.scene.voters, lease)
 
 
 def play(swarm: Swarm, seed: int, out: Sink | None = None) -> Played:

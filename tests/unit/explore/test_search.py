@@ -17,9 +17,9 @@ from hustings.explore.values import Ending, Found, Laws, Limits
 from hustings.lab.checking import EAGER, explore_election, explore_quorum
 from hustings.layers.confirmed import Confirmed
 from hustings.protocols.registry import find
-from hustings.quorum import Quorate, QuorumConfig
+from hustings.quorum import QuorumConfig, QuorumLeaseLayer
+from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.messages import Ballot
-from hustings.quorum.voter import Voter
 
 
 class Claim(Message, frozen=True, tag="CLAIM"):
@@ -175,15 +175,15 @@ def test_the_first_ten_million_states_of_a_whole_lease() -> None:
     assert found.ending in (Ending.EXHAUSTED, Ending.MAX_STATES), found.why
 
 
-class Careless(Voter):
+class Careless(Acceptor):
     """Does not look whether somebody else holds the lease."""
 
     def is_taken(self, ballot: Ballot, now: float) -> bool:
         return False
 
 
-class CarelessQuorate(Quorate):
-    Voting = Careless
+class CarelessQuorate(QuorumLeaseLayer):
+    acceptor_class = Careless
 
 
 def careless(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:

@@ -78,7 +78,7 @@ def test_an_engine_is_no_voter_and_voters_are_no_engine() -> None:
     assert (engine.voting, voters.engine) == (None, None)
     assert voters.voting is not None
     made = voters.voting(Confirmed(Puppet(), LEASE))
-    assert made.electorate.voters == (1, 2, 3)  # type: ignore[attr-defined]  # it is a Quorate
+    assert made.electorate.voters == (1, 2, 3)  # type: ignore[attr-defined]  # a quorum layer
 
     async def asks() -> object:
         return await voters.petitioner("a", IDS.__getitem__, print, lambda: None, lambda: (0, 0))
@@ -294,11 +294,11 @@ class Hosted:
     """What voters see of a member."""
 
     def __init__(self, me: int, url: str = VOTERS) -> None:
-        quorate = Quorum(parse_url(url), IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
-        self.quorate = quorate
+        with_quorum = Quorum(parse_url(url), IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
+        self.layer = with_quorum
         self.ran: list[object] = []
         self.host = SimpleNamespace(
-            stack=SimpleNamespace(inner=quorate),
+            stack=SimpleNamespace(inner=with_quorum),
             closed=False,
             runner=SimpleNamespace(me=SimpleNamespace(id=me), run=self.run),
         )
@@ -314,7 +314,7 @@ def test_who_votes_is_known_and_who_does_not_says_why() -> None:
     hosted = Hosted(1)
     assert (hosted.voters.ids, hosted.voters.number) == ((1, 2, 3), 0)
     assert (hosted.voters.excuse() or "").startswith("this voter ")
-    hosted.quorate.voter.votes = True
+    hosted.layer.acceptor.votes = True
     assert hosted.voters.excuse() is None
     assert Hosted(7).voters.excuse() is None, "it is no voter"
 

@@ -13,7 +13,7 @@ from hustings.guard.urls import parse_url
 from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.layers.stack import StackedContext
 from hustings.quorum.config import Electorate
-from hustings.quorum.quorate import Move
+from hustings.quorum.layer import Move
 from tests.unit.guard.virtual import now, play
 from tests.unit.layers.puppets import Puppet
 
@@ -27,9 +27,9 @@ class Watched:
 
     def __init__(self, me: int = 1) -> None:
         url = parse_url("quorum://a,b,c")
-        self.quorate = Quorum(url, IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
+        self.layer = Quorum(url, IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
         self.host = SimpleNamespace(
-            stack=SimpleNamespace(inner=self.quorate),
+            stack=SimpleNamespace(inner=self.layer),
             closed=False,
             runner=SimpleNamespace(me=SimpleNamespace(id=me), run=self.run),
             book=SimpleNamespace(place=self.place),
@@ -69,7 +69,7 @@ def test_a_voter_that_does_not_vote_says_so_when_it_lasts_and_once() -> None:
 def test_a_voter_that_votes_in_time_says_nothing() -> None:
     async def story() -> None:
         watched = Watched()
-        watched.quorate.voter.votes = True
+        watched.layer.acceptor.votes = True
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
@@ -90,16 +90,16 @@ def test_another_reason_is_told_with_the_time_left_and_so_is_the_end_of_it() -> 
         watched = Watched()
         await asyncio.sleep(1.5)
         watched.said()
-        watched.quorate.enrolment.ready = 44.0
+        watched.layer.recovery.ready = 44.0
         await asyncio.sleep(10.0)  # looks at 4, 7 and 10
         ((at, note),) = watched.said()
         assert at == 4.0
         assert note.startswith("this voter does not vote")
         assert note.endswith("it waits for 40.0 s more, one lease")
-        watched.quorate.voter.votes = True
+        watched.layer.acceptor.votes = True
         await asyncio.sleep(10.0)
         assert watched.said() == [(13.0, "this voter votes now")]
-        watched.quorate.voter.votes = False
+        watched.layer.acceptor.votes = False
         await asyncio.sleep(3.0)
         ((at, note),) = watched.said()
         assert (at, note[:24]) == (22.0, "this voter does not vote")
@@ -110,9 +110,9 @@ def test_another_reason_is_told_with_the_time_left_and_so_is_the_end_of_it() -> 
 def test_a_beginning_without_memory_is_told_once() -> None:
     async def story() -> None:
         watched = Watched()
-        watched.quorate.voter.votes = True
+        watched.layer.acceptor.votes = True
         await asyncio.sleep(2.0)
-        watched.quorate.enrolment.founded = True
+        watched.layer.recovery.founded = True
         await asyncio.sleep(60.0)
         ((at, note),) = watched.said()
         assert at == 4.0
@@ -124,9 +124,9 @@ def test_a_beginning_without_memory_is_told_once() -> None:
 def test_other_voters_are_told_by_name_with_those_who_say_so() -> None:
     async def story() -> None:
         watched = Watched()
-        watched.quorate.voter.votes = True
+        watched.layer.acceptor.votes = True
         after = Electorate(3, (1, 2, 0xABC))
-        watched.quorate.moves.append(Move(after, watched.quorate.electorate, (1, 3)))
+        watched.layer.moves.append(Move(after, watched.layer.electorate, (1, 3)))
         await asyncio.sleep(60.0)
         assert watched.said() == [
             (
@@ -142,8 +142,8 @@ def test_other_voters_are_told_by_name_with_those_who_say_so() -> None:
 def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None:
     async def story() -> None:
         watched = Watched()
-        watched.quorate.voter.votes = True
-        succession = watched.quorate.succession
+        watched.layer.acceptor.votes = True
+        succession = watched.layer.configurations
         succession.nonce, succession.asked = 7, 3.0
         await asyncio.sleep(3.5)
         assert watched.said() == []
@@ -153,7 +153,7 @@ def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None
         ((at, note),) = watched.said()
         assert at == 7.0
         assert note.startswith("somebody says that the voters have changed")
-        watched.quorate.electorate = Electorate(1, (1, 2, 4))
+        watched.layer.electorate = Electorate(1, (1, 2, 4))
         await asyncio.sleep(60.0)
         assert len(watched.said()) == 1, "of another change it is not known yet"
 
@@ -164,9 +164,9 @@ def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None
 def test_a_first_change_is_doubted_whatever_its_number(number: int) -> None:
     async def story() -> None:
         watched = Watched()
-        watched.quorate.voter.votes = True
-        watched.quorate.electorate = Electorate(number, (1, 2, 3))
-        watched.quorate.succession.nonce = 7
+        watched.layer.acceptor.votes = True
+        watched.layer.electorate = Electorate(number, (1, 2, 3))
+        watched.layer.configurations.nonce = 7
         await asyncio.sleep(10.0)
         assert len(watched.said()) == 1
 
@@ -176,8 +176,8 @@ def test_a_first_change_is_doubted_whatever_its_number(number: int) -> None:
 def test_who_asks_nobody_doubts_nothing() -> None:
     async def story() -> None:
         watched = Watched()
-        watched.quorate.voter.votes = True
-        watched.quorate.succession.asked = 0.0
+        watched.layer.acceptor.votes = True
+        watched.layer.configurations.asked = 0.0
         await asyncio.sleep(60.0)
         assert watched.said() == []
 
@@ -207,8 +207,8 @@ def test_a_voter_is_replaced_by_ids_and_within_the_members_context() -> None:
             asked.append((ctx.me.id, old, new))
             return False
 
-        quorate: Any = watched.quorate
-        quorate.replace = replace
+        with_quorum: Any = watched.layer
+        with_quorum.replace = replace
         assert watched.voters.replace("b", "d") is False
         assert asked == [(1, 2, 4)]
 

@@ -11,10 +11,10 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.messages import Message, kind_of
 from hustings.layers.confirmed import Confirmed, GuardConfig
-from hustings.quorum import Quorate, QuorumConfig
+from hustings.quorum import QuorumConfig, QuorumLeaseLayer
+from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.config import Electorate
-from hustings.quorum.enrolment import ENROLL
-from hustings.quorum.voter import Voter
+from hustings.quorum.recovery import ENROLL
 from hustings.testing.effects import Effect, Persist, Send
 from hustings.testing.recording import recording
 from hustings.testing.scripted import Envelope, ScriptedGroup
@@ -48,10 +48,10 @@ class Booth:
         self,
         electorate: Electorate = THREE,
         longest: float = 30.0,
-        kind: type[Voter] = Voter,
+        kind: type[Acceptor] = Acceptor,
     ) -> None:
-        self.make: Callable[[], Voter] = lambda: kind(electorate, longest)
-        self.voter = self.make()
+        self.make: Callable[[], Acceptor] = lambda: kind(electorate, longest)
+        self.acceptor = self.make()
         self.now = 0.0
         self.stored: dict[str, object] = {}
         self.effects: list[Effect] = []
@@ -68,8 +68,8 @@ class Booth:
 
     def restart(self) -> None:
         """Another incarnation, with the disk."""
-        self.voter = self.make()
-        self.run(self.voter.recall)
+        self.acceptor = self.make()
+        self.run(self.acceptor.recall)
 
     @property
     def wrote(self) -> list[str]:
@@ -85,7 +85,7 @@ class Hall:
         members: int = 3,
         *,
         voters: tuple[MemberId, ...] = (1, 2, 3),
-        kind: type[Quorate] = Quorate,
+        kind: type[QuorumLeaseLayer] = QuorumLeaseLayer,
         durable: bool = True,
         lease: GuardConfig = LEASE,
         start: bool = True,
@@ -113,10 +113,10 @@ class Hall:
                     self.group.fire(voter, ENROLL)
                     self.quiet(but)
 
-    def of(self, member: MemberId) -> Quorate:
+    def of(self, member: MemberId) -> QuorumLeaseLayer:
         """A member's election."""
         election = self.group.member(member).election
-        assert isinstance(election, Quorate)
+        assert isinstance(election, QuorumLeaseLayer)
         return election
 
     def leads(self, member: MemberId) -> int:

@@ -14,8 +14,8 @@ from hustings.core.outcome import NoLeader
 from hustings.layers.confirmed import ConfirmedMsg
 from hustings.quorum import QuorumConfig
 from hustings.quorum.context import QuorateContext
-from hustings.quorum.lives import LIFE_BITS
-from hustings.quorum.messages import Ballot, Change, InstallMsg, Lease
+from hustings.quorum.epochs import EPOCH_BITS
+from hustings.quorum.messages import Ballot, Change, ConfInstallMsg, Lease
 from hustings.testing import (
     CancelTimer,
     Declare,
@@ -83,56 +83,56 @@ def test_the_longest_lease_is_what_is_asked_for_unless_it_is_set() -> None:
 
 def test_the_state_tells_what_is_asked_for_and_who_votes() -> None:
     hall = Hall(4)
-    assert hall.of(1).petition.state() == "idle"
-    assert hall.of(1).enrolment.state() == "votes promised=0"
-    assert hall.of(4).enrolment.state().startswith("does not vote")
+    assert hall.of(1).proposer.state() == "idle"
+    assert hall.of(1).recovery.state() == "votes promised=0"
+    assert hall.of(4).recovery.state().startswith("does not vote")
     hall.call(1)
-    state = hall.of(1).petition.state()
-    assert state.endswith(f"round={hall.of(1).petition.round}")
+    state = hall.of(1).proposer.state()
+    assert state.endswith(f"round={hall.of(1).proposer.round}")
     assert not state.startswith("idle")
-    assert hall.of(1).state().split(" | ")[-2:] == [state, hall.of(1).enrolment.state()]
+    assert hall.of(1).state().split(" | ")[-2:] == [state, hall.of(1).recovery.state()]
 
 
-BIRTH = (1 << LIFE_BITS) + 77
+EPOCH = (1 << EPOCH_BITS) + 77
 HELD = Lease(2, 1, 3, 30.0)
 
 
 def installed(booth: Booth, lease: Lease | None, promised: int = 5) -> None:
-    message = InstallMsg(1, Change((1, 2, 4), 4, BIRTH), promised, lease)
-    booth.run(lambda ctx: booth.voter.install(ctx, message))
+    message = ConfInstallMsg(1, Change((1, 2, 4), 4, EPOCH), promised, lease)
+    booth.run(lambda ctx: booth.acceptor.install(ctx, message))
 
 
 def test_a_voter_begins_the_next_configuration_with_what_the_last_one_left() -> None:
     booth = Booth()
-    booth.now, booth.voter.favoured_until = 10.0, 99.0
+    booth.now, booth.acceptor.successor_until = 10.0, 99.0
     installed(booth, HELD)
-    voter = booth.voter
-    assert (voter.lease, voter.until, voter.favoured_until) == (HELD, 40.0, -inf)
+    voter = booth.acceptor
+    assert (voter.lease, voter.until, voter.successor_until) == (HELD, 40.0, -inf)
     assert (voter.promised.round, voter.sealed) == (5, None)
-    assert voter.births == {1: 0, 2: 0, 4: BIRTH}
+    assert voter.epochs == {1: 0, 2: 0, 4: EPOCH}
     assert {"quorum-promised", "quorum-lease", "quorum-births"} <= {*booth.wrote}
 
 
 def test_without_a_lease_it_is_free_at_once_and_a_larger_promise_stays() -> None:
     booth = Booth()
-    booth.voter.until, booth.voter.promised = 99.0, Ballot(8, 1, 1)
+    booth.acceptor.until, booth.acceptor.promised = 99.0, Ballot(8, 1, 1)
     installed(booth, None, promised=5)
-    assert (booth.voter.lease, booth.voter.until) == (None, -inf)
-    assert booth.voter.promised.round == 8
+    assert (booth.acceptor.lease, booth.acceptor.until) == (None, -inf)
+    assert booth.acceptor.promised.round == 8
 
 
 def test_a_later_life_of_the_newcomer_is_not_forgotten() -> None:
     booth = Booth()
-    later = 2 << LIFE_BITS
-    booth.voter.births = {4: later}
+    later = 2 << EPOCH_BITS
+    booth.acceptor.epochs = {4: later}
     installed(booth, None)
-    assert booth.voter.births[4] == later
+    assert booth.acceptor.epochs[4] == later
 
 
 def test_a_voter_without_a_disk_writes_nothing() -> None:
     booth = Booth()
-    booth.voter.durable = False
+    booth.acceptor.durable = False
     installed(booth, HELD)
     booth_wrote = list(booth.wrote)
-    booth.run(booth.voter.keep_promise)
+    booth.run(booth.acceptor.keep_promise)
     assert booth_wrote + booth.wrote == []

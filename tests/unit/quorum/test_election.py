@@ -13,7 +13,7 @@ from hustings.core.outcome import Elected, Guarantee
 from hustings.layers.confirmed import END, ConfirmedMsg
 from hustings.protocols.registry import find
 from hustings.quorum.election import STAND, LeaseConfig, Quorum, ResignMsg
-from hustings.quorum.messages import FreedMsg
+from hustings.quorum.messages import AvailableMsg
 from hustings.sim.checkers import agreed_leader, attach
 from hustings.sim.faults import Crash, Happening, Heal, Leave, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as plan
@@ -90,7 +90,7 @@ def test_an_older_leader_is_not_followed() -> None:
     [
         lambda it: it.suspect(2),
         lambda it: it.deliver(2, ResignMsg(7)),
-        lambda it: it.deliver(1, FreedMsg(0, 7)),
+        lambda it: it.deliver(1, AvailableMsg(0, 7)),
     ],
     ids=["it is suspected", "it resigns", "a voter says so"],
 )
@@ -108,8 +108,8 @@ def test_who_may_be_gone_is_asked_about_soon(happens: Callable[[RecordedMember],
         lambda it: it.alive(3),
         lambda it: it.deliver(3, ResignMsg(7)),
         lambda it: it.deliver(2, ResignMsg(6)),
-        lambda it: it.deliver(5, FreedMsg(0, 7)),
-        lambda it: it.deliver(1, FreedMsg(0, 6)),
+        lambda it: it.deliver(5, AvailableMsg(0, 7)),
+        lambda it: it.deliver(1, AvailableMsg(0, 6)),
     ],
     ids=["another", "another lives", "resigns for it", "an older", "no voter", "older freed"],
 )

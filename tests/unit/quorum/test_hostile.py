@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import Message
+from hustings.quorum.acceptor import MAX_WAITING
 from hustings.quorum.messages import (
     KINDS,
     MOST_VOTERS,
     Change,
-    InstalledMsg,
-    InstallMsg,
+    ConfInfoMsg,
+    ConfInstalledMsg,
+    ConfInstallMsg,
     InvitedMsg,
-    MovedMsg,
 )
-from hustings.quorum.petition import MAX_SENT
-from hustings.quorum.voter import MAX_WAITING
+from hustings.quorum.proposer import MAX_SENT
 from tests.net.parts import values
 from tests.unit.quorum.quorum_kit import THREE, Hall
 
@@ -40,7 +40,7 @@ def _smaller(value: object) -> object:
 ANY = st.one_of([values(kind) for kind in KINDS])
 ANY = st.one_of(ANY, ANY.map(near))
 # Only these are believed from members that do not vote: they speak of what voters have decided.
-TOLD = (InstallMsg, MovedMsg, InstalledMsg, InvitedMsg)
+TOLD = (ConfInstallMsg, ConfInfoMsg, ConfInstalledMsg, InvitedMsg)
 VOTES = st.one_of([values(kind) for kind in KINDS if kind not in TOLD])
 VOTES = st.one_of(VOTES, VOTES.map(near))
 
@@ -54,17 +54,17 @@ def test_nothing_breaks_and_nothing_grows(said: list[tuple[MemberId, MemberId, M
         hall.group.member(to).deliver(sender, message)
     for member in (1, 2, 3):
         it = hall.of(member)
-        assert len(it.voter.waiting) <= MAX_WAITING
-        assert len(it.voter.births) <= MOST_VOTERS
-        assert len(it.petition.sent) <= MAX_SENT
+        assert len(it.acceptor.waiting) <= MAX_WAITING
+        assert len(it.acceptor.epochs) <= MOST_VOTERS
+        assert len(it.proposer.sent) <= MAX_SENT
         assert len(it.electorate.voters) == 3
-        for table in (it.petition.promises, it.petition.accepts, it.petition.refusals):
+        for table in (it.proposer.promises, it.proposer.accepts, it.proposer.refusals):
             assert len(table) <= MOST_VOTERS
-        asked = it.enrolment
+        asked = it.recovery
         assert max(len(asked.heard), len(asked.fresh), len(asked.known)) <= MOST_VOTERS
-        assert not it.petition.outbox
-        assert not it.petition.verdicts
-        assert not it.replacing.outbox
+        assert not it.proposer.outbox
+        assert not it.proposer.verdicts
+        assert not it.reconfiguration.outbox
         assert it.state()
 
 
@@ -82,7 +82,7 @@ def test_who_does_not_vote_grants_nothing(said: list[tuple[MemberId, Message]]) 
 def test_other_numbers_of_voters_are_not_believed() -> None:
     hall = Hall(6)
     for voters in ((1,), (1, 2), (1, 2, 2), (1, 2, 3, 4, 5)):
-        hall.group.member(1).deliver(4, MovedMsg(3, voters))
-        hall.group.member(1).deliver(4, InstallMsg(3, Change(voters, 1, 7), 1, None))
-    hall.group.member(1).deliver(4, InstallMsg(3, Change((1, 2, 4), 3, 7), 1, None))
+        hall.group.member(1).deliver(4, ConfInfoMsg(3, voters))
+        hall.group.member(1).deliver(4, ConfInstallMsg(3, Change(voters, 1, 7), 1, None))
+    hall.group.member(1).deliver(4, ConfInstallMsg(3, Change((1, 2, 4), 3, 7), 1, None))
     assert hall.of(1).electorate == THREE

@@ -3,59 +3,59 @@
 from __future__ import annotations
 
 from hustings.layers.confirmed import ASK
-from hustings.quorum.enrolment import ENROLL
-from hustings.quorum.lives import LIFE_BITS, Lives
+from hustings.quorum.configurations import Configurations
+from hustings.quorum.epochs import EPOCH_BITS, EpochCheck
 from hustings.quorum.messages import (
     AcceptedMsg,
-    AfterMsg,
+    AcceptMsg,
     Change,
-    InstallMsg,
+    ConfInstallMsg,
+    ConfQueryMsg,
     Lease,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
     Sealed,
 )
-from hustings.quorum.succession import Succession
+from hustings.quorum.recovery import ENROLL
 from tests.unit.quorum.quorum_kit import FIVE, THREE, Booth, Hall
 
 
-def birth(life: int, bits: int = 1) -> int:
-    return life << LIFE_BITS | bits
+def epoch(life: int, bits: int = 1) -> int:
+    return life << EPOCH_BITS | bits
 
 
-A, B, C = birth(1, 10), birth(1, 20), birth(1, 30)
+A, B, C = epoch(1, 10), epoch(1, 20), epoch(1, 30)
 
 
 def test_a_later_life_that_another_knows_of_voids_what_was_counted() -> None:
-    lives = Lives()
+    lives = EpochCheck()
     assert lives.admit(THREE, 1, (A, B, C)) == []
-    assert lives.admit(THREE, 2, (birth(2), B, C)) == [1]
+    assert lives.admit(THREE, 2, (epoch(2), B, C)) == [1]
     assert lives.admit(THREE, 1, (A, B, C)) is None, "nor is it counted when it comes late"
-    assert lives.admit(THREE, 1, (birth(2), B, C)) == []
+    assert lives.admit(THREE, 1, (epoch(2), B, C)) == []
 
 
 def test_two_births_in_one_life_are_not_counted_together_whoever_tells_of_them() -> None:
-    other = birth(1, 99)
+    other = epoch(1, 99)
     for told, first in (((A, other, C), (A, B, C)), ((A, B, C), (A, other, C))):
-        lives = Lives()
+        lives = EpochCheck()
         assert lives.admit(THREE, 1, first) == []
-        assert lives.admit(THREE, 2, told) == [1], "1 has another birth of 2 on its roster"
+        assert lives.admit(THREE, 2, told) == [1], "1 has another epoch of 2 on its roster"
 
 
 def test_a_voter_that_begins_anew_replaces_its_own_vote() -> None:
-    lives = Lives()
+    lives = EpochCheck()
     lives.admit(THREE, 1, (A, B, C))
-    assert lives.admit(THREE, 1, (birth(2), B, C)) == [1]
-    assert lives.admit(THREE, 1, (birth(2), B, C)) == []
+    assert lives.admit(THREE, 1, (epoch(2), B, C)) == [1]
+    assert lives.admit(THREE, 1, (epoch(2), B, C)) == []
 
 
 def test_strangers_and_other_rosters_are_not_counted() -> None:
-    lives = Lives()
+    lives = EpochCheck()
     assert lives.admit(THREE, 9, (A, B, C)) is None
     assert lives.admit(THREE, 1, (A, B)) is None
-    assert lives.births == {}
+    assert lives.epochs == {}
 
 
 def test_an_acceptance_is_void_when_its_voter_turns_out_to_have_forgotten() -> None:
@@ -66,17 +66,17 @@ def test_an_acceptance_is_void_when_its_voter_turns_out_to_have_forgotten() -> N
     for each in hall.sent(PromiseMsg):  # the round does not rest on 2
         (hall.group.drop if each.sender in (2, 5) else hall.group.deliver)(each)
     for voter in (4, 5):
-        hall.drop(ProposeMsg, voter)
-    hall.deliver(ProposeMsg, 2)
-    hall.deliver(ProposeMsg, 1)
+        hall.drop(AcceptMsg, voter)
+    hall.deliver(AcceptMsg, 2)
+    hall.deliver(AcceptMsg, 1)
     hall.deliver(AcceptedMsg)  # of two: a third is missing
     assert hall.leads(6) == 0
-    roster = hall.of(3).voter.births
-    roster[2] = birth(2, 7)
-    hall.deliver(ProposeMsg, 3)
+    roster = hall.of(3).acceptor.epochs
+    roster[2] = epoch(2, 7)
+    hall.deliver(AcceptMsg, 3)
     hall.quiet()
     assert hall.leads(6) == 0
-    assert sorted(hall.of(6).petition.accepts) == [1, 3]
+    assert sorted(hall.of(6).proposer.accepts) == [1, 3]
 
 
 # Voters
@@ -84,25 +84,25 @@ def test_an_acceptance_is_void_when_its_voter_turns_out_to_have_forgotten() -> N
 
 def test_the_next_configuration_begins_above_the_rounds_of_the_last() -> None:
     booth = Booth()
-    change = Change((1, 2, 4), 4, birth(1))
-    booth.run(lambda ctx: booth.voter.install(ctx, InstallMsg(1, change, 9, None)))
-    low = booth.run(lambda ctx: booth.voter.prepare(ctx, 2, PrepareMsg(1, 9, 1)))
-    assert isinstance(low, RefusedMsg)
-    high = booth.run(lambda ctx: booth.voter.prepare(ctx, 2, PrepareMsg(1, 10, 1)))
+    change = Change((1, 2, 4), 4, epoch(1))
+    booth.run(lambda ctx: booth.acceptor.install(ctx, ConfInstallMsg(1, change, 9, None)))
+    low = booth.run(lambda ctx: booth.acceptor.prepare(ctx, 2, PrepareMsg(1, 9, 1)))
+    assert isinstance(low, NackMsg)
+    high = booth.run(lambda ctx: booth.acceptor.prepare(ctx, 2, PrepareMsg(1, 10, 1)))
     assert isinstance(high, PromiseMsg)
-    booth.run(lambda ctx: booth.voter.install(ctx, InstallMsg(2, change, 3, None)))
-    assert booth.voter.promised.round == 10, "and never below its own"
+    booth.run(lambda ctx: booth.acceptor.install(ctx, ConfInstallMsg(2, change, 3, None)))
+    assert booth.acceptor.promised.round == 10, "and never below its own"
 
 
 def test_a_lease_that_is_over_is_told_as_over_when_voters_are_changed() -> None:
     booth = Booth()
-    booth.run(lambda ctx: booth.voter.propose(ctx, 2, ProposeMsg(0, 5, 1, 5, 10.0, 1)))
-    change = Change((1, 2, 4), 4, birth(1))
-    known = Succession(THREE, 30.0, THREE)
-    booth.voter.sealed = Sealed(6, change)
+    booth.run(lambda ctx: booth.acceptor.propose(ctx, 2, AcceptMsg(0, 5, 1, 5, 10.0, 1)))
+    change = Change((1, 2, 4), 4, epoch(1))
+    known = Configurations(THREE, 30.0, THREE)
+    booth.acceptor.sealed = Sealed(6, change)
     for now, ttl in ((9.0, 10.0), (10.0, 0.0)):
         booth.now = now
-        answer = booth.run(lambda ctx: known.answer(ctx, booth.voter, AfterMsg(0, 77)))
+        answer = booth.run(lambda ctx: known.answer(ctx, booth.acceptor, ConfQueryMsg(0, 77)))
         assert answer.step is not None
         assert answer.step.lease == Lease(2, 1, 5, ttl)
 
@@ -115,8 +115,8 @@ def test_a_voters_own_first_incarnation_counts_too() -> None:
     hall.quiet()
     hall.group.fire(1, ENROLL)
     hall.quiet()
-    assert hall.of(1).enrolment.founded
-    assert hall.of(1).voter.promised.round >= date
+    assert hall.of(1).recovery.founded
+    assert hall.of(1).acceptor.promised.round >= date
 
 
 def test_who_asked_before_voters_vote_is_told_and_asks_again() -> None:

@@ -19,7 +19,7 @@ from hustings.protocols.bully import Bully
 from hustings.protocols.registry import CATALOGUE, CONSENSUS, PRINTED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
-from hustings.quorum import Quorate
+from hustings.quorum import QuorumLeaseLayer
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.churn import Rates
@@ -156,7 +156,7 @@ def voters_of(members: int, scenario: Scenario, kind: type[Election] = LeS) -> t
         Description(kind=kind, members=members, scenario=scenario, guard={}, voting=voting)
     )
     member = prepare(experiment, 0).live()[0]
-    assert isinstance(member.election, Quorate)
+    assert isinstance(member.election, QuorumLeaseLayer)
     return member.election.electorate.voters
 
 

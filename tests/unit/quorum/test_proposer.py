@@ -12,18 +12,18 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
 from hustings.core.guard import Freed, Granted, Held, Verdict
 from hustings.core.messages import Message
-from hustings.quorum.lives import LIFE_BITS
+from hustings.quorum.epochs import EPOCH_BITS
 from hustings.quorum.messages import (
     AcceptedMsg,
-    FreedMsg,
+    AcceptMsg,
+    AvailableMsg,
     Lease,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
     ReleaseMsg,
 )
-from hustings.quorum.petition import AGAIN, IDLE, MAX_SENT, Petition
+from hustings.quorum.proposer import AGAIN, IDLE, MAX_SENT, Proposer
 from hustings.testing.effects import Effect, SetTimer
 from hustings.testing.recording import recording
 from tests.unit.quorum.quorum_kit import FIVE, THREE
@@ -31,7 +31,7 @@ from tests.unit.quorum.quorum_kit import FIVE, THREE
 ME = 9  # no voter: all votes come by message
 UNKNOWN = (0, 0, 0)
 M = TypeVar("M", bound=Message)
-FIRST, SECOND = (1 << LIFE_BITS) + 7, (2 << LIFE_BITS) + 7
+FIRST, SECOND = (1 << EPOCH_BITS) + 7, (2 << EPOCH_BITS) + 7
 
 
 def _tell(
@@ -43,21 +43,21 @@ def _tell(
 class Desk:
     """A petition with a clock, and what comes out of it."""
 
-    def __init__(self, kind: type[Petition] = Petition, voters: int = 3) -> None:
-        self.petition = kind(THREE if voters == 3 else FIVE, 1.0)
-        self.births = UNKNOWN if voters == 3 else (0,) * 5
+    def __init__(self, kind: type[Proposer] = Proposer, voters: int = 3) -> None:
+        self.proposer = kind(THREE if voters == 3 else FIVE, 1.0)
+        self.epochs = UNKNOWN if voters == 3 else (0,) * 5
         self.effects: list[Effect] = []
 
     def acquire(self, request: int = 1, ttl: float = 30.0) -> list[Message]:
-        self._run(lambda ctx: self.petition.acquire(ctx, ttl, request))
+        self._run(lambda ctx: self.proposer.acquire(ctx, ttl, request))
         return self.said()
 
     def release(self, to: MemberId | None = None) -> list[Message]:
-        self._run(lambda ctx: self.petition.release(ctx, to))
+        self._run(lambda ctx: self.proposer.release(ctx, to))
         return self.said()
 
     def again(self) -> list[Message]:
-        self._run(self.petition.again)
+        self._run(self.proposer.again)
         return self.said()
 
     def promise(
@@ -65,21 +65,21 @@ class Desk:
         *voters: MemberId,
         number: int | None = None,
         lease: Lease | None = None,
-        births: tuple[int, ...] | None = None,
+        epochs: tuple[int, ...] | None = None,
     ) -> list[Message]:
-        own = self.petition.round if number is None else number
-        message = PromiseMsg(0, own, 1, self.births if births is None else births, lease)
+        own = self.proposer.round if number is None else number
+        message = PromiseMsg(0, own, 1, self.epochs if epochs is None else epochs, lease)
         for voter in voters:
-            self._run(partial(_tell, self.petition.on_promise, voter, message))
+            self._run(partial(_tell, self.proposer.on_promise, voter, message))
         return self.said()
 
     def accept(
-        self, *voters: MemberId, request: int = 1, births: tuple[int, ...] | None = None
+        self, *voters: MemberId, request: int = 1, epochs: tuple[int, ...] | None = None
     ) -> Sequence[Verdict]:
-        known = self.births if births is None else births
-        message = AcceptedMsg(0, self.petition.round, 1, request, known)
+        known = self.epochs if epochs is None else epochs
+        message = AcceptedMsg(0, self.proposer.round, 1, request, known)
         for voter in voters:
-            self._run(partial(_tell, self.petition.on_accepted, voter, message))
+            self._run(partial(_tell, self.proposer.on_accepted, voter, message))
         return self.heard()
 
     def refuse(
@@ -89,17 +89,17 @@ class Desk:
         lease: Lease | None = None,
         remaining: float = 0.0,
     ) -> Sequence[Verdict]:
-        message = RefusedMsg(0, self.petition.round, 1, promised, lease, remaining)
+        message = NackMsg(0, self.proposer.round, 1, promised, lease, remaining)
         for voter in voters:
-            self._run(partial(_tell, self.petition.on_refused, voter, message))
+            self._run(partial(_tell, self.proposer.on_refused, voter, message))
         return self.heard()
 
     def said(self) -> list[Message]:
-        said, self.petition.outbox = self.petition.outbox, []
+        said, self.proposer.outbox = self.proposer.outbox, []
         return said
 
     def heard(self) -> list[Verdict]:
-        heard, self.petition.verdicts = self.petition.verdicts, []
+        heard, self.proposer.verdicts = self.proposer.verdicts, []
         return heard
 
     def _run(self, act: Callable[[Context], None]) -> None:
@@ -125,7 +125,7 @@ def test_a_round_then_the_lease() -> None:
     desk = Desk()
     assert desk.acquire() == [PrepareMsg(0, 1, 1)]
     assert desk.promise(1) == []
-    assert desk.promise(2) == [ProposeMsg(0, 1, 1, 1, 30.0, 1)]
+    assert desk.promise(2) == [AcceptMsg(0, 1, 1, 1, 30.0, 1)]
     assert desk.accept(1) == []
     assert desk.accept(3) == [Granted(1, 1, 30.0)]
     assert desk.accept(2) == [], "once"
@@ -133,7 +133,7 @@ def test_a_round_then_the_lease() -> None:
 
 def test_a_renewal_is_one_question() -> None:
     desk = holder()
-    assert desk.acquire(2) == [ProposeMsg(0, 1, 1, 1, 30.0, 2)]
+    assert desk.acquire(2) == [AcceptMsg(0, 1, 1, 1, 30.0, 2)]
     assert desk.accept(1, 2, request=2) == [Granted(2, 1, 30.0)]
 
 
@@ -148,7 +148,7 @@ def test_a_round_is_above_everything_heard_of() -> None:
 
 def test_no_rounds_are_left_after_the_last() -> None:
     desk = Desk()
-    desk.petition.highest = 1 << 62
+    desk.proposer.highest = 1 << 62
     assert desk.acquire() == []
 
 
@@ -190,17 +190,17 @@ def test_votes_for_something_else_do_not_count(config: int, number: int, life: i
 
     def hear(ctx: Context) -> None:
         for voter in (1, 2, 3):
-            desk.petition.on_promise(ctx, voter, PromiseMsg(config, number, life, UNKNOWN, None))
-            desk.petition.on_accepted(ctx, voter, AcceptedMsg(config, number, life, 1, UNKNOWN))
-            refusal = RefusedMsg(config, number, life, 99, None, 0.0)
-            desk.petition.on_refused(ctx, voter, refusal)
+            desk.proposer.on_promise(ctx, voter, PromiseMsg(config, number, life, UNKNOWN, None))
+            desk.proposer.on_accepted(ctx, voter, AcceptedMsg(config, number, life, 1, UNKNOWN))
+            refusal = NackMsg(config, number, life, 99, None, 0.0)
+            desk.proposer.on_refused(ctx, voter, refusal)
 
     desk._run(hear)
-    assert (desk.said(), desk.heard(), desk.petition.highest) == ([], [], 1)
+    assert (desk.said(), desk.heard(), desk.proposer.highest) == ([], [], 1)
 
 
 def test_half_of_the_voters_would_be_two_majorities() -> None:
-    class Half(Petition):
+    class Half(Proposer):
         def majority(self) -> int:
             return len(self.electorate.voters) // 2
 
@@ -241,7 +241,7 @@ def test_only_so_many_requests_are_remembered() -> None:
     desk = holder()
     for request in range(2, 3 * MAX_SENT):
         desk.acquire(request)
-    assert len(desk.petition.sent) == MAX_SENT
+    assert len(desk.proposer.sent) == MAX_SENT
 
 
 # Tokens
@@ -253,7 +253,7 @@ def test_a_holder_that_is_outdone_keeps_its_token_in_a_higher_round() -> None:
     desk.refuse(3, promised=7)
     desk.accept(1, 2, request=2)
     assert desk.acquire(3) == [PrepareMsg(0, 8, 1)]
-    assert desk.promise(1, 3, lease=Lease(ME, 1, 1, 30.0)) == [ProposeMsg(0, 8, 1, 1, 30.0, 3)]
+    assert desk.promise(1, 3, lease=Lease(ME, 1, 1, 30.0)) == [AcceptMsg(0, 8, 1, 1, 30.0, 3)]
 
 
 def test_a_token_is_kept_if_a_majority_knows_of_no_higher() -> None:
@@ -263,7 +263,7 @@ def test_a_token_is_kept_if_a_majority_knows_of_no_higher() -> None:
     desk.acquire(3)
     desk.promise(1, lease=Lease(ME, 1, 1, 30.0))
     desk.promise(2)
-    assert desk.promise(3) == [ProposeMsg(0, 8, 1, 1, 30.0, 3)]
+    assert desk.promise(3) == [AcceptMsg(0, 8, 1, 1, 30.0, 3)]
 
 
 def test_a_token_is_not_kept_once_somebody_may_have_had_a_higher() -> None:
@@ -272,7 +272,7 @@ def test_a_token_is_not_kept_once_somebody_may_have_had_a_higher() -> None:
     desk.refuse(3, promised=7)
     desk.acquire(3)
     desk.promise(1, lease=Lease(ME, 1, 1, 30.0))
-    assert desk.promise(3, lease=Lease(4, 1, 7, 0.0)) == [ProposeMsg(0, 8, 1, 8, 30.0, 3)]
+    assert desk.promise(3, lease=Lease(4, 1, 7, 0.0)) == [AcceptMsg(0, 8, 1, 8, 30.0, 3)]
 
 
 def test_what_was_given_back_is_never_asked_for_again() -> None:
@@ -280,7 +280,7 @@ def test_what_was_given_back_is_never_asked_for_again() -> None:
     assert desk.release(to=2) == [ReleaseMsg(0, 1, 1, 1, 2)]
     assert desk.acquire(3) == [PrepareMsg(0, 2, 1)]
     own = Lease(ME, 1, 1, 30.0)
-    assert desk.promise(1, 2, lease=own) == [ProposeMsg(0, 2, 1, 2, 30.0, 3)]
+    assert desk.promise(1, 2, lease=own) == [AcceptMsg(0, 2, 1, 2, 30.0, 3)]
     assert desk.accept(1, 2, request=1) == [], "nor counted"
 
 
@@ -288,25 +288,25 @@ def test_giving_nothing_back_says_nothing() -> None:
     assert Desk().release() == []
 
 
-# Lives of voters
+# EpochCheck of voters
 
 
 def test_votes_of_a_life_that_is_over_do_not_count() -> None:
     desk = Desk()
     desk.acquire()
-    desk.promise(1, births=(FIRST, FIRST, FIRST))
-    assert desk.promise(2, births=(SECOND, FIRST, FIRST)) == [], "2 knows that 1 began anew"
-    assert desk.promise(1, births=(FIRST, FIRST, FIRST)) == []
-    assert desk.promise(1, births=(SECOND, FIRST, FIRST)) != []
+    desk.promise(1, epochs=(FIRST, FIRST, FIRST))
+    assert desk.promise(2, epochs=(SECOND, FIRST, FIRST)) == [], "2 knows that 1 began anew"
+    assert desk.promise(1, epochs=(FIRST, FIRST, FIRST)) == []
+    assert desk.promise(1, epochs=(SECOND, FIRST, FIRST)) != []
 
 
 def test_whoever_votes_from_a_later_life_takes_its_promise_back() -> None:
     desk = Desk()
     desk.acquire()
-    births = (FIRST, FIRST, FIRST)
-    desk.promise(1, 2, births=births)
-    assert desk.accept(1, births=births) == []
-    assert desk.accept(2, births=(FIRST, SECOND, FIRST)) == []
+    epochs = (FIRST, FIRST, FIRST)
+    desk.promise(1, 2, epochs=epochs)
+    assert desk.accept(1, epochs=epochs) == []
+    assert desk.accept(2, epochs=(FIRST, SECOND, FIRST)) == []
     assert desk.said() == [], "too few promises are left ..."
     assert desk.again() == [PrepareMsg(0, 2, 1)], "... so it takes another round, after a while"
 
@@ -314,14 +314,14 @@ def test_whoever_votes_from_a_later_life_takes_its_promise_back() -> None:
 def test_births_that_contradict_are_not_counted_together() -> None:
     desk = Desk()
     desk.acquire()
-    desk.promise(1, births=(FIRST, 0, 0))
-    assert desk.promise(2, births=(FIRST + 1, FIRST, 0)) == []
+    desk.promise(1, epochs=(FIRST, 0, 0))
+    assert desk.promise(2, epochs=(FIRST + 1, FIRST, 0)) == []
 
 
 def test_votes_with_births_of_another_electorate_do_not_count() -> None:
     desk = Desk()
     desk.acquire()
-    assert desk.promise(1, 2, 3, births=(FIRST,)) == []
+    assert desk.promise(1, 2, 3, epochs=(FIRST,)) == []
 
 
 # Refusals
@@ -333,7 +333,7 @@ def test_who_holds_is_told_when_a_majority_says_the_same() -> None:
     lease = Lease(4, 2, 7, 30.0)
     assert desk.refuse(1, promised=7, lease=lease, remaining=5.0) == []
     assert desk.refuse(2, promised=7, lease=lease, remaining=9.0) == [Held(1, 4, 7, 9.0)]
-    assert desk.petition.phase == IDLE
+    assert desk.proposer.phase == IDLE
 
 
 def test_a_holder_that_only_some_voters_know_is_not_told() -> None:
@@ -388,7 +388,7 @@ def test_who_is_free_again_is_told_to_who_waits() -> None:
     desk.acquire()
     desk.refuse(1, 2, promised=7, lease=Lease(4, 1, 7, 30.0), remaining=5.0)
     desk.heard()
-    desk.petition.on_freed(4, FreedMsg(0, 7))
+    desk.proposer.on_freed(4, AvailableMsg(0, 7))
     assert desk.heard() == [], "not by somebody who does not vote"
-    desk.petition.on_freed(3, FreedMsg(0, 7))
+    desk.proposer.on_freed(3, AvailableMsg(0, 7))
     assert desk.heard() == [Freed(7)]

@@ -18,36 +18,43 @@ Guarantee  See `petition`: a voter alone promises nothing to anybody.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
+from typing import TypeVar
+
+import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
+from hustings.core.errors import BadInput
 from hustings.quorum.config import Electorate
-from hustings.quorum.lives import life
+from hustings.quorum.epochs import epoch_number
 from hustings.quorum.messages import (
     NOBODY,
     AcceptedMsg,
+    AcceptMsg,
+    AvailableMsg,
     Ballot,
-    FreedMsg,
-    InstallMsg,
+    ConfAcceptedMsg,
+    ConfAcceptMsg,
+    ConfInstallMsg,
+    ConfPrepareMsg,
+    ConfPromiseMsg,
     Lease,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
     ReleaseMsg,
     Sealed,
-    SealedMsg,
-    SealMsg,
-    SurveyedMsg,
-    SurveyMsg,
 )
-from hustings.quorum.records import keep, kept
 
+T = TypeVar("T")
+
+PREFIX = "quorum-"  # of the names under which an acceptor's state is stored
 MAX_WAITING = 32  # askers that a voter remembers
 
 
-class Voter:
+class Acceptor:
     """One voter's memory. Answers are returned; who asked is for the caller to know."""
 
     def __init__(self, electorate: Electorate, longest: float, *, durable: bool = True) -> None:
@@ -57,13 +64,13 @@ class Voter:
         self.promised = NOBODY
         self.lease: Lease | None = None  # accepted last, whether it lives or not
         self.until = -inf  # when it ends, by this clock
-        self.births: dict[MemberId, int] = {}  # of all voters, as far as known
+        self.epochs: dict[MemberId, int] = {}  # of all voters, as far as known
         self.votes = False  # whether it is counted on to remember, and does
         self.sealed: Sealed | None = None  # how this configuration ends: it votes here no more
         self.surveyed: tuple[Ballot, int] | None = None  # who may seal, and with which ticket
         self.spent = NOBODY  # given back: nothing of it is accepted any more
-        self.favoured: MemberId | None = None  # whom the last holder wants to be next, ...
-        self.favoured_until = -inf  # ... for how long
+        self.successor: MemberId | None = None  # whom the last holder wants to be next, ...
+        self.successor_until = -inf  # ... for how long
         self.waiting: dict[MemberId, None] = {}  # who was refused for the lease
 
     # Memory
@@ -97,15 +104,15 @@ class Voter:
 
     # The law
 
-    def lives(self, now: float) -> bool:
+    def is_leased(self, now: float) -> bool:
         """Whether somebody holds the lease, as far as this voter knows."""
         return self.lease is not None and now < self.until
 
     def is_taken(self, ballot: Ballot, now: float) -> bool:
         """Whether somebody else holds the lease, or is to be next."""
-        if self.lease is not None and self.lives(now):
+        if self.lease is not None and self.is_leased(now):
             return not self.lease.is_of(ballot)
-        return now < self.favoured_until and ballot.holder != self.favoured
+        return now < self.successor_until and ballot.holder != self.successor
 
     def is_outdone(self, ballot: Ballot) -> bool:
         """Whether a higher round was promised, or this one to somebody else."""
@@ -117,9 +124,7 @@ class Voter:
 
     # Questions
 
-    def prepare(
-        self, ctx: Context, sender: MemberId, message: PrepareMsg
-    ) -> PromiseMsg | RefusedMsg:
+    def prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> PromiseMsg | NackMsg:
         """Somebody wants a round."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot == NOBODY or not self.may_promise(ballot, ctx.now()):
@@ -129,7 +134,7 @@ class Voter:
             self.electorate.number,
             ballot.round,
             ballot.incarnation,
-            self.known_births(),
+            self.known_epochs(),
             self.lease,
         )
 
@@ -139,9 +144,7 @@ class Voter:
             self.promised = ballot
             self.keep_promise(ctx)
 
-    def propose(
-        self, ctx: Context, sender: MemberId, message: ProposeMsg
-    ) -> AcceptedMsg | RefusedMsg:
+    def propose(self, ctx: Context, sender: MemberId, message: AcceptMsg) -> AcceptedMsg | NackMsg:
         """Somebody wants the lease, or to keep it."""
         ballot = Ballot(message.round, sender, message.incarnation)
         sound = 0 < message.token <= message.round and 0 < message.ttl <= self.longest
@@ -150,8 +153,8 @@ class Voter:
         self.promise(ctx, ballot)
         self._accept(ctx, Lease(sender, message.incarnation, message.token, message.ttl))
         self.waiting.pop(sender, None)
-        number, births = self.electorate.number, self.known_births()
-        return AcceptedMsg(number, ballot.round, ballot.incarnation, message.request, births)
+        number, epochs = self.electorate.number, self.known_epochs()
+        return AcceptedMsg(number, ballot.round, ballot.incarnation, message.request, epochs)
 
     def _accept(self, ctx: Context, lease: Lease) -> None:
         """Never shorten what was accepted before, neither here nor on the disk."""
@@ -169,7 +172,7 @@ class Voter:
             self.lease = lease
             self.keep_lease(ctx)
 
-    def release(self, ctx: Context, sender: MemberId, message: ReleaseMsg, favour: float) -> bool:
+    def release(self, ctx: Context, sender: MemberId, message: ReleaseMsg, reserve: float) -> bool:
         """Somebody gives the lease back; whether it had it here."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot == self.promised:
@@ -177,13 +180,13 @@ class Voter:
         lease, now = self.lease, ctx.now()
         if lease is None or not lease.is_of(ballot) or lease.token != message.token:
             return False
-        if not self.lives(now):
+        if not self.is_leased(now):
             return False
         self.lease = Lease(lease.holder, lease.incarnation, lease.token, 0.0)
         self.until = -inf
         self.keep_lease(ctx)
         if message.to is not None and message.to != sender:
-            self.favoured, self.favoured_until = message.to, now + min(favour, lease.ttl)
+            self.successor, self.successor_until = message.to, now + min(reserve, lease.ttl)
         return True
 
     def note_waiting(self, member: MemberId) -> None:
@@ -191,23 +194,23 @@ class Voter:
         if len(self.waiting) < MAX_WAITING:
             self.waiting[member] = None
 
-    def freed(self) -> tuple[FreedMsg, list[MemberId]]:
+    def freed(self) -> tuple[AvailableMsg, list[MemberId]]:
         """What to tell those who wait, whoever is favoured first; they are forgotten with it."""
         waiting, self.waiting = list(self.waiting), {}
-        waiting.sort(key=lambda member: member != self.favoured)
+        waiting.sort(key=lambda member: member != self.successor)
         token = 0 if self.lease is None else self.lease.token
-        return FreedMsg(self.electorate.number, token), waiting
+        return AvailableMsg(self.electorate.number, token), waiting
 
-    def _refuse(self, ctx: Context, ballot: Ballot) -> RefusedMsg:
+    def _refuse(self, ctx: Context, ballot: Ballot) -> NackMsg:
         now = ctx.now()
         lease, remaining = None, 0.0
         if self.is_taken(ballot, now):
-            if self.lives(now):
+            if self.is_leased(now):
                 lease, remaining = self.lease, self.until - now
             else:
-                remaining = self.favoured_until - now
+                remaining = self.successor_until - now
             self.note_waiting(ballot.holder)
-        return RefusedMsg(
+        return NackMsg(
             self.electorate.number,
             ballot.round,
             ballot.incarnation,
@@ -219,8 +222,8 @@ class Voter:
     # The end of a configuration
 
     def survey(
-        self, ctx: Context, sender: MemberId, message: SurveyMsg
-    ) -> SurveyedMsg | RefusedMsg:
+        self, ctx: Context, sender: MemberId, message: ConfPrepareMsg
+    ) -> ConfPromiseMsg | NackMsg:
         """Somebody wants a round to change the voters in: no lease is in its way."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if self.is_outdone(ballot):
@@ -228,10 +231,12 @@ class Voter:
         self.promise(ctx, ballot)
         if self.surveyed is None or self.surveyed[0] != ballot:
             self.surveyed = (ballot, ctx.rng.bits() >> 2)
-        number, births, ticket = self.electorate.number, self.known_births(), self.surveyed[1]
-        return SurveyedMsg(number, ballot.round, ballot.incarnation, births, self.sealed, ticket)
+        number, epochs, ticket = self.electorate.number, self.known_epochs(), self.surveyed[1]
+        return ConfPromiseMsg(number, ballot.round, ballot.incarnation, epochs, self.sealed, ticket)
 
-    def seal(self, ctx: Context, sender: MemberId, message: SealMsg) -> SealedMsg | RefusedMsg:
+    def seal(
+        self, ctx: Context, sender: MemberId, message: ConfAcceptMsg
+    ) -> ConfAcceptedMsg | NackMsg:
         """Somebody ends this configuration: vote here no more."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot != self.promised or self.surveyed != (ballot, message.ticket):
@@ -240,32 +245,56 @@ class Voter:
         if sealed != self.sealed:
             self.sealed = sealed
             keep(ctx, sealed=sealed)  # before it is told that this voter votes no more
-        number, births = self.electorate.number, self.known_births()
-        return SealedMsg(number, ballot.round, ballot.incarnation, births)
+        number, epochs = self.electorate.number, self.known_epochs()
+        return ConfAcceptedMsg(number, ballot.round, ballot.incarnation, epochs)
 
     def last_lease(self, ctx: Context) -> Lease | None:
         """What was accepted last, with no time left if it is over."""
         lease = self.lease
-        if lease is None or self.lives(ctx.now()):
+        if lease is None or self.is_leased(ctx.now()):
             return lease
         return Lease(lease.holder, lease.incarnation, lease.token, 0.0)
 
-    def install(self, ctx: Context, message: InstallMsg) -> None:
+    def install(self, ctx: Context, message: ConfInstallMsg) -> None:
         """Begin to vote in another configuration, with what the last one left."""
         if message.promised > self.promised.round:
             self.promised = Ballot(message.promised, 0, 0)
         self.lease, self.sealed, self.spent = message.lease, None, NOBODY
         self.surveyed = None
         self.until = -inf if message.lease is None else ctx.now() + message.lease.ttl
-        self.favoured_until = -inf
+        self.successor_until = -inf
         change = message.change
-        self.births = {each: self.births.get(each, 0) for each in change.voters}
-        if life(self.births.get(change.newcomer, 0)) <= 1:
-            self.births[change.newcomer] = change.birth
+        self.epochs = {each: self.epochs.get(each, 0) for each in change.voters}
+        if epoch_number(self.epochs.get(change.newcomer, 0)) <= 1:
+            self.epochs[change.newcomer] = change.epoch
         if self.durable:
-            births = sorted(self.births.items())
-            keep(ctx, promised=self.promised, lease=self.lease, sealed=None, births=births)
+            epochs = sorted(self.epochs.items())
+            keep(ctx, promised=self.promised, lease=self.lease, sealed=None, births=epochs)
 
-    def known_births(self) -> tuple[int, ...]:
+    def known_epochs(self) -> tuple[int, ...]:
         """Of all voters in their order: which of their lives this voter knows of."""
-        return tuple(self.births.get(each, 0) for each in self.electorate.voters)
+        return tuple(self.epochs.get(each, 0) for each in self.electorate.voters)
+
+
+# What is stored
+
+
+def keep(ctx: Context, **fields: object) -> None:
+    """Store fields durably before anything that this handler sends afterwards leaves."""
+    ctx.persist(**{PREFIX + name: msgspec.to_builtins(value) for name, value in fields.items()})
+
+
+def kept(stored: Mapping[str, object], name: str, kind: type[T]) -> T | None:
+    """What an earlier incarnation stored, if it did.
+
+    A voter that cannot read its own promises must not vote, and does not start.
+    """
+    value = stored.get(PREFIX + name)
+    if value is None:
+        return None
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(
+            f"what this voter stored as {PREFIX}{name} is not readable: {error}"
+        ) from None

@@ -27,16 +27,16 @@ from hustings.core.context import Context
 from hustings.core.guard import Freed, Granted, Held, Verdict
 from hustings.core.messages import Message
 from hustings.quorum.config import Electorate
-from hustings.quorum.lives import Lives
+from hustings.quorum.epochs import EpochCheck
 from hustings.quorum.messages import (
     MAX_NUMBER,
     AcceptedMsg,
-    FreedMsg,
+    AcceptMsg,
+    AvailableMsg,
     Lease,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
     ReleaseMsg,
 )
 
@@ -50,7 +50,7 @@ MAX_SENT = 64  # requests that an answer may still come to
 MAX_DOUBLINGS = 5
 
 
-class Petition:
+class Proposer:
     """One member's part as a candidate; what is to be sent to all voters piles up in `outbox`."""
 
     def __init__(self, electorate: Electorate, delta: float) -> None:
@@ -72,8 +72,8 @@ class Petition:
         self.resting = False  # whether it lets others go first for a while
         self.promises: dict[MemberId, PromiseMsg] = {}
         self.accepts: dict[MemberId, int] = {}  # the latest request that each accepted
-        self.refusals: dict[MemberId, RefusedMsg] = {}
-        self.lives = Lives()
+        self.refusals: dict[MemberId, NackMsg] = {}
+        self.epoch_check = EpochCheck()
         self.outbox: list[Message] = []
         self.verdicts: list[Verdict] = []
 
@@ -147,7 +147,7 @@ class Petition:
     def _forget_votes(self) -> None:
         self.outdone = False
         self.promises, self.accepts, self.refusals, self.sent = {}, {}, {}, {}
-        self.lives = Lives()
+        self.epoch_check = EpochCheck()
 
     def _send_prepare(self, ctx: Context) -> None:
         self.outbox.append(PrepareMsg(self.electorate.number, self.round, ctx.incarnation))
@@ -158,7 +158,7 @@ class Petition:
             del self.sent[min(self.sent)]
         self.refusals = {}
         self.outbox.append(
-            ProposeMsg(
+            AcceptMsg(
                 self.electorate.number,
                 self.round,
                 ctx.incarnation,
@@ -171,7 +171,7 @@ class Petition:
     # Votes
 
     def _is_mine(
-        self, ctx: Context, sender: MemberId, message: PromiseMsg | AcceptedMsg | RefusedMsg
+        self, ctx: Context, sender: MemberId, message: PromiseMsg | AcceptedMsg | NackMsg
     ) -> bool:
         """Whether this answers the round under way, and comes from a voter of it."""
         return (
@@ -184,7 +184,7 @@ class Petition:
 
     def on_promise(self, ctx: Context, sender: MemberId, message: PromiseMsg) -> None:
         """A voter gives the round."""
-        if not self._is_mine(ctx, sender, message) or not self._admit(sender, message.births):
+        if not self._is_mine(ctx, sender, message) or not self._admit(sender, message.epochs):
             return
         self.refusals.pop(sender, None)
         if self.phase != PREPARING:
@@ -207,7 +207,7 @@ class Petition:
         """A voter holds the lease for this member, since a request of it."""
         if not self._is_mine(ctx, sender, message) or message.request not in self.sent:
             return
-        if not self._admit(sender, message.births):
+        if not self._admit(sender, message.epochs):
             return
         self.refusals.pop(sender, None)
         self.accepts[sender] = max(message.request, self.accepts.get(sender, 0))
@@ -224,9 +224,9 @@ class Petition:
             self.verdicts.append(Granted(request, self.token, self.sent[request]))
             self.sent = {each: ttl for each, ttl in self.sent.items() if each >= request}
 
-    def _admit(self, sender: MemberId, births: tuple[int, ...]) -> bool:
+    def _admit(self, sender: MemberId, epochs: tuple[int, ...]) -> bool:
         """Whether a vote may be counted; votes that it shows to be void are dropped."""
-        void = self.lives.admit(self.electorate, sender, births)
+        void = self.epoch_check.admit(self.electorate, sender, epochs)
         for voter in void or ():
             self.promises.pop(voter, None)
             self.accepts.pop(voter, None)
@@ -234,7 +234,7 @@ class Petition:
 
     # Refusals
 
-    def on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+    def on_refused(self, ctx: Context, sender: MemberId, message: NackMsg) -> None:
         """A voter does not."""
         if not self._is_mine(ctx, sender, message):
             return
@@ -282,9 +282,9 @@ class Petition:
             pause = 2.0 * self.delta + ctx.rng.uniform(0.0, longest)
         ctx.set_timer(AGAIN, pause)
 
-    def _held(self, refusals: Mapping[MemberId, RefusedMsg]) -> tuple[Lease, float] | None:
+    def _held(self, refusals: Mapping[MemberId, NackMsg]) -> tuple[Lease, float] | None:
         """Who holds the lease, if a majority says the same, and for how long at most."""
-        said: dict[tuple[MemberId, int, int], list[RefusedMsg]] = {}
+        said: dict[tuple[MemberId, int, int], list[NackMsg]] = {}
         for each in refusals.values():
             if each.lease is not None and each.lease.incarnation:
                 lease = each.lease
@@ -294,7 +294,7 @@ class Petition:
                 return those[0].lease, max(each.remaining for each in those)
         return None
 
-    def on_freed(self, sender: MemberId, message: FreedMsg) -> None:
+    def on_freed(self, sender: MemberId, message: AvailableMsg) -> None:
         """A voter says that the lease was given back, or that it votes from now on."""
         if sender in self.electorate.voters and self.phase != PROPOSING:
             self.resting = False

@@ -2,9 +2,9 @@
 
 Model      Voters may lose their disk: fewer than a majority at a time, or all of them. A voter that
            comes with its disk has nothing to find out.
-Idea       A voter without memory draws a number, its birth, and asks the others. If none of them
-           votes, nobody remembers anything, and their births become the roster (genesis). If one
-           that votes has this very birth on the roster that it began with, the voter was counted
+Idea       A voter without memory draws a number, its epoch, and asks the others. If none of them
+           votes, nobody remembers anything, and their epochs become the roster (genesis). If one
+           that votes has this very epoch on the roster that it began with, the voter was counted
            there and has not voted since. Otherwise it voted once and has forgotten: it begins
            another life, which a majority of voters other than it must take note of, and takes over
            the highest round that any of them has promised. They take note only if it says the
@@ -15,14 +15,14 @@ Invariant  1. Whatever majority the forgotten votes were part of, one of those w
               it votes afterwards, its vote says that the former life is over, and the two are not
               counted together.
            2. A lease that the former life accepted is over, by any clock, when the new one votes:
-              also when all lives are new, and whoever holds it is cut off and no voter.
+              also when all lives are new, and whoever holds it is cut off and no acceptor.
            3. Whoever answered "new" to somebody believes, when it begins to vote, in no former
-              birth of that one: answers count only if they were given after the last doubt.
+              epoch of that one: answers count only if they were given after the last doubt.
            4. There is a genesis only if at one instant nobody voted. Everybody is asked twice: who
-              has the same birth both times, and votes neither time, did not vote in between.
+              has the same epoch both times, and votes neither time, did not vote in between.
               Voters that are said to have come later (initial=) never have one: the first ones may
               vote elsewhere.
-           5. The rounds of a genesis lie above the first incarnation of every voter. Where that
+           5. The rounds of a genesis lie above the first incarnation of every acceptor. Where that
               grows with the date, and one voter's date is right, they lie above all rounds before.
 Cost       4(n - 1) messages for each voter once, and up to 2(n - 1) more for another life; one
            longest lease of silence without a disk.
@@ -39,10 +39,16 @@ from math import inf
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.messages import Message
-from hustings.quorum.lives import LIFE_BITS, life
-from hustings.quorum.messages import Ballot, EnrollMsg, FreshMsg, KnownMsg, Lease, Sealed
-from hustings.quorum.records import keep, kept
-from hustings.quorum.voter import Voter
+from hustings.quorum.acceptor import Acceptor, keep, kept
+from hustings.quorum.epochs import EPOCH_BITS, epoch_number
+from hustings.quorum.messages import (
+    Ballot,
+    Lease,
+    RecoveryEmptyMsg,
+    RecoveryMsg,
+    RecoveryStateMsg,
+    Sealed,
+)
 
 ENROLL = "quorum-enroll"
 
@@ -53,27 +59,29 @@ LONGER = 16.0  # times the longest lease: no lease that others tell of is waited
 Reachable = Callable[[Context], Sequence[MemberId]]  # voters to write to
 
 
-class Enrolment:
+class AcceptorRecovery:
     """One voter's way into the electorate."""
 
-    def __init__(self, voter: Voter, patience: float, reachable: Reachable) -> None:
-        self.voter = voter
+    def __init__(self, acceptor: Acceptor, patience: float, reachable: Reachable) -> None:
+        self.acceptor = acceptor
         self.patience = patience
         self.reachable = reachable
-        self.birth = 0
+        self.epoch = 0
         self.nonce = 0
         self.tries = 0
         self.began = 0.0  # when it began to find out, by its clock
         self.ready = inf  # from when on it may vote, if it is to
         self.founds = True  # whether it may begin anew: not with voters that came later
         self.founded = False  # whether it votes because nobody remembered anything
-        self.heard: dict[MemberId, int] = {}  # births of those that asked
-        self.fresh: dict[MemberId, int] = {}  # births of those that answered, and do not vote
-        self.known: dict[MemberId, KnownMsg] = {}  # answers of those that vote
+        self.heard: dict[MemberId, int] = {}  # epochs of those that asked
+        self.fresh: dict[MemberId, int] = {}  # epochs of those that answered, and do not vote
+        self.known: dict[MemberId, RecoveryStateMsg] = {}  # answers of those that vote
         self.supposed: dict[MemberId, int] = {}  # `fresh` of before, if all were: asked again
         self.highest = 0  # incarnation of those that do not vote
-        self.counted: KnownMsg | None = None  # an answer that this birth was there at a genesis
-        self.founders: dict[MemberId, int] = {}  # births of the last genesis
+        self.counted: RecoveryStateMsg | None = (
+            None  # an answer that this epoch was there at a genesis
+        )
+        self.founders: dict[MemberId, int] = {}  # epochs of the last genesis
         self.challenges: dict[MemberId, int] = {}  # what others must say before they are noted anew
         self.proofs: dict[MemberId, int] = {}  # what this one has to say to others
 
@@ -81,22 +89,22 @@ class Enrolment:
 
     def start(self, ctx: Context) -> None:
         """Read what there is, or ask."""
-        voter = self.voter
+        acceptor = self.acceptor
         self.began = self.ready = ctx.now()
-        if not voter.durable:
+        if not acceptor.durable:
             self._start_diskless(ctx)
             return
-        voter.recall(ctx)
-        self.birth = kept(ctx.stored, "birth", int) or 0
-        voter.births = dict(kept(ctx.stored, "births", list[tuple[MemberId, int]]) or [])
+        acceptor.recall(ctx)
+        self.epoch = kept(ctx.stored, "birth", int) or 0
+        acceptor.epochs = dict(kept(ctx.stored, "births", list[tuple[MemberId, int]]) or [])
         self.founders = dict(kept(ctx.stored, "founders", list[tuple[MemberId, int]]) or [])
-        voter.votes = kept(ctx.stored, "votes", bool) or False
-        if voter.votes:
+        acceptor.votes = kept(ctx.stored, "votes", bool) or False
+        if acceptor.votes:
             return
-        self.ready = ctx.now() + voter.restart_wait(voter.longest)
-        voter.begin_above(ctx.incarnation - 1)
-        if not self.birth:
-            self._be_born(ctx, 1)
+        self.ready = ctx.now() + acceptor.restart_wait(acceptor.longest)
+        acceptor.begin_above(ctx.incarnation - 1)
+        if not self.epoch:
+            self._begin_epoch(ctx, 1)
         self._ask_anew(ctx)
 
     def _start_diskless(self, ctx: Context) -> None:
@@ -105,47 +113,47 @@ class Enrolment:
         Whatever round was promised before lies below the incarnation where that grows with the
         date; elsewhere tokens are ordered only within an epoch that somebody else keeps.
         """
-        voter = self.voter
-        voter.begin_above(ctx.incarnation)
-        self.ready += voter.restart_wait(voter.longest)
+        acceptor = self.acceptor
+        acceptor.begin_above(ctx.incarnation)
+        self.ready += acceptor.restart_wait(acceptor.longest)
         ctx.set_timer(ENROLL, self.ready - ctx.now())
 
-    def _be_born(self, ctx: Context, number: int) -> None:
-        self.birth = number << LIFE_BITS | ctx.rng.bits() >> (64 - LIFE_BITS)
+    def _begin_epoch(self, ctx: Context, number: int) -> None:
+        self.epoch = number << EPOCH_BITS | ctx.rng.bits() >> (64 - EPOCH_BITS)
         self.counted = None
-        keep(ctx, birth=self.birth)
+        keep(ctx, birth=self.epoch)
 
     def begin_anew(self, ctx: Context) -> None:
         """Other voters were agreed on without this one: what it knows may be out of date.
 
         So it is as one that has forgotten.
         """
-        voter = self.voter
-        voter.sealed = None
-        self.began, self.ready = ctx.now(), ctx.now() + voter.longest
-        voter.votes = False
+        acceptor = self.acceptor
+        acceptor.sealed = None
+        self.began, self.ready = ctx.now(), ctx.now() + acceptor.longest
+        acceptor.votes = False
         keep(ctx, votes=False, sealed=None)
-        self._be_born(ctx, life(self.introduce(ctx)) + 1)
+        self._begin_epoch(ctx, epoch_number(self.introduce(ctx)) + 1)
         self._ask_anew(ctx)
 
     def introduce(self, ctx: Context) -> int:
         """How this member was born, now at the latest."""
-        self.birth = self.birth or kept(ctx.stored, "birth", int) or 0
-        if not self.birth:
-            self._be_born(ctx, 1)
-        return self.birth
+        self.epoch = self.epoch or kept(ctx.stored, "birth", int) or 0
+        if not self.epoch:
+            self._begin_epoch(ctx, 1)
+        return self.epoch
 
     def seat(self, ctx: Context) -> None:
-        """A configuration that this member never voted in begins with it as a voter."""
+        """A configuration that this member never voted in begins with it as a acceptor."""
         self.ready = ctx.now()
-        self.voter.births[ctx.me.id] = self.introduce(ctx)
+        self.acceptor.epochs[ctx.me.id] = self.introduce(ctx)
         self._vote(ctx)
 
     def retire(self, ctx: Context) -> None:
         """Others vote from now on, whether this one did or was about to."""
         if self.ready == inf:
             return
-        self.voter.votes, self.voter.sealed = False, None
+        self.acceptor.votes, self.acceptor.sealed = False, None
         self.ready = inf
         self.counted = None
         self.fresh, self.known, self.heard, self.supposed = {}, {}, {}, {}
@@ -154,21 +162,21 @@ class Enrolment:
 
     def assume(self, ctx: Context, holder: MemberId, term: int, ttl: float) -> None:
         """Begin in the middle: all vote, and have just accepted `holder`'s first incarnation."""
-        voter = self.voter
+        acceptor = self.acceptor
         self.ready = ctx.now()
-        voter.promised = Ballot(term, holder, 1)
-        voter.lease = Lease(holder, 1, term, ttl)
-        voter.until = ctx.now() + ttl
-        voter.keep_promise(ctx)
-        voter.keep_lease(ctx)
+        acceptor.promised = Ballot(term, holder, 1)
+        acceptor.lease = Lease(holder, 1, term, ttl)
+        acceptor.until = ctx.now() + ttl
+        acceptor.keep_promise(ctx)
+        acceptor.keep_lease(ctx)
         self.seat(ctx)
 
     def on_timer(self, ctx: Context) -> None:
         """Time to vote, or to ask those who have not answered."""
-        if self.voter.votes:
+        if self.acceptor.votes:
             return
-        if not self.voter.durable:
-            self.voter.votes = ctx.now() >= self.ready
+        if not self.acceptor.durable:
+            self.acceptor.votes = ctx.now() >= self.ready
             return
         if self._is_ready(ctx):
             self._resume(ctx)
@@ -193,59 +201,61 @@ class Enrolment:
         pause = self.patience * 2.0 ** min(self.tries, MAX_DOUBLINGS)
         self.tries += 1
         ctx.set_timer(ENROLL, pause)
-        if len(self.voter.electorate.voters) == 1:
+        if len(self.acceptor.electorate.voters) == 1:
             self._begin_with_all(ctx)  # there is nobody to ask
 
     def _ask_one(self, ctx: Context, other: MemberId) -> None:
-        number, proof = self.voter.electorate.number, self.proofs.get(other, 0)
-        ctx.send(other, EnrollMsg(number, self.birth, self.nonce, proof))
+        number, proof = self.acceptor.electorate.number, self.proofs.get(other, 0)
+        ctx.send(other, RecoveryMsg(number, self.epoch, self.nonce, proof))
 
     # Questions of others
 
-    def on_enroll(self, ctx: Context, sender: MemberId, message: EnrollMsg) -> Message:
+    def on_enroll(self, ctx: Context, sender: MemberId, message: RecoveryMsg) -> Message:
         """Another voter asks whether it has voted."""
-        voter = self.voter
-        number = voter.electorate.number
-        if not voter.votes:
-            self.heard[sender] = message.birth
-            if sender in self.known or self.fresh.get(sender, message.birth) != message.birth:
+        acceptor = self.acceptor
+        number = acceptor.electorate.number
+        if not acceptor.votes:
+            self.heard[sender] = message.epoch
+            if sender in self.known or self.fresh.get(sender, message.epoch) != message.epoch:
                 self._ask_anew(ctx)  # it has lost its disk since it answered
             elif self.tries > 1:
                 self.tries = 0  # somebody has come up: do not wait so long any more
                 self._ask(ctx)
-            return FreshMsg(number, message.birth, message.nonce, self.birth, ctx.incarnation)
-        listed, challenge = voter.births.get(sender, 0), 0
-        if message.birth != listed:
+            return RecoveryEmptyMsg(
+                number, message.epoch, message.nonce, self.epoch, ctx.incarnation
+            )
+        listed, challenge = acceptor.epochs.get(sender, 0), 0
+        if message.epoch != listed:
             challenge = self.challenges.setdefault(sender, (ctx.rng.bits() >> 2) | 1)
-        last = max(life(listed), 1)
-        if message.proof == challenge and last < life(message.birth) <= last + MAX_AHEAD:
-            listed = voter.births[sender] = message.birth
+        last = max(epoch_number(listed), 1)
+        if message.proof == challenge and last < epoch_number(message.epoch) <= last + MAX_AHEAD:
+            listed = acceptor.epochs[sender] = message.epoch
             del self.challenges[sender]
-            self._keep_births(ctx)
-        return KnownMsg(
+            self._keep_epochs(ctx)
+        return RecoveryStateMsg(
             number,
-            message.birth,
+            message.epoch,
             message.nonce,
             listed,
-            voter.promised.round,
-            voter.lease,
-            voter.known_births(),
-            voter.sealed,
-            life(listed) == 1 or self.founders.get(sender) == listed,
+            acceptor.promised.round,
+            acceptor.lease,
+            acceptor.known_epochs(),
+            acceptor.sealed,
+            epoch_number(listed) == 1 or self.founders.get(sender) == listed,
             challenge,
         )
 
     # Answers
 
-    def _is_mine(self, message: FreshMsg | KnownMsg) -> bool:
+    def _is_mine(self, message: RecoveryEmptyMsg | RecoveryStateMsg) -> bool:
         return (
-            not self.voter.votes
-            and message.config == self.voter.electorate.number
-            and message.birth == self.birth
+            not self.acceptor.votes
+            and message.config == self.acceptor.electorate.number
+            and message.epoch == self.epoch
             and message.nonce == self.nonce
         )
 
-    def on_fresh(self, ctx: Context, sender: MemberId, message: FreshMsg) -> None:
+    def on_fresh(self, ctx: Context, sender: MemberId, message: RecoveryEmptyMsg) -> None:
         """Another voter does not vote either."""
         if not self._is_mine(message):
             return
@@ -254,7 +264,7 @@ class Enrolment:
             == message.mine
             == self.fresh.get(sender, message.mine)
         ):
-            self.heard.pop(sender, None)  # it has begun anew in between: which is the later birth?
+            self.heard.pop(sender, None)  # it has begun anew in between: which is the later epoch?
             self._ask_anew(ctx)
             return
         self.fresh[sender] = message.mine
@@ -264,7 +274,7 @@ class Enrolment:
 
     def _nobody_votes(self) -> bool:
         """Whether all other voters have said that they do not, and it may begin with them."""
-        electorate = self.voter.electorate
+        electorate = self.acceptor.electorate
         may = self.founds or electorate.number > 0
         return may and len(self.fresh) == len(electorate.voters) - 1
 
@@ -277,27 +287,32 @@ class Enrolment:
             self._ask_anew(ctx)
             self.supposed = supposed
         else:
-            voter = self.voter
-            self.founders = {**self.fresh, ctx.me.id: self.birth}
-            voter.births = dict(self.founders)
-            voter.begin_above(self.highest - 1)
-            voter.keep_promise(ctx)
+            acceptor = self.acceptor
+            self.founders = {**self.fresh, ctx.me.id: self.epoch}
+            acceptor.epochs = dict(self.founders)
+            acceptor.begin_above(self.highest - 1)
+            acceptor.keep_promise(ctx)
             keep(ctx, founders=sorted(self.founders.items()))
             self.founded = True
             self._vote(ctx)
 
-    def on_known(self, ctx: Context, sender: MemberId, message: KnownMsg) -> None:
+    def on_known(self, ctx: Context, sender: MemberId, message: RecoveryStateMsg) -> None:
         """Another voter votes, and says what it knows of this one."""
         if not self._is_mine(message):
             return
-        voters = self.voter.electorate.voters
-        if len(message.births) != len(voters):
+        voters = self.acceptor.electorate.voters
+        if len(message.epochs) != len(voters):
             return
-        if message.listed != self.birth:
+        if message.listed != self.epoch:
             new = self.proofs.get(sender) != message.challenge
             self.proofs[sender] = message.challenge
-            if life(message.listed) >= life(self.birth) or life(self.birth) == 1:
-                self._be_born(ctx, max(life(message.listed), life(self.birth)) + 1)
+            if (
+                epoch_number(message.listed) >= epoch_number(self.epoch)
+                or epoch_number(self.epoch) == 1
+            ):
+                self._begin_epoch(
+                    ctx, max(epoch_number(message.listed), epoch_number(self.epoch)) + 1
+                )
                 self._ask_anew(ctx)
             elif new:
                 self._ask_one(ctx, sender)
@@ -312,95 +327,95 @@ class Enrolment:
         self.fresh.pop(sender, None)
         self.known[sender] = message
         if message.lease is not None:  # it may be longer than what this voter accepts today
-            ttl = min(message.lease.ttl, LONGER * self.voter.longest)
-            self.ready = max(self.ready, self.began + self.voter.restart_wait(ttl))
+            ttl = min(message.lease.ttl, LONGER * self.acceptor.longest)
+            self.ready = max(self.ready, self.began + self.acceptor.restart_wait(ttl))
         if self._is_ready(ctx):
             self._resume(ctx)
-        elif len(self.known) >= self.voter.electorate.majority:
+        elif len(self.known) >= self.acceptor.electorate.majority:
             self._wait(ctx)
 
     def _wait(self, ctx: Context) -> None:
         """Until it may vote; a timer that fires a rounding too early is not set for no time."""
         ctx.set_timer(ENROLL, max(self.ready - ctx.now(), self.patience / 16.0))
 
-    def _follow(self, ctx: Context, known: KnownMsg) -> None:
+    def _follow(self, ctx: Context, known: RecoveryStateMsg) -> None:
         """Vote with those that began when this voter was there."""
-        voter = self.voter
-        voter.births = dict(zip(voter.electorate.voters, known.births, strict=True))
-        voter.begin_above(known.promised)
-        voter.keep_promise(ctx)
+        acceptor = self.acceptor
+        acceptor.epochs = dict(zip(acceptor.electorate.voters, known.epochs, strict=True))
+        acceptor.begin_above(known.promised)
+        acceptor.keep_promise(ctx)
         self._vote(ctx)
 
     def _is_ready(self, ctx: Context) -> bool:
-        enough = len(self.known) >= self.voter.electorate.majority
+        enough = len(self.known) >= self.acceptor.electorate.majority
         return enough and ctx.now() >= self.ready
 
     def _resume(self, ctx: Context) -> None:
         """Go on from what the others have promised."""
-        voter = self.voter
-        births = dict(voter.births)
+        acceptor = self.acceptor
+        epochs = dict(acceptor.epochs)
         for answer in self.known.values():
-            for each, birth in zip(voter.electorate.voters, answer.births, strict=True):
-                if life(birth) > life(births.get(each, 0)):
-                    births[each] = birth
-        voter.births = {**births, ctx.me.id: self.birth}
+            for each, epoch in zip(acceptor.electorate.voters, answer.epochs, strict=True):
+                if epoch_number(epoch) > epoch_number(epochs.get(each, 0)):
+                    epochs[each] = epoch
+        acceptor.epochs = {**epochs, ctx.me.id: self.epoch}
         highest = max(each.promised for each in self.known.values())
-        if highest > voter.promised.round:
-            voter.promised = Ballot(highest, 0, 0)
-        told = [voter.lease, *(each.lease for each in self.known.values())]
+        if highest > acceptor.promised.round:
+            acceptor.promised = Ballot(highest, 0, 0)
+        told = [acceptor.lease, *(each.lease for each in self.known.values())]
         leases = [lease for lease in told if lease is not None]
         if leases:
             last = max(leases, key=lambda lease: lease.token)
-            voter.lease = Lease(last.holder, last.incarnation, last.token, 0.0)
+            acceptor.lease = Lease(last.holder, last.incarnation, last.token, 0.0)
         seals = [each.sealed for each in self.known.values() if each.sealed is not None]
         if seals:
             last_seal = max(seals, key=lambda sealed: sealed.round)
-            voter.sealed = Sealed(last_seal.round, last_seal.change, told=True)
-        keep(ctx, promised=voter.promised, lease=voter.lease, sealed=voter.sealed)
+            acceptor.sealed = Sealed(last_seal.round, last_seal.change, told=True)
+        keep(ctx, promised=acceptor.promised, lease=acceptor.lease, sealed=acceptor.sealed)
         self._vote(ctx)
 
     def _vote(self, ctx: Context) -> None:
         ctx.cancel_timer(ENROLL)
-        self.voter.votes = True
+        self.acceptor.votes = True
         self.counted = None
         self.fresh, self.known, self.heard, self.supposed = {}, {}, {}, {}
-        if self.voter.durable:
-            self._keep_births(ctx)
+        if self.acceptor.durable:
+            self._keep_epochs(ctx)
             keep(ctx, votes=True)
 
-    def _keep_births(self, ctx: Context) -> None:
-        keep(ctx, births=sorted(self.voter.births.items()))
+    def _keep_epochs(self, ctx: Context) -> None:
+        keep(ctx, births=sorted(self.acceptor.epochs.items()))
 
     # In words
 
     def state(self) -> str:
         """Whether it votes, and why not; the same as long as the reason is."""
-        voter = self.voter
-        if voter.votes:
-            return f"votes promised={voter.promised.round}"
+        acceptor = self.acceptor
+        if acceptor.votes:
+            return f"votes promised={acceptor.promised.round}"
         return "does not vote" + self._reason()
 
     def _reason(self) -> str:
-        voter = self.voter
-        need, others = voter.electorate.majority, len(voter.electorate.voters) - 1
+        acceptor = self.acceptor
+        need, others = acceptor.electorate.majority, len(acceptor.electorate.voters) - 1
         if self.ready == inf:
             return ""
-        if not voter.durable:
+        if not acceptor.durable:
             return " yet: it keeps nothing across restarts"
         if self.counted is not None or self._nobody_votes():
             return " yet: it remembers no vote, and no other voter did when it asked"
-        if not self.founds and not voter.electorate.number and not self.known:
+        if not self.founds and not acceptor.electorate.number and not self.known:
             return (
                 ": it was told that the group began with others (initial=), and a majority of the "
                 "voters that it was told of must know them: name the present ones; if all have "
                 "lost their state, leave initial= out of all members' addresses"
             )
-        if life(self.birth) == 1:
+        if epoch_number(self.epoch) == 1:
             return (
                 f" yet: {len(self.fresh)} of the {others} other voters have answered, and as long "
                 "as none of them remembers a vote all must"
             )
-        lost = sum(life(birth) > 1 for birth in self.fresh.values())
+        lost = sum(epoch_number(epoch) > 1 for epoch in self.fresh.values())
         if others - lost < need:
             return (
                 f": it has lost its disk, and so have {lost} other voters, and {need} that "

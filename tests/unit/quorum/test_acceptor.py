@@ -7,24 +7,24 @@ import pytest
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
+from hustings.quorum.acceptor import MAX_WAITING, Acceptor
 from hustings.quorum.messages import (
     AcceptedMsg,
+    AcceptMsg,
     Lease,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
     ReleaseMsg,
 )
-from hustings.quorum.voter import MAX_WAITING, Voter
 from hustings.testing.effects import Persist
 from tests.unit.quorum.quorum_kit import Booth
 
-Answer = PromiseMsg | AcceptedMsg | RefusedMsg
+Answer = PromiseMsg | AcceptedMsg | NackMsg
 
 
 def prepare(booth: Booth, who: MemberId, number: int, life: int = 1) -> Answer:
-    return booth.run(lambda ctx: booth.voter.prepare(ctx, who, PrepareMsg(0, number, life)))
+    return booth.run(lambda ctx: booth.acceptor.prepare(ctx, who, PrepareMsg(0, number, life)))
 
 
 def propose(
@@ -37,15 +37,15 @@ def propose(
     life: int = 1,
     request: int = 1,
 ) -> Answer:
-    message = ProposeMsg(0, number, life, number if token is None else token, ttl, request)
-    return booth.run(lambda ctx: booth.voter.propose(ctx, who, message))
+    message = AcceptMsg(0, number, life, number if token is None else token, ttl, request)
+    return booth.run(lambda ctx: booth.acceptor.propose(ctx, who, message))
 
 
 def release(
     booth: Booth, who: MemberId, number: int, token: int, to: MemberId | None = None
 ) -> bool:
     message = ReleaseMsg(0, number, 1, token, to)
-    return booth.run(lambda ctx: booth.voter.release(ctx, who, message, 4.0))
+    return booth.run(lambda ctx: booth.acceptor.release(ctx, who, message, 4.0))
 
 
 # Rounds
@@ -69,29 +69,29 @@ def test_no_round_is_promised_twice_and_none_below(who: MemberId, number: int, l
     booth = Booth()
     prepare(booth, 2, 5)
     refused = prepare(booth, who, number, life)
-    assert isinstance(refused, RefusedMsg)
+    assert isinstance(refused, NackMsg)
     assert (refused.promised, refused.lease, refused.remaining) == (5, None, 0.0)
-    assert isinstance(propose(booth, who, number, life=life), RefusedMsg)
-    assert booth.voter.lease is None
+    assert isinstance(propose(booth, who, number, life=life), NackMsg)
+    assert booth.acceptor.lease is None
 
 
 def test_a_higher_round_is_promised_as_long_as_nobody_holds() -> None:
     booth = Booth()
     prepare(booth, 2, 5)
     assert isinstance(prepare(booth, 3, 6), PromiseMsg)
-    assert isinstance(propose(booth, 2, 5), RefusedMsg), "the former has lost its round"
+    assert isinstance(propose(booth, 2, 5), NackMsg), "the former has lost its round"
 
 
 def test_round_zero_is_nobodys() -> None:
     booth = Booth()
-    assert isinstance(prepare(booth, 0, 0, 0), RefusedMsg)
+    assert isinstance(prepare(booth, 0, 0, 0), NackMsg)
 
 
 def test_a_promise_survives_a_restart() -> None:
     booth = Booth()
     prepare(booth, 2, 5)
     booth.restart()
-    assert isinstance(prepare(booth, 3, 5), RefusedMsg)
+    assert isinstance(prepare(booth, 3, 5), NackMsg)
     assert isinstance(prepare(booth, 2, 5), PromiseMsg)
 
 
@@ -116,7 +116,7 @@ def test_a_higher_round_is_accepted_unasked_and_promised_with_it() -> None:
     booth = Booth()
     assert isinstance(propose(booth, 2, 7), AcceptedMsg)
     assert booth.wrote == ["quorum-promised", "quorum-lease"]
-    assert isinstance(prepare(booth, 2, 6), RefusedMsg)
+    assert isinstance(prepare(booth, 2, 6), NackMsg)
 
 
 def test_a_renewal_writes_nothing() -> None:
@@ -125,7 +125,7 @@ def test_a_renewal_writes_nothing() -> None:
     booth.now = 4.0
     assert isinstance(propose(booth, 2, 5, request=2), AcceptedMsg)
     assert booth.effects == []
-    assert booth.voter.until == 14.0
+    assert booth.acceptor.until == 14.0
 
 
 @pytest.mark.parametrize("who", [(3, 1), (2, 2)], ids=["another member", "another life"])
@@ -135,10 +135,10 @@ def test_who_holds_is_not_replaced_while_the_lease_lives(who: tuple[MemberId, in
     booth.now = 9.999
     member, life = who
     for answer in (prepare(booth, member, 9, life), propose(booth, member, 9, life=life)):
-        assert isinstance(answer, RefusedMsg)
+        assert isinstance(answer, NackMsg)
         assert answer.lease == Lease(2, 1, 5, 10.0)
         assert answer.remaining == pytest.approx(0.001)
-    assert booth.voter.promised.round == 5, "no round is promised either"
+    assert booth.acceptor.promised.round == 5, "no round is promised either"
     booth.now = 10.0
     assert isinstance(prepare(booth, member, 9, life), PromiseMsg)
 
@@ -150,7 +150,7 @@ def test_the_holder_may_have_a_higher_round_and_keeps_its_token() -> None:
     assert isinstance(promise, PromiseMsg)
     assert promise.lease == Lease(2, 1, 5, 10.0)
     assert isinstance(propose(booth, 2, 8, token=5), AcceptedMsg)
-    assert booth.voter.lease == Lease(2, 1, 5, 10.0)
+    assert booth.acceptor.lease == Lease(2, 1, 5, 10.0)
 
 
 def test_a_renewal_never_shortens() -> None:
@@ -158,17 +158,17 @@ def test_a_renewal_never_shortens() -> None:
     propose(booth, 2, 5, ttl=30.0)
     booth.now = 1.0
     propose(booth, 2, 5, ttl=2.0)
-    assert booth.voter.until == 30.0
+    assert booth.acceptor.until == 30.0
     booth.now = 2.0
     booth.restart()
-    assert booth.voter.until == 32.0, "neither does a restart"
+    assert booth.acceptor.until == 32.0, "neither does a restart"
 
 
 @pytest.mark.parametrize("token, ttl", [(5, 30.001), (5, 0.0), (6, 1.0), (0, 1.0)])
 def test_what_no_honest_member_asks_for_is_refused(token: int, ttl: float) -> None:
     booth = Booth()
-    assert isinstance(propose(booth, 2, 5, token=token, ttl=ttl), RefusedMsg)
-    assert booth.voter.lease is None
+    assert isinstance(propose(booth, 2, 5, token=token, ttl=ttl), NackMsg)
+    assert booth.acceptor.lease is None
     assert booth.effects == []
 
 
@@ -178,7 +178,7 @@ def test_after_a_restart_a_lease_lives_for_its_whole_time() -> None:
     booth.now = 9.0
     booth.restart()
     booth.now = 18.0
-    assert isinstance(prepare(booth, 3, 9), RefusedMsg)
+    assert isinstance(prepare(booth, 3, 9), NackMsg)
     assert isinstance(propose(booth, 2, 5, request=2), AcceptedMsg), "its holder may renew"
     booth.now = 28.0
     assert isinstance(prepare(booth, 3, 9), PromiseMsg)
@@ -195,7 +195,7 @@ def test_what_is_given_back_is_free_at_once() -> None:
     assert isinstance(promise, PromiseMsg)
     assert promise.lease == Lease(2, 1, 5, 0.0), "the token is remembered"
     booth.restart()
-    assert not booth.voter.lives(booth.now)
+    assert not booth.acceptor.is_leased(booth.now)
 
 
 def test_only_its_holder_gives_a_token_back_and_only_that_one() -> None:
@@ -203,7 +203,7 @@ def test_only_its_holder_gives_a_token_back_and_only_that_one() -> None:
     propose(booth, 2, 5)
     assert not release(booth, 3, 5, 5)
     assert not release(booth, 2, 5, 4)
-    assert booth.voter.lives(booth.now)
+    assert booth.acceptor.is_leased(booth.now)
     booth.now = 11.0
     assert not release(booth, 2, 5, 5), "it is over by itself"
 
@@ -212,7 +212,7 @@ def test_a_request_that_its_release_overtook_is_not_accepted() -> None:
     booth = Booth()
     prepare(booth, 2, 5)
     release(booth, 2, 5, 5)
-    assert isinstance(propose(booth, 2, 5), RefusedMsg)
+    assert isinstance(propose(booth, 2, 5), NackMsg)
     assert isinstance(propose(booth, 2, 6), AcceptedMsg)
 
 
@@ -221,7 +221,7 @@ def test_who_is_favoured_goes_first_for_a_while() -> None:
     propose(booth, 2, 5)
     release(booth, 2, 5, 5, to=3)
     refused = prepare(booth, 1, 6)
-    assert isinstance(refused, RefusedMsg)
+    assert isinstance(refused, NackMsg)
     assert (refused.lease, refused.remaining) == (None, 4.0)
     assert isinstance(prepare(booth, 3, 6), PromiseMsg)
     booth.now = 4.0
@@ -234,10 +234,10 @@ def test_who_was_refused_is_told_when_it_is_given_back() -> None:
     prepare(booth, 1, 6)
     prepare(booth, 3, 7)
     release(booth, 2, 5, 5, to=3)
-    freed, waiting = booth.voter.freed()
+    freed, waiting = booth.acceptor.freed()
     assert freed.token == 5
     assert waiting == [3, 1], "whoever is favoured first"
-    assert booth.voter.freed()[1] == [], "once"
+    assert booth.acceptor.freed()[1] == [], "once"
 
 
 def test_so_many_are_remembered_and_no_more() -> None:
@@ -245,23 +245,23 @@ def test_so_many_are_remembered_and_no_more() -> None:
     propose(booth, 2, 5)
     for member in range(100, 100 + 2 * MAX_WAITING):
         prepare(booth, member, 6)
-    assert len(booth.voter.waiting) == MAX_WAITING
+    assert len(booth.acceptor.waiting) == MAX_WAITING
 
 
 # What holds the rules up: without any of them the promise above it breaks.
 
 
-class Forgetful(Voter):
+class Forgetful(Acceptor):
     def keep_promise(self, ctx: object) -> None:
         """Nothing is stored."""
 
 
-class Hasty(Voter):
+class Hasty(Acceptor):
     def restart_wait(self, lasting: float) -> float:
         return 0.0
 
 
-class Generous(Voter):
+class Generous(Acceptor):
     def is_outdone(self, ballot: object) -> bool:
         return False
 

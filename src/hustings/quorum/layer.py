@@ -32,38 +32,38 @@ from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.layers.confirmed import Confirmed
 from hustings.layers.layer import Layer
+from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.config import Electorate, QuorumConfig, after
+from hustings.quorum.configurations import Configurations
 from hustings.quorum.context import QuorateContext
-from hustings.quorum.enrolment import ENROLL, Enrolment
 from hustings.quorum.messages import (
     KINDS,
     AcceptedMsg,
-    AfterMsg,
-    EnrollMsg,
-    FreedMsg,
-    FreshMsg,
-    InstalledMsg,
-    InstallMsg,
+    AcceptMsg,
+    AvailableMsg,
+    ConfAcceptedMsg,
+    ConfAcceptMsg,
+    ConfInfoMsg,
+    ConfInstalledMsg,
+    ConfInstallMsg,
+    ConfPrepareMsg,
+    ConfPromiseMsg,
+    ConfQueryMsg,
     InvitedMsg,
     InviteMsg,
-    KnownMsg,
-    MovedMsg,
+    NackMsg,
     PrepareMsg,
     PromiseMsg,
-    ProposeMsg,
-    RefusedMsg,
+    RecoveryEmptyMsg,
+    RecoveryMsg,
+    RecoveryStateMsg,
     ReleaseMsg,
-    SealedMsg,
-    SealMsg,
-    SurveyedMsg,
-    SurveyMsg,
 )
-from hustings.quorum.petition import AGAIN, Petition
-from hustings.quorum.replacing import IDLE, INSTALLING, SEAL, Replacing
-from hustings.quorum.succession import Succession
-from hustings.quorum.voter import Voter
+from hustings.quorum.proposer import AGAIN, Proposer
+from hustings.quorum.reconfiguration import IDLE, INSTALLING, SEAL, Reconfiguration
+from hustings.quorum.recovery import ENROLL, AcceptorRecovery
 
-FAVOUR = 4.0  # delays for which whoever is to be next goes before others
+SUCCESSOR_FIRST = 4.0  # delays for which whoever is to be next goes before others
 ABANDONED = 8.0  # times the patience: then whoever sealed brings a change to its end itself
 MAX_TURNS = 64  # exchanges of a member with itself in one handler
 MAX_MOVES = 16  # that are remembered until somebody has read of them
@@ -77,13 +77,13 @@ class Move(NamedTuple):
     confirmed: tuple[MemberId, ...]
 
 
-class Quorate(Layer):
+class QuorumLeaseLayer(Layer):
     """`inner` asks a guard, and the members that vote are the guard."""
 
     messages: ClassVar[tuple[type[Message], ...]] = KINDS
-    Voting: ClassVar[type[Voter]] = Voter
-    Petitioning: ClassVar[type[Petition]] = Petition
-    Enrolling: ClassVar[type[Enrolment]] = Enrolment
+    acceptor_class: ClassVar[type[Acceptor]] = Acceptor
+    proposer_class: ClassVar[type[Proposer]] = Proposer
+    recovery_class: ClassVar[type[AcceptorRecovery]] = AcceptorRecovery
     inner: Confirmed
 
     def __init__(self, inner: Confirmed, quorum: QuorumConfig) -> None:
@@ -94,24 +94,24 @@ class Quorate(Layer):
         self.handlers = _table(tuple(inner.handlers), type(self))
         lease = inner.lease
         longest = quorum.longest_for(lease.asked)
-        self.petition = self.Petitioning(self.electorate, lease.delta)
-        self.voter = self.Voting(self.electorate, longest, durable=quorum.durable)
-        self.enrolment = self.Enrolling(self.voter, lease.patience, self.reachable)
-        self.enrolment.founds = quorum.origin == quorum.electorate
-        self.replacing = Replacing(self.electorate, lease.patience)
-        self.succession = Succession(self.electorate, longest, quorum.origin)
+        self.proposer = self.proposer_class(self.electorate, lease.delta)
+        self.acceptor = self.acceptor_class(self.electorate, longest, durable=quorum.durable)
+        self.recovery = self.recovery_class(self.acceptor, lease.patience, self.reachable)
+        self.recovery.founds = quorum.origin == quorum.electorate
+        self.reconfiguration = Reconfiguration(self.electorate, lease.patience)
+        self.configurations = Configurations(self.electorate, longest, quorum.origin)
         self.announcer: MemberId | None = None  # who wants to hear when this member has moved
         self.moves: list[Move] = []  # for whoever writes them down
 
     # What a world calls
 
     def start(self, ctx: Context) -> None:
-        self._go_by(self.succession.recall(ctx))
+        self._go_by(self.configurations.recall(ctx))
         above = self.quorum.above
-        self.petition.highest = above if self.quorum.durable else max(above, ctx.incarnation)
+        self.proposer.highest = above if self.quorum.durable else max(above, ctx.incarnation)
         if ctx.me.id in self.electorate.voters:
-            self.enrolment.start(ctx)
-            self.voter.begin_above(above)  # its disk may be an old copy
+            self.recovery.start(ctx)
+            self.acceptor.begin_above(above)  # its disk may be an old copy
             self._watch_seal(ctx)
         self._within(ctx, self.inner.start)
 
@@ -120,10 +120,10 @@ class Quorate(Layer):
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == AGAIN:
-            self.petition.again(ctx)
+            self.proposer.again(ctx)
             self._settle(ctx)
         elif key == ENROLL:
-            self._enrol(ctx, self.enrolment.on_timer)
+            self._enrol(ctx, self.recovery.on_timer)
         elif key == SEAL:
             self._on_seal_timer(ctx)
         else:
@@ -154,7 +154,7 @@ class Quorate(Layer):
         self._within(ctx, self.inner.assume_leader, leader, term)
 
     def votes_needed(self) -> VotesNeeded:
-        votes = self.voter.votes or not self.quorum.durable
+        votes = self.acceptor.votes or not self.quorum.durable
         return VotesNeeded(self.electorate.voters, self.electorate.majority, votes)
 
     def take_moves(self) -> list[Move]:
@@ -163,8 +163,8 @@ class Quorate(Layer):
         return moves
 
     def state(self) -> str:
-        return f"{self.inner.state()} | {self.petition.state()} | {self.enrolment.state()}" + (
-            self.replacing.state()
+        return f"{self.inner.state()} | {self.proposer.state()} | {self.recovery.state()}" + (
+            self.reconfiguration.state()
         )
 
     # What the inner election does
@@ -179,22 +179,22 @@ class Quorate(Layer):
 
     def acquire(self, ctx: Context, ttl: float, request: int) -> None:
         """This member wants the lease; the voters are asked when the handler is done."""
-        self.petition.highest = max(self.petition.highest, self.inner.term)
-        self.petition.acquire(ctx, ttl, request)
+        self.proposer.highest = max(self.proposer.highest, self.inner.term)
+        self.proposer.acquire(ctx, ttl, request)
 
     def release(self, ctx: Context) -> None:
         """This member wants it no more; whom its election holds for better should be next."""
         better = self.inner.inner.leader
-        self.petition.release(ctx, None if better == ctx.me.id else better)
+        self.proposer.release(ctx, None if better == ctx.me.id else better)
 
     def _settle(self, ctx: Context) -> None:
         """Send what is to be sent, count one's own vote, tell what came of it, again."""
-        petition = self.petition
+        petition = self.proposer
         for _ in range(MAX_TURNS):
             if petition.outbox:
                 self._ask_voters(ctx, petition.outbox.pop(0))
-            elif self.replacing.outbox:
-                self._post(ctx, *self.replacing.outbox.pop(0))
+            elif self.reconfiguration.outbox:
+                self._post(ctx, *self.reconfiguration.outbox.pop(0))
             elif petition.verdicts:
                 self.inner.on_verdict(QuorateContext(ctx, self), petition.verdicts.pop(0))
             else:
@@ -224,7 +224,7 @@ class Quorate(Layer):
 
     def _is_asked(self, ctx: Context, sender: MemberId, config: int) -> bool:
         """Whether this member votes in the sender's configuration."""
-        votes = self.voter.votes and self.voter.sealed is None
+        votes = self.acceptor.votes and self.acceptor.sealed is None
         return self._is_shared(ctx, sender, config) and votes and self._is_voter(ctx.me.id)
 
     def _is_voter(self, member: MemberId) -> bool:
@@ -241,29 +241,29 @@ class Quorate(Layer):
     def _tell_voters(self, ctx: Context, member: MemberId) -> None:
         """Say which configuration this member goes by; the other will ask its voters."""
         if member != ctx.me.id:
-            ctx.send(member, MovedMsg(self.electorate.number, self.electorate.voters))
+            ctx.send(member, ConfInfoMsg(self.electorate.number, self.electorate.voters))
 
     @upon(PrepareMsg)
     def _on_prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> None:
         if self._is_asked(ctx, sender, message.config):
-            self._post(ctx, sender, self.voter.prepare(ctx, sender, message))
-        elif message.config == self.electorate.number and not self.voter.votes:
-            self.voter.note_waiting(sender)
+            self._post(ctx, sender, self.acceptor.prepare(ctx, sender, message))
+        elif message.config == self.electorate.number and not self.acceptor.votes:
+            self.acceptor.note_waiting(sender)
 
-    @upon(ProposeMsg)
-    def _on_propose(self, ctx: Context, sender: MemberId, message: ProposeMsg) -> None:
+    @upon(AcceptMsg)
+    def _on_propose(self, ctx: Context, sender: MemberId, message: AcceptMsg) -> None:
         if self._is_asked(ctx, sender, message.config):
-            self._post(ctx, sender, self.voter.propose(ctx, sender, message))
+            self._post(ctx, sender, self.acceptor.propose(ctx, sender, message))
 
     @upon(ReleaseMsg)
     def _on_release(self, ctx: Context, sender: MemberId, message: ReleaseMsg) -> None:
         if not self._is_asked(ctx, sender, message.config):
             return
-        if self.voter.release(ctx, sender, message, FAVOUR * self.inner.lease.delta):
+        if self.acceptor.release(ctx, sender, message, SUCCESSOR_FIRST * self.inner.lease.delta):
             self._tell_waiting(ctx)
 
     def _tell_waiting(self, ctx: Context) -> None:
-        freed, waiting = self.voter.freed()
+        freed, waiting = self.acceptor.freed()
         for member in waiting:
             self._post(ctx, member, freed)
 
@@ -275,54 +275,54 @@ class Quorate(Layer):
 
     @upon(PromiseMsg)
     def _on_promise(self, ctx: Context, sender: MemberId, message: PromiseMsg) -> None:
-        self.petition.on_promise(ctx, sender, message)
+        self.proposer.on_promise(ctx, sender, message)
         self._after(ctx, sender)
 
     @upon(AcceptedMsg)
     def _on_accepted(self, ctx: Context, sender: MemberId, message: AcceptedMsg) -> None:
-        self.petition.on_accepted(ctx, sender, message)
+        self.proposer.on_accepted(ctx, sender, message)
         self._after(ctx, sender)
 
-    @upon(RefusedMsg)
-    def _on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
-        if message.remaining > self.voter.longest:
-            message = msgspec.structs.replace(message, remaining=self.voter.longest)
-        self.petition.on_refused(ctx, sender, message)
-        self.replacing.on_refused(ctx, sender, message)
+    @upon(NackMsg)
+    def _on_refused(self, ctx: Context, sender: MemberId, message: NackMsg) -> None:
+        if message.remaining > self.acceptor.longest:
+            message = msgspec.structs.replace(message, remaining=self.acceptor.longest)
+        self.proposer.on_refused(ctx, sender, message)
+        self.reconfiguration.on_refused(ctx, sender, message)
         self._after(ctx, sender)
 
-    @upon(FreedMsg)
-    def _on_freed(self, ctx: Context, sender: MemberId, message: FreedMsg) -> None:
-        self.petition.on_freed(sender, message)
+    @upon(AvailableMsg)
+    def _on_freed(self, ctx: Context, sender: MemberId, message: AvailableMsg) -> None:
+        self.proposer.on_freed(sender, message)
         self._settle(ctx)
 
-    # Enrolment
+    # AcceptorRecovery
 
     def _is_peer(self, ctx: Context, sender: MemberId, config: int) -> bool:
         """Whether both are voters of one configuration."""
         both = self._is_voter(sender) and self._is_voter(ctx.me.id) and sender != ctx.me.id
         return self._is_shared(ctx, sender, config) and both
 
-    @upon(EnrollMsg)
-    def _on_enroll(self, ctx: Context, sender: MemberId, message: EnrollMsg) -> None:
+    @upon(RecoveryMsg)
+    def _on_enroll(self, ctx: Context, sender: MemberId, message: RecoveryMsg) -> None:
         if self.quorum.durable and self._is_peer(ctx, sender, message.config):
-            ctx.send(sender, self.enrolment.on_enroll(ctx, sender, message))
+            ctx.send(sender, self.recovery.on_enroll(ctx, sender, message))
 
-    @upon(FreshMsg)
-    def _on_fresh(self, ctx: Context, sender: MemberId, message: FreshMsg) -> None:
+    @upon(RecoveryEmptyMsg)
+    def _on_fresh(self, ctx: Context, sender: MemberId, message: RecoveryEmptyMsg) -> None:
         if self._is_peer(ctx, sender, message.config):
-            self._enrol(ctx, self.enrolment.on_fresh, sender, message)
+            self._enrol(ctx, self.recovery.on_fresh, sender, message)
 
-    @upon(KnownMsg)
-    def _on_known(self, ctx: Context, sender: MemberId, message: KnownMsg) -> None:
+    @upon(RecoveryStateMsg)
+    def _on_known(self, ctx: Context, sender: MemberId, message: RecoveryStateMsg) -> None:
         if self._is_peer(ctx, sender, message.config):
-            self._enrol(ctx, self.enrolment.on_known, sender, message)
+            self._enrol(ctx, self.recovery.on_known, sender, message)
 
     def _enrol(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
         """Whoever asked before this voter voted hears when it does."""
-        voted = self.voter.votes
+        voted = self.acceptor.votes
         handler(ctx, *about)
-        if self.voter.votes and not voted:
+        if self.acceptor.votes and not voted:
             self._tell_waiting(ctx)
 
     # Configurations
@@ -338,48 +338,48 @@ class Quorate(Layer):
         voters = self.electorate.voters
         if old not in voters or new in voters:
             raise BadInput(f"{old} must be one of the voters, and {new} must not be")
-        self.replacing.heard(self.petition.highest)
-        self.replacing.begin(ctx, old, new)
+        self.reconfiguration.heard(self.proposer.highest)
+        self.reconfiguration.begin(ctx, old, new)
         self._settle(ctx)
 
     def _go_by(self, electorate: Electorate) -> None:
-        self.electorate = self.voter.electorate = electorate
-        self.petition.electorate = self.replacing.electorate = electorate
+        self.electorate = self.acceptor.electorate = electorate
+        self.proposer.electorate = self.reconfiguration.electorate = electorate
 
-    def _move(self, ctx: Context, electorate: Electorate, step: InstallMsg | None) -> None:
+    def _move(self, ctx: Context, electorate: Electorate, step: ConfInstallMsg | None) -> None:
         """Go by other voters from now on."""
-        move = Move(electorate, self.electorate, self.succession.witnesses(electorate))
+        move = Move(electorate, self.electorate, self.configurations.witnesses(electorate))
         self.moves = [*self.moves[1 - MAX_MOVES :], move]
         self._go_by(electorate)
-        self.succession.move(ctx, electorate, step)
-        self.petition.move(ctx, electorate)
-        self.replacing.move(ctx, electorate)
+        self.configurations.move(ctx, electorate, step)
+        self.proposer.move(ctx, electorate)
+        self.reconfiguration.move(ctx, electorate)
 
     def _enquire(self, ctx: Context) -> None:
         """Somebody speaks of later voters: the present ones must know."""
         if self.quorum.durable:
-            question = self.succession.ask(ctx, self.inner.lease.patience)
+            question = self.configurations.ask(ctx, self.inner.lease.patience)
             if question is not None:
                 self._ask_voters(ctx, question)
 
-    @upon(AfterMsg)
-    def _on_after(self, ctx: Context, sender: MemberId, message: AfterMsg) -> None:
+    @upon(ConfQueryMsg)
+    def _on_after(self, ctx: Context, sender: MemberId, message: ConfQueryMsg) -> None:
         if message.config > self.electorate.number:
             self._enquire(ctx)
         elif self.quorum.durable:
-            self._post(ctx, sender, self.succession.answer(ctx, self.voter, message))
+            self._post(ctx, sender, self.configurations.answer(ctx, self.acceptor, message))
 
-    @upon(MovedMsg)
-    def _on_moved(self, ctx: Context, sender: MemberId, message: MovedMsg) -> None:
+    @upon(ConfInfoMsg)
+    def _on_moved(self, ctx: Context, sender: MemberId, message: ConfInfoMsg) -> None:
         if not message.nonce:
             self._is_shared(ctx, sender, message.config)
-        elif self.succession.hear(sender, message):
+        elif self.configurations.hear(sender, message):
             self._follow(ctx)
         self._after(ctx, sender)
 
     def _follow(self, ctx: Context) -> None:
         """Go where a majority of the present voters says that the group has gone."""
-        known = self.succession
+        known = self.configurations
         step, jump, furthest = known.step(), known.jump(), known.furthest()
         if step is not None:
             self._install(ctx, step)
@@ -388,10 +388,10 @@ class Quorate(Layer):
         else:
             return
         number = self.electorate.number
-        if self.replacing.phase == INSTALLING:
-            ctx.multicast(MovedMsg(number, self.electorate.voters))
+        if self.reconfiguration.phase == INSTALLING:
+            ctx.multicast(ConfInfoMsg(number, self.electorate.voters))
         if self.announcer is not None:
-            self._post(ctx, self.announcer, InstalledMsg(number))
+            self._post(ctx, self.announcer, ConfInstalledMsg(number))
             self.announcer = None
         if furthest > number:
             self._enquire(ctx)
@@ -400,94 +400,94 @@ class Quorate(Layer):
         """There have been several changes: this member does not know what was sealed."""
         self._move(ctx, electorate, None)
         if self._is_voter(ctx.me.id):
-            self.enrolment.begin_anew(ctx)
+            self.recovery.begin_anew(ctx)
         else:
-            self.enrolment.retire(ctx)
+            self.recovery.retire(ctx)
 
     @upon(InviteMsg)
     def _on_invite(self, ctx: Context, sender: MemberId, message: InviteMsg) -> None:
         shared = self._is_shared(ctx, sender, message.config)
         if shared and self.quorum.durable and not self._is_voter(ctx.me.id):
-            birth = self.enrolment.introduce(ctx)
-            self._post(ctx, sender, InvitedMsg(message.config, birth, message.nonce))
+            epoch = self.recovery.introduce(ctx)
+            self._post(ctx, sender, InvitedMsg(message.config, epoch, message.nonce))
 
     @upon(InvitedMsg)
     def _on_invited(self, ctx: Context, sender: MemberId, message: InvitedMsg) -> None:
-        self.replacing.on_invited(ctx, sender, message)
+        self.reconfiguration.on_invited(ctx, sender, message)
         self._after(ctx, sender)
 
     def _is_seated(self, ctx: Context, sender: MemberId, config: int) -> bool:
         """Whether this member has a say in how the sender's configuration ends."""
-        votes = self.quorum.durable and self.voter.votes and self._is_voter(ctx.me.id)
+        votes = self.quorum.durable and self.acceptor.votes and self._is_voter(ctx.me.id)
         return self._is_shared(ctx, sender, config) and votes
 
-    @upon(SurveyMsg)
-    def _on_survey(self, ctx: Context, sender: MemberId, message: SurveyMsg) -> None:
+    @upon(ConfPrepareMsg)
+    def _on_survey(self, ctx: Context, sender: MemberId, message: ConfPrepareMsg) -> None:
         if self._is_seated(ctx, sender, message.config):
-            self._post(ctx, sender, self.voter.survey(ctx, sender, message))
+            self._post(ctx, sender, self.acceptor.survey(ctx, sender, message))
 
-    @upon(SealMsg)
-    def _on_seal(self, ctx: Context, sender: MemberId, message: SealMsg) -> None:
+    @upon(ConfAcceptMsg)
+    def _on_seal(self, ctx: Context, sender: MemberId, message: ConfAcceptMsg) -> None:
         seated = self._is_seated(ctx, sender, message.config)
         if seated and self.electorate.may_become(message.change):
-            self._post(ctx, sender, self.voter.seal(ctx, sender, message))
+            self._post(ctx, sender, self.acceptor.seal(ctx, sender, message))
             self._watch_seal(ctx)
 
     def _watch_seal(self, ctx: Context) -> None:
         """Who sealed a configuration sees to it that it is followed by another."""
-        if self.voter.sealed is not None and self.replacing.phase == IDLE:
+        if self.acceptor.sealed is not None and self.reconfiguration.phase == IDLE:
             pause = ABANDONED * self.inner.lease.patience
             ctx.set_timer(SEAL, pause * (1.0 + ctx.rng.random()))
 
     def _on_seal_timer(self, ctx: Context) -> None:
-        self.replacing.heard(max(self.petition.highest, self.voter.promised.round))
-        if self.replacing.phase == IDLE and self.voter.sealed is not None:
-            self.replacing.finish(ctx)
+        self.reconfiguration.heard(max(self.proposer.highest, self.acceptor.promised.round))
+        if self.reconfiguration.phase == IDLE and self.acceptor.sealed is not None:
+            self.reconfiguration.finish(ctx)
         else:
-            self.replacing.on_timer(ctx)
+            self.reconfiguration.on_timer(ctx)
         self._settle(ctx)
         self._watch_seal(ctx)
 
-    @upon(SurveyedMsg)
-    def _on_surveyed(self, ctx: Context, sender: MemberId, message: SurveyedMsg) -> None:
-        self.replacing.on_surveyed(ctx, sender, message)
+    @upon(ConfPromiseMsg)
+    def _on_surveyed(self, ctx: Context, sender: MemberId, message: ConfPromiseMsg) -> None:
+        self.reconfiguration.on_surveyed(ctx, sender, message)
         self._after(ctx, sender)
 
-    @upon(SealedMsg)
-    def _on_sealed(self, ctx: Context, sender: MemberId, message: SealedMsg) -> None:
-        self.replacing.on_sealed(ctx, sender, message)
+    @upon(ConfAcceptedMsg)
+    def _on_sealed(self, ctx: Context, sender: MemberId, message: ConfAcceptedMsg) -> None:
+        self.reconfiguration.on_sealed(ctx, sender, message)
         self._after(ctx, sender)
 
-    @upon(InstallMsg)
-    def _on_install(self, ctx: Context, sender: MemberId, message: InstallMsg) -> None:
+    @upon(ConfInstallMsg)
+    def _on_install(self, ctx: Context, sender: MemberId, message: ConfInstallMsg) -> None:
         if message.config <= self.electorate.number:
-            self._post(ctx, sender, InstalledMsg(message.config))
+            self._post(ctx, sender, ConfInstalledMsg(message.config))
         elif self.quorum.durable:
             self.announcer = sender
             self._enquire(ctx)
         self._after(ctx, sender)
 
-    def _install(self, ctx: Context, step: InstallMsg) -> None:
-        me, change, voted = ctx.me.id, step.change, self.voter.votes
-        self.petition.highest = max(self.petition.highest, step.promised)
+    def _install(self, ctx: Context, step: ConfInstallMsg) -> None:
+        me, change, voted = ctx.me.id, step.change, self.acceptor.votes
+        self.proposer.highest = max(self.proposer.highest, step.promised)
         self._move(ctx, after(step), step)
         if me not in change.voters:
-            self.enrolment.retire(ctx)
-        elif voted or (change.newcomer, change.birth) == (me, self.enrolment.introduce(ctx)):
-            self.voter.install(ctx, step)
-            self.enrolment.seat(ctx)
+            self.recovery.retire(ctx)
+        elif voted or (change.newcomer, change.epoch) == (me, self.recovery.introduce(ctx)):
+            self.acceptor.install(ctx, step)
+            self.recovery.seat(ctx)
         else:
-            self.enrolment.begin_anew(ctx)
+            self.recovery.begin_anew(ctx)
 
-    @upon(InstalledMsg)
-    def _on_installed(self, ctx: Context, sender: MemberId, message: InstalledMsg) -> None:
-        self.replacing.on_installed(ctx, sender, message)
+    @upon(ConfInstalledMsg)
+    def _on_installed(self, ctx: Context, sender: MemberId, message: ConfInstalledMsg) -> None:
+        self.reconfiguration.on_installed(ctx, sender, message)
         self._after(ctx, sender)
 
 
 @lru_cache(maxsize=256)
 def _table(
-    kinds: tuple[type[Message], ...], kind: type[Quorate]
+    kinds: tuple[type[Message], ...], kind: type[QuorumLeaseLayer]
 ) -> Mapping[type[Message], Handler]:
     """Who handles what beside an election of these kinds; members of one kind share one table."""
     if clash := [kind_of(own) for own in KINDS if own in kinds]:
@@ -495,6 +495,8 @@ def _table(
     return {**dict.fromkeys(kinds, kind._on_inner), **kind.handlers}
 
 
-def quorate(elect: Callable[[], Confirmed], config: QuorumConfig) -> Callable[[], Quorate]:
+def with_quorum(
+    elect: Callable[[], Confirmed], config: QuorumConfig
+) -> Callable[[], QuorumLeaseLayer]:
     """What makes elections, each with a part in the quorum, from what makes them with a guard."""
-    return lambda: Quorate(elect(), config)
+    return lambda: QuorumLeaseLayer(elect(), config)

@@ -27,18 +27,18 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.messages import Message
 from hustings.quorum.config import Electorate
-from hustings.quorum.lives import Lives
+from hustings.quorum.epochs import EpochCheck
 from hustings.quorum.messages import (
     Change,
-    InstalledMsg,
-    InstallMsg,
+    ConfAcceptedMsg,
+    ConfAcceptMsg,
+    ConfInstalledMsg,
+    ConfInstallMsg,
+    ConfPrepareMsg,
+    ConfPromiseMsg,
     InvitedMsg,
     InviteMsg,
-    RefusedMsg,
-    SealedMsg,
-    SealMsg,
-    SurveyedMsg,
-    SurveyMsg,
+    NackMsg,
 )
 
 SEAL = "quorum-seal"
@@ -53,7 +53,7 @@ MAX_TRIES = 16  # of one change, before it is left to those that sealed it
 MAX_DOUBLINGS = 5
 
 
-class Replacing:
+class Reconfiguration:
     """One member's part in changing the voters; what is to be sent piles up in `outbox`."""
 
     def __init__(self, electorate: Electorate, patience: float) -> None:
@@ -66,12 +66,12 @@ class Replacing:
         self.nonce = 0  # that the newcomer is to say
         self.wanted: Change | None = None  # by this member, if nothing was sealed before
         self.change: Change | None = None
-        self.lives = Lives()
-        self.surveys: dict[MemberId, SurveyedMsg] = {}
-        self.seals: dict[MemberId, SealedMsg] = {}
+        self.epoch_check = EpochCheck()
+        self.surveys: dict[MemberId, ConfPromiseMsg] = {}
+        self.seals: dict[MemberId, ConfAcceptedMsg] = {}
         self.concerned: list[MemberId] = []  # voters before or after, and this member
         self.installed: dict[MemberId, None] = {}  # those of them that know
-        self.install: InstallMsg | None = None
+        self.install: ConfInstallMsg | None = None
         self.outbox: list[tuple[MemberId, Message]] = []
 
     def majority(self) -> int:
@@ -145,8 +145,8 @@ class Replacing:
         self._wait(ctx)
         self.round = self.highest = self.highest + 1
         self.phase = SURVEYING
-        self.lives, self.surveys, self.seals = Lives(), {}, {}
-        question = SurveyMsg(self.electorate.number, self.round, ctx.incarnation)
+        self.epoch_check, self.surveys, self.seals = EpochCheck(), {}, {}
+        question = ConfPrepareMsg(self.electorate.number, self.round, ctx.incarnation)
         self.outbox += [(each, question) for each in self.electorate.voters]
 
     # Answers
@@ -157,12 +157,12 @@ class Replacing:
         if self.phase != INVITING or wanted is None or sender != wanted.newcomer:
             return
         asked = (self.electorate.number, self.nonce)
-        if (message.config, message.nonce) == asked and message.birth:
-            self.wanted = Change(wanted.voters, sender, message.birth)
+        if (message.config, message.nonce) == asked and message.epoch:
+            self.wanted = Change(wanted.voters, sender, message.epoch)
             self._survey(ctx)
 
     def _is_mine(
-        self, ctx: Context, sender: MemberId, message: SurveyedMsg | SealedMsg | RefusedMsg
+        self, ctx: Context, sender: MemberId, message: ConfPromiseMsg | ConfAcceptedMsg | NackMsg
     ) -> bool:
         return (
             sender in self.electorate.voters
@@ -171,18 +171,18 @@ class Replacing:
             and message.incarnation == ctx.incarnation
         )
 
-    def _admit(self, sender: MemberId, births: tuple[int, ...]) -> bool:
-        void = self.lives.admit(self.electorate, sender, births)
+    def _admit(self, sender: MemberId, epochs: tuple[int, ...]) -> bool:
+        void = self.epoch_check.admit(self.electorate, sender, epochs)
         for voter in void or ():
             self.surveys.pop(voter, None)
             self.seals.pop(voter, None)
         return void is not None
 
-    def on_surveyed(self, ctx: Context, sender: MemberId, message: SurveyedMsg) -> None:
+    def on_surveyed(self, ctx: Context, sender: MemberId, message: ConfPromiseMsg) -> None:
         """A voter gives the round."""
         if self.phase not in (SURVEYING, SEALING) or not self._is_mine(ctx, sender, message):
             return
-        if not self._admit(sender, message.births):
+        if not self._admit(sender, message.epochs):
             return
         self.surveys[sender] = message
         if self.phase == SEALING:
@@ -207,30 +207,30 @@ class Replacing:
     def _ask_to_seal(self, ctx: Context, voter: MemberId) -> None:
         if self.change is not None:
             ticket, number = self.surveys[voter].ticket, self.electorate.number
-            question = SealMsg(number, self.round, ctx.incarnation, self.change, ticket)
+            question = ConfAcceptMsg(number, self.round, ctx.incarnation, self.change, ticket)
             self.outbox.append((voter, question))
 
-    def on_sealed(self, ctx: Context, sender: MemberId, message: SealedMsg) -> None:
+    def on_sealed(self, ctx: Context, sender: MemberId, message: ConfAcceptedMsg) -> None:
         """A voter votes no more."""
         if self.phase != SEALING or not self._is_mine(ctx, sender, message):
             return
-        if not self._admit(sender, message.births):
+        if not self._admit(sender, message.epochs):
             return
         self.seals[sender] = message
         # If a voter that gave the round has lost its memory since, it takes another one.
         enough = min(len(self.surveys), len(self.seals)) >= self.majority()
         if enough and self.change is not None:
-            self.install = InstallMsg(self.electorate.number + 1, self.change, self.round, None)
+            self.install = ConfInstallMsg(self.electorate.number + 1, self.change, self.round, None)
             self.concerned = sorted({*self.electorate.voters, *self.change.voters, ctx.me.id})
             self.phase, self.installed, self.tries = INSTALLING, {}, 0
             self._go_on(ctx)
 
-    def on_refused(self, ctx: Context, sender: MemberId, message: RefusedMsg) -> None:
+    def on_refused(self, ctx: Context, sender: MemberId, message: NackMsg) -> None:
         """A voter has promised a higher round: the next one is above it, after a while."""
         if self._is_mine(ctx, sender, message):
             self.highest = max(self.highest, message.promised)
 
-    def on_installed(self, ctx: Context, sender: MemberId, message: InstalledMsg) -> None:
+    def on_installed(self, ctx: Context, sender: MemberId, message: ConfInstalledMsg) -> None:
         """Somebody goes by the next configuration."""
         if self.phase != INSTALLING or self.install is None:
             return

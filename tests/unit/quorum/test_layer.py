@@ -14,14 +14,14 @@ from hustings.layers.heartbeat import HeartbeatConfig
 from hustings.layers.monitored import Monitored
 from hustings.layers.stack import StackConfig, stacked
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.quorum import Quorate, QuorumConfig, quorate
-from hustings.quorum.lives import life
+from hustings.quorum import QuorumConfig, QuorumLeaseLayer, with_quorum
+from hustings.quorum.epochs import epoch_number
 from hustings.quorum.messages import (
     KINDS,
-    EnrollMsg,
-    FreedMsg,
+    AcceptMsg,
+    AvailableMsg,
     PrepareMsg,
-    ProposeMsg,
+    RecoveryMsg,
     ReleaseMsg,
 )
 from hustings.testing.effects import Persist, Send
@@ -57,19 +57,19 @@ def test_an_endless_lease_is_refused() -> None:
 def test_nobody_asks_for_more_than_voters_grant() -> None:
     config = QuorumConfig(voters=(1, 2, 3), max_ttl=10.0)
     with pytest.raises(BadInput, match="max_ttl=10"):
-        Quorate(Confirmed(eager(), LEASE), config)
+        QuorumLeaseLayer(Confirmed(eager(), LEASE), config)
 
 
 def test_it_goes_under_a_stack_and_above_a_detector() -> None:
     config = QuorumConfig(voters=(1, 2, 3))
     watched = Monitored(Bully(BullyConfig(), HighestId()), Detector(HeartbeatConfig()))
-    made = stacked(quorate(lambda: Confirmed(watched, LEASE), config), StackConfig())()
+    made = stacked(with_quorum(lambda: Confirmed(watched, LEASE), config), StackConfig())()
     assert {*KINDS, ConfirmedMsg, *Bully.messages} < set(made.handlers)
 
 
 def test_one_quorum_is_enough() -> None:
     config = QuorumConfig(voters=(1, 2, 3))
-    inner = quorate(confirmed(eager, LEASE), config)()
+    inner = with_quorum(confirmed(eager, LEASE), config)()
     with pytest.raises(BadInput, match="has a guard already"):
         Confirmed(inner, LEASE)
 
@@ -85,10 +85,10 @@ def test_no_other_guard_is_asked() -> None:
 
 def test_all_voters_begin_when_all_have_been_heard() -> None:
     hall = Hall()
-    assert [hall.of(each).voter.votes for each in (1, 2, 3)] == [True] * 3
-    rosters = [hall.of(each).voter.births for each in (1, 2, 3)]
+    assert [hall.of(each).acceptor.votes for each in (1, 2, 3)] == [True] * 3
+    rosters = [hall.of(each).acceptor.epochs for each in (1, 2, 3)]
     assert rosters[0] == rosters[1] == rosters[2]
-    assert all(life(birth) == 1 for birth in rosters[0].values())
+    assert all(epoch_number(epoch) == 1 for epoch in rosters[0].values())
 
 
 @pytest.mark.parametrize("candidate", [1, 4])
@@ -127,7 +127,7 @@ def test_the_second_one_waits_and_is_told_when_it_may_ask() -> None:
     assert hall.leads(5) == 0
     hall.group.leave(4)
     assert hall.deliver(ReleaseMsg) == 3
-    assert hall.sent(FreedMsg, 5)
+    assert hall.sent(AvailableMsg, 5)
     hall.quiet()
     assert hall.leads(5) > 1
 
@@ -172,7 +172,7 @@ def test_a_window_counts_from_before_the_voters_were_asked() -> None:
     hall.wait(4.0)
     hall.quiet()
     assert hall.of(4).inner.until == pytest.approx(30.0 * 0.8 / 1.2)
-    assert hall.of(1).voter.until == 37.0, "voters wait longer than the holder leads"
+    assert hall.of(1).acceptor.until == 37.0, "voters wait longer than the holder leads"
 
 
 def test_without_the_margin_a_slow_clock_leads_too_long() -> None:
@@ -185,7 +185,7 @@ def test_without_the_margin_a_slow_clock_leads_too_long() -> None:
     hall.quiet()
     until = hall.of(4).inner.until
     assert until is not None
-    assert until / 0.8 > hall.of(1).voter.until / 1.2, "by a clock that is right"
+    assert until / 0.8 > hall.of(1).acceptor.until / 1.2, "by a clock that is right"
 
 
 def test_what_a_member_votes_for_itself_is_stored_like_any_vote() -> None:
@@ -200,5 +200,5 @@ def test_whoever_is_no_voter_answers_nothing() -> None:
     hall = Hall(4)
     member = hall.group.member(4)
     assert member.deliver(1, PrepareMsg(0, 1, 1)) == []
-    assert member.deliver(1, ProposeMsg(0, 1, 1, 1, 30.0, 1)) == []
-    assert member.deliver(1, EnrollMsg(0, 1, 1)) == []
+    assert member.deliver(1, AcceptMsg(0, 1, 1, 1, 30.0, 1)) == []
+    assert member.deliver(1, RecoveryMsg(0, 1, 1)) == []

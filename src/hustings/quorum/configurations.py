@@ -33,27 +33,26 @@ from math import inf
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
+from hustings.quorum.acceptor import Acceptor, keep, kept
 from hustings.quorum.config import Electorate, after
-from hustings.quorum.lives import Lives
-from hustings.quorum.messages import AfterMsg, InstallMsg, Lease, MovedMsg
-from hustings.quorum.records import keep, kept
-from hustings.quorum.voter import Voter
+from hustings.quorum.epochs import EpochCheck
+from hustings.quorum.messages import ConfInfoMsg, ConfInstallMsg, ConfQueryMsg, Lease
 
 MAX_STEPS = 32  # that a member remembers, for those that were away
 
 
-class Succession:
+class Configurations:
     """What one member knows of configurations, and what it is told of the next one."""
 
     def __init__(self, electorate: Electorate, longest: float, origin: Electorate) -> None:
         self.electorate = electorate
         self.origin = origin  # the first one
         self.longest = longest
-        self.steps: dict[int, InstallMsg] = {}  # how the last configurations began, by number
+        self.steps: dict[int, ConfInstallMsg] = {}  # how the last configurations began, by number
         self.nonce = 0
         self.asked = -inf  # when it asked last
-        self.said: dict[MemberId, MovedMsg] = {}  # answers of voters
-        self.lives = Lives()
+        self.said: dict[MemberId, ConfInfoMsg] = {}  # answers of voters
+        self.epoch_check = EpochCheck()
 
     def recall(self, ctx: Context) -> Electorate:
         """The last configuration that this member went by, whichever it was told of now."""
@@ -62,11 +61,11 @@ class Succession:
         stored = kept(ctx.stored, "config", Electorate)
         if stored is not None and stored.number > self.electorate.number:
             self.electorate = stored
-        steps = kept(ctx.stored, "steps", list[InstallMsg]) or []
+        steps = kept(ctx.stored, "steps", list[ConfInstallMsg]) or []
         self.steps = {each.config: each for each in steps}
         return self.electorate
 
-    def move(self, ctx: Context, electorate: Electorate, step: InstallMsg | None) -> None:
+    def move(self, ctx: Context, electorate: Electorate, step: ConfInstallMsg | None) -> None:
         """Go by other voters from now on."""
         self.electorate = electorate
         self.nonce, self.said, self.asked = 0, {}, -inf
@@ -78,64 +77,64 @@ class Succession:
 
     # Questions
 
-    def ask(self, ctx: Context, pause: float) -> AfterMsg | None:
+    def ask(self, ctx: Context, pause: float) -> ConfQueryMsg | None:
         """The question for the present voters; none if one is under way."""
         if ctx.now() < self.asked + pause:
             return None
         self.asked = ctx.now()
         self.nonce = (ctx.rng.bits() >> 2) | 1
-        self.said, self.lives = {}, Lives()
-        return AfterMsg(self.electorate.number, self.nonce)
+        self.said, self.epoch_check = {}, EpochCheck()
+        return ConfQueryMsg(self.electorate.number, self.nonce)
 
-    def answer(self, ctx: Context, voter: Voter, question: AfterMsg) -> MovedMsg:
+    def answer(self, ctx: Context, acceptor: Acceptor, question: ConfQueryMsg) -> ConfInfoMsg:
         """What this member knows of what came after."""
         number, voters = self.electorate.number, self.electorate.voters
-        step, sealed = self.steps.get(question.config + 1), voter.sealed
+        step, sealed = self.steps.get(question.config + 1), acceptor.sealed
         if step is None and question.config == number and sealed is not None and not sealed.told:
-            lease, births = voter.last_lease(ctx), voter.known_births()
-            step = InstallMsg(number + 1, sealed.change, sealed.round, lease, births)
-        return MovedMsg(number, voters, question.nonce, step)
+            lease, epochs = acceptor.last_lease(ctx), acceptor.known_epochs()
+            step = ConfInstallMsg(number + 1, sealed.change, sealed.round, lease, epochs)
+        return ConfInfoMsg(number, voters, question.nonce, step)
 
     # Answers
 
-    def hear(self, sender: MemberId, message: MovedMsg) -> bool:
+    def hear(self, sender: MemberId, message: ConfInfoMsg) -> bool:
         """Take note of a voter's word, if it was asked."""
         electorate, step = self.electorate, message.step
         if message.nonce != self.nonce or sender not in electorate.voters:
             return False
         if step is not None and not self._may_count(sender, step):
-            message = MovedMsg(message.config, message.voters, message.nonce)
+            message = ConfInfoMsg(message.config, message.voters, message.nonce)
         self.said[sender] = message
         return True
 
-    def _may_count(self, sender: MemberId, step: InstallMsg) -> bool:
+    def _may_count(self, sender: MemberId, step: ConfInstallMsg) -> bool:
         """Whether a step can be the next one; seals of lives that are over do not count."""
         if step.config != self.electorate.number + 1:
             return False
         if not self.electorate.may_become(step.change):
             return False
-        if not step.births:
+        if not step.epochs:
             return True
-        void = self.lives.admit(self.electorate, sender, step.births)
+        void = self.epoch_check.admit(self.electorate, sender, step.epochs)
         for voter in void or ():
             self.said.pop(voter, None)
         return void is not None
 
-    def step(self) -> InstallMsg | None:
+    def step(self) -> ConfInstallMsg | None:
         """How the next configuration begins, if a majority says so."""
         steps = [each.step for each in self.said.values() if each.step is not None]
         for one in steps:
-            begun = [each for each in steps if each.change == one.change and not each.births]
+            begun = [each for each in steps if each.change == one.change and not each.epochs]
             sealed = [
                 each
                 for each in steps
-                if each.births and (each.change, each.promised) == (one.change, one.promised)
+                if each.epochs and (each.change, each.promised) == (one.change, one.promised)
             ]
             agreed = begun + sealed
             if len(agreed) >= self.electorate.majority:
                 promised = max(each.promised for each in agreed)
                 lease = inherited([each.lease for each in agreed], self.longest)
-                return InstallMsg(one.config, one.change, promised, lease)
+                return ConfInstallMsg(one.config, one.change, promised, lease)
         return None
 
     def jump(self) -> Electorate | None:
@@ -157,11 +156,11 @@ class Succession:
         return max((each.config for each in self.said.values()), default=0)
 
 
-def _present(answer: MovedMsg) -> Electorate:
+def _present(answer: ConfInfoMsg) -> Electorate:
     return Electorate(answer.config, tuple(sorted(answer.voters)))
 
 
-def _next(answer: MovedMsg) -> Electorate | None:
+def _next(answer: ConfInfoMsg) -> Electorate | None:
     return None if answer.step is None else after(answer.step)
 
 
