@@ -4,7 +4,7 @@ An election alone cannot prevent this: the smaller side cannot know that the oth
 """
 
 from hustings.core.choice import HighestId
-from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.checkers import all_checkers, beliefs
 from hustings.sim.experiment import Experiment, prepare

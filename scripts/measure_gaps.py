@@ -41,9 +41,9 @@ from statistics import median
 from hustings.core.choice import Candidate, HighestId
 from hustings.core.config import Config
 from hustings.core.election import Election
-from hustings.layers.accrual import AccrualConfig
-from hustings.layers.heartbeat import HeartbeatMsg
-from hustings.layers.monitored import Monitored, monitored
+from hustings.layers.detector.accrual import AccrualConfig
+from hustings.layers.detector.heartbeat import HeartbeatMsg
+from hustings.layers.detector.layer import DetectorLayer, with_detector
 from hustings.testing.recording import RecordedMember, view_of
 
 LONGEST = 300.0  # seconds of a recording
@@ -208,14 +208,14 @@ def replay(trace: Trace, config: AccrualConfig) -> Found:
         return max(due + USUAL, asleep[place][1]) if place >= 0 else due + USUAL
 
     member = RecordedMember(
-        monitored(Bystander, config),
+        with_detector(Bystander, config),
         Candidate(WATCHER),
         view_of([Candidate(LEADER), Candidate(WATCHER)]),
     )
     member.clock = trace.beats[0][0]
     member.start()
     member.assume_leader(LEADER)
-    assert isinstance(member.election, Monitored)
+    assert isinstance(member.election, DetectorLayer)
     suspects = member.election.detector.suspects
     found = Found((trace.beats[-1][0] - trace.beats[0][0]) / 60, 0, [], [], config.longest)
     last = member.clock

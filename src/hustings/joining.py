@@ -18,7 +18,7 @@ from hustings.core.errors import BadInput
 from hustings.core.names import is_member_name, member_id
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
-from hustings.layers.favour import OBSERVER, with_attribute
+from hustings.layers.leadership.priority import OBSERVER, with_attribute
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
 from hustings.net.book import Place

@@ -14,7 +14,7 @@ from hustings.core.choice import parse_choice
 from hustings.core.election import Election
 from hustings.lab.byzantine import messages
 from hustings.lab.byzantine.experiment import ByRounds, by_rounds
-from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import find
 from hustings.protocols.ring import Ring, RingConfig

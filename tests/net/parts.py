@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from hustings.core.choice import HighestId
 from hustings.core.election import Election
 from hustings.core.messages import Message, Role
-from hustings.layers import heartbeat
-from hustings.layers.bimodal_messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
 from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
-from hustings.layers.detector import Detector
-from hustings.layers.gossip_messages import (
+from hustings.layers.detector import heartbeat
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.gossip.layer import GossipConfig, with_gossip
+from hustings.layers.gossip.messages import (
     GossipMsg,
     JoinMsg,
     LeadingMsg,
@@ -23,9 +25,7 @@ from hustings.layers.gossip_messages import (
     PullMsg,
     WelcomeMsg,
 )
-from hustings.layers.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
-from hustings.layers.monitored import Monitored
-from hustings.layers.stack import StackConfig, stacked
+from hustings.layers.multicast.messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
 from hustings.net.dialect import Dialect
 from hustings.net.gate import Gate
 from hustings.net.keys import Key
@@ -85,8 +85,8 @@ def composed(protocol: type[Election]) -> list[Election]:
     def plain() -> Election:
         return protocol(protocol.Settings(), HighestId())
 
-    stack = stacked(plain, StackConfig())()
-    watched = Monitored(plain(), Detector(HeartbeatConfig()))
+    stack = with_gossip(plain, GossipConfig())()
+    watched = DetectorLayer(plain(), Detector(HeartbeatConfig()))
     return [plain(), Confirmed(stack, GuardConfig()), Confirmed(watched, GuardConfig())]
 
 

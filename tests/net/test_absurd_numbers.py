@@ -17,8 +17,8 @@ from hustings.core.choice import Candidate
 from hustings.core.messages import TOKEN_PACE, Message, Term, kind_of
 from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
 from hustings.layers.confirmed import ConfirmedMsg
-from hustings.layers.gossip_messages import Entry, GossipMsg
-from hustings.layers.helm_messages import HandOverMsg
+from hustings.layers.gossip.messages import Entry, GossipMsg
+from hustings.layers.leadership.messages import HandOverMsg
 from hustings.net.limits import Reason
 from hustings.net.memory import life_by_clock
 from hustings.net.plausible import MONTH, RELEASED, SHORT_STEP, STEP, Plausible, bounds

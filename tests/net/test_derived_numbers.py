@@ -15,7 +15,7 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.core.messages import PACE, TERM_NAMES, Message
-from hustings.layers.helm_messages import HandOverMsg
+from hustings.layers.leadership.messages import HandOverMsg
 from hustings.net.durable import refuse_absurd
 from hustings.net.limits import Reason
 from hustings.net.plausible import SHORT_STEP, STEP, bounds

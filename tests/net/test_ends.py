@@ -11,9 +11,9 @@ import socket
 import pytest
 
 from hustings.core.choice import Candidate
-from hustings.layers.gossip import Membership
-from hustings.layers.gossip_messages import Entry
-from hustings.layers.stack_config import StackConfig
+from hustings.layers.gossip.config import GossipConfig
+from hustings.layers.gossip.membership import Membership
+from hustings.layers.gossip.messages import Entry
 from hustings.net.addresses import Address
 from hustings.net.book import Book
 from hustings.net.courtesy import GoneMsg
@@ -163,7 +163,7 @@ def test_a_follower_that_ends_is_noticed_by_refusals_and_told(bind: dict[str, ob
 
 
 def test_an_address_book_follows_a_member_that_moved() -> None:
-    membership = Membership(StackConfig())
+    membership = Membership(GossipConfig())
     membership.circle.begin(Entry(Candidate(1), 1, 0, "127.0.0.1:1 me"), 7)
     book = Book(1, membership)
     old, new = ("192.0.2.1", 7400), ("192.0.2.2", 7400)

@@ -15,9 +15,9 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message, kind_of
-from hustings.layers.bimodal_messages import CopyMsg, DigestMsg, ElectionCast
 from hustings.layers.confirmed import ConfirmedMsg
-from hustings.layers.gossip_messages import (
+from hustings.layers.detector.heartbeat import HeartbeatMsg
+from hustings.layers.gossip.messages import (
     Entry,
     GossipMsg,
     JoinMsg,
@@ -25,7 +25,7 @@ from hustings.layers.gossip_messages import (
     PullMsg,
     WelcomeMsg,
 )
-from hustings.layers.heartbeat import HeartbeatMsg
+from hustings.layers.multicast.messages import CopyMsg, DigestMsg, ElectionCast
 from hustings.net.gate import Gate
 from hustings.net.keys import Key
 from hustings.net.limits import Limits, Reason

@@ -10,7 +10,7 @@ import hustings
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.core.names import is_attribute_name, is_member_name, member_id
-from hustings.layers.gossip_messages import (
+from hustings.layers.gossip.messages import (
     Entry,
     GossipMsg,
     JoinMsg,

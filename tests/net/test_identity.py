@@ -11,9 +11,9 @@ import time
 import pytest
 
 from hustings.core.messages import Message
-from hustings.layers.gossip_messages import LeaveMsg
-from hustings.layers.heartbeat import HeartbeatMsg
-from hustings.layers.helm_messages import AskMsg
+from hustings.layers.detector.heartbeat import HeartbeatMsg
+from hustings.layers.gossip.messages import LeaveMsg
+from hustings.layers.leadership.messages import AskMsg
 from hustings.net.courtesy import PresentMsg, ProbeMsg
 from hustings.net.member import Member
 from hustings.net.plausible import bounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.messages import Message
-from hustings.layers.gossip_messages import WelcomeMsg
+from hustings.layers.gossip.messages import WelcomeMsg
 from hustings.net.courtesy import COURTESY, ConfigMsg, ProbeMsg
 from hustings.net.dialect import Dialect
 from hustings.net.labels import Labels

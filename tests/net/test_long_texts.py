@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hustings.core.choice import Candidate
-from hustings.layers.gossip_messages import MAX_PLACE, Entry, GossipMsg
+from hustings.layers.gossip.messages import MAX_PLACE, Entry, GossipMsg
 from hustings.net import book
 from hustings.net.book import read_place
 from hustings.net.courtesy import LifelineMsg

@@ -13,8 +13,8 @@ import pytest
 
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
-from hustings.layers.bimodal_messages import CoordinatorCast
-from hustings.layers.gossip_messages import LeaveMsg
+from hustings.layers.gossip.messages import LeaveMsg
+from hustings.layers.multicast.messages import CoordinatorCast
 from hustings.net.courtesy import ConfigMsg, GoneMsg, LifelineMsg, PresentMsg, ProbeMsg
 from hustings.net.dialect import Dialect
 from hustings.net.gate import Gate

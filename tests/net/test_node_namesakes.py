@@ -12,7 +12,7 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
-from hustings.layers.gossip_messages import Entry, JoinMsg, LeaveMsg
+from hustings.layers.gossip.messages import Entry, JoinMsg, LeaveMsg
 from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
 from hustings.net.limits import Reason
 from hustings.net.namesakes import LivedLater, Namesakes

@@ -12,7 +12,7 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.core.names import member_id
-from hustings.layers.gossip_messages import Entry, GossipMsg, JoinMsg, PullMsg, WelcomeMsg
+from hustings.layers.gossip.messages import Entry, GossipMsg, JoinMsg, PullMsg, WelcomeMsg
 from hustings.net.book import Place
 from hustings.net.courtesy import GoneMsg, PresentMsg, ProbeMsg
 from hustings.net.keys import Key

@@ -11,9 +11,9 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.messages import Message
-from hustings.layers.gossip import GOSSIP_TICK
-from hustings.layers.helm import Helmed
-from hustings.layers.helm_steering import TICK
+from hustings.layers.gossip.membership import GOSSIP_TICK
+from hustings.layers.leadership.layer import LeadershipLayer
+from hustings.layers.leadership.state import TICK
 from hustings.net.runner import Armed, Runner
 from hustings.testing import Group
 
@@ -63,18 +63,18 @@ def test_what_need_not_be_punctual_wakes_nobody_by_itself(
 ) -> None:
     woken: list[TimerKey] = []
     ticks: list[str] = []
-    fire, tick = Runner._fire, Helmed._tick
+    fire, tick = Runner._fire, LeadershipLayer._tick
 
     def firing(self: Runner, key: TimerKey) -> None:
         woken.append(key)
         fire(self, key)
 
-    def ticking(self: Helmed, ctx: Context) -> None:
+    def ticking(self: LeadershipLayer, ctx: Context) -> None:
         ticks.append(self.state())
         tick(self, ctx)
 
     monkeypatch.setattr(Runner, "_fire", firing)
-    monkeypatch.setattr(Helmed, "_tick", ticking)
+    monkeypatch.setattr(LeadershipLayer, "_tick", ticking)
     with Group(seed=3, protocol=protocol) as group:
         for name in "abc":
             group.join(name)

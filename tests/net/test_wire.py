@@ -14,7 +14,7 @@ from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import Message, Role, kind_of
-from hustings.layers.gossip_messages import Entry, WelcomeMsg
+from hustings.layers.gossip.messages import Entry, WelcomeMsg
 from hustings.net.dialect import Dialect
 from hustings.net.limits import LARGEST_DATAGRAM, Limits, Reason
 from hustings.net.wire import (

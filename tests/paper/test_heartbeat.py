@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
 from hustings.lab.closed_forms import heartbeat as theory
-from hustings.layers.accrual import AccrualConfig
-from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.detector.accrual import AccrualConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.sim.faults import (
     Crash,
     Happening,
@@ -28,7 +28,7 @@ from hustings.sim.faults import (
 )
 from hustings.sim.instants import TICKS, on_grid
 from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, PerLink, Uniform
-from tests.unit.layers.listeners import Listening, Note
+from tests.unit.layers.detector.listeners import Listening, Note
 
 T, D = 1.0, 0.25
 MOMENT = 1 / TICKS  # the simulated clock's smallest step

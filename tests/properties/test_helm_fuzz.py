@@ -13,16 +13,16 @@ from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected
-from hustings.layers.detector import Detector
-from hustings.layers.favour import OBSERVER, with_attribute, with_favour
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.helm import HelmConfig
-from hustings.layers.helm_messages import MAX_TERM, AskMsg, HandOverMsg, TidingsMsg
-from hustings.layers.monitored import Monitored
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.leadership.layer import LeadershipConfig
+from hustings.layers.leadership.messages import MAX_TERM, AskMsg, HandOverMsg, TidingsMsg
+from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_favour
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.testing.effects import Declare, Effect, Multicast, Send, SetTimer
-from tests.unit.layers.helmsmen import ORDER, Helmsman
+from tests.unit.layers.leadership.members import ORDER, Helmsman
 
 MOST = 64  # bytes of what a helm says of one leader
 
@@ -91,12 +91,12 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-def member_of(kind: type[Election], helm: HelmConfig, observes: bool) -> Helmsman:
+def member_of(kind: type[Election], helm: LeadershipConfig, observes: bool) -> Helmsman:
     def elect() -> Election:
         inner = kind(kind.Settings(), ORDER)
         if kind.assumptions.announces:
             return inner
-        return Monitored(inner, Detector(HeartbeatConfig(pattern="leader-to-all")))
+        return DetectorLayer(inner, Detector(HeartbeatConfig(pattern="leader-to-all")))
 
     me = Candidate(1)
     if observes:
@@ -141,7 +141,7 @@ KINDS = [*classes(COMPARED), *classes(LARGE), *classes(ANNOUNCING)]
 def test_nothing_that_others_do_raises_or_breaks_a_bound(
     kind: type[Election], story: list[Step], preempt_after: float | None, observes: bool
 ) -> None:
-    member = member_of(kind, HelmConfig(preempt_after=preempt_after), observes)
+    member = member_of(kind, LeadershipConfig(preempt_after=preempt_after), observes)
     term = check(member, member.start(), 0)
     for step in story:
         term = check(member, step(member), term)
@@ -161,7 +161,7 @@ talk: st.SearchStrategy[Step] = st.builds(
 
 @given(st.lists(talk | steps, max_size=60))
 def test_an_election_may_speak_between(story: list[Step]) -> None:
-    member = member_of(Bully, HelmConfig(), observes=False)
+    member = member_of(Bully, LeadershipConfig(), observes=False)
     term = check(member, member.start(), 0)
     for step in story:
         term = check(member, step(member), term)

@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 from hustings.core.choice import Candidate, MemberId, parse_choice
 from hustings.core.messages import Message
 from hustings.core.streams import Stream
-from hustings.layers.bimodal_memory import Memory
-from hustings.layers.bimodal_messages import (
-    CASTS,
-    CopyMsg,
-    DigestMsg,
-    SolicitMsg,
-    longest_upkeep,
-)
-from hustings.layers.gossip_circle import Circle
-from hustings.layers.gossip_messages import (
+from hustings.layers.gossip.circle import Circle
+from hustings.layers.gossip.layer import GossipConfig, GossipLayer, with_gossip
+from hustings.layers.gossip.messages import (
     Entry,
     GossipMsg,
     JoinMsg,
@@ -28,13 +21,20 @@ from hustings.layers.gossip_messages import (
     WelcomeMsg,
     longest_gossip,
 )
-from hustings.layers.sizing import TOP, Sizing, size_of
-from hustings.layers.stack import StackConfig, Stacked, stacked
+from hustings.layers.gossip.size import TOP, Sizing, size_of
+from hustings.layers.multicast.memory import Memory
+from hustings.layers.multicast.messages import (
+    CASTS,
+    CopyMsg,
+    DigestMsg,
+    SolicitMsg,
+    longest_upkeep,
+)
 from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.testing.effects import Effect, Multicast, Send, SetTimer
 from hustings.testing.recording import RecordedMember, view_of
 
-CONFIG = StackConfig.parse(
+CONFIG = GossipConfig.parse(
     {
         "view_size": 4,
         "entries": 4,
@@ -117,7 +117,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 def check_bounds(member: RecordedMember) -> None:
     stack = member.election
-    assert isinstance(stack, Stacked)
+    assert isinstance(stack, GossipLayer)
     circle, multicast = stack.membership.circle, stack.multicast
     limit = CONFIG.view_size + 1
     assert circle.known <= limit
@@ -149,7 +149,7 @@ def test_nothing_that_others_do_raises_or_breaks_a_bound(story: list[Step], seed
     choice = parse_choice("highest:cpu")
     me = Candidate(1, (("cpu", 2.0),))
     contacts = view_of([me, *(Candidate(other, (("cpu", 1.0),)) for other in (2, 3, 4, 5))])
-    elect = stacked(lambda: Bully(BullyConfig(), choice), CONFIG)
+    elect = with_gossip(lambda: Bully(BullyConfig(), choice), CONFIG)
     member = RecordedMember(elect, me, contacts, seed=seed)
     check_effects(member.start())
     for step in story:
@@ -172,7 +172,7 @@ def test_what_is_known_does_not_depend_on_the_order_of_rumours(
     rumours, shuffled = orders
 
     def heard(entries: list[Entry]) -> tuple[list[MemberId], dict[MemberId, tuple[int, int]]]:
-        circle = Circle(StackConfig(view_size=view_size), lambda _: True)
+        circle = Circle(GossipConfig(view_size=view_size), lambda _: True)
         circle.begin(Entry(Candidate(1), 1, 0), salt=99)
         for _ in range(2):  # what made room for another meanwhile may have missed something
             circle.hear(entries, 0.0)

@@ -10,13 +10,19 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.outcome import Elected, Outcome
 from hustings.core.streams import Stream, derive
-from hustings.layers.detector import Detector
-from hustings.layers.favour import OBSERVER, Favoured, accepts, with_attribute, with_favour
-from hustings.layers.gossip import Membership
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.helm import HelmConfig, Helmed
-from hustings.layers.monitored import Monitored
-from hustings.layers.stack import StackConfig, Stacked, StackedContext
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.gossip.layer import GossipConfig, GossipContext, GossipLayer
+from hustings.layers.gossip.membership import Membership
+from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
+from hustings.layers.leadership.priority import (
+    OBSERVER,
+    Favoured,
+    accepts,
+    with_attribute,
+    with_favour,
+)
 from hustings.protocols.announce.le_s import LeS
 from hustings.sim.carrier import Carrier
 from hustings.sim.faults import Crash, Heal, Pause, Restart, Resume
@@ -25,7 +31,7 @@ from hustings.sim.models import Loss, LossModel, Network, Uniform
 from hustings.sim.world import Ended, World
 
 ORDER = Favoured(HighestId())
-STACK = StackConfig(T_fail=12.0, epoch=10, minima=8, whole=True)
+STACK = GossipConfig(T_fail=12.0, epoch=10, minima=8, whole=True)
 BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="leader-to-all")
 DELAY = Uniform(0.1, 1.0)
 ROUGH = Network(
@@ -52,20 +58,20 @@ def settings(kind: type[Election]) -> dict[str, object]:
 
 def stacked(
     kind: type[Election],
-    helm: HelmConfig,
-    roof: type[Helmed] = Helmed,
+    helm: LeadershipConfig,
+    roof: type[LeadershipLayer] = LeadershipLayer,
     beats: HeartbeatConfig = BEATS,
-) -> Stacked:
+) -> GossipLayer:
     inner: Election = kind(kind.Settings.parse(settings(kind)), ORDER)
     if not kind.assumptions.announces:
-        inner = Monitored(inner, Detector(beats))
-    return Stacked(roof(inner, helm), Membership(STACK, accepts(ORDER)), None)
+        inner = DetectorLayer(inner, Detector(beats))
+    return GossipLayer(roof(inner, helm), Membership(STACK, accepts(ORDER)), None)
 
 
-def helm_of(ctx: SimContext) -> Helmed:
+def helm_of(ctx: SimContext) -> LeadershipLayer:
     stack = ctx.election
-    assert isinstance(stack, Stacked)
-    assert isinstance(stack.inner, Helmed)
+    assert isinstance(stack, GossipLayer)
+    assert isinstance(stack.inner, LeadershipLayer)
     return stack.inner
 
 
@@ -95,7 +101,11 @@ class Turmoil:
     """One group and what happens to it."""
 
     def __init__(
-        self, kind: type[Election], seed: int, helm: HelmConfig, roof: type[Helmed] = Helmed
+        self,
+        kind: type[Election],
+        seed: int,
+        helm: LeadershipConfig,
+        roof: type[LeadershipLayer] = LeadershipLayer,
     ) -> None:
         self.rng = Stream(derive(seed, "helm", kind.about.name))
         rng = self.rng
@@ -118,12 +128,12 @@ class Turmoil:
 
     # What may happen
 
-    def do(self, member: MemberId, what: Callable[[Helmed, Context], object]) -> None:
+    def do(self, member: MemberId, what: Callable[[LeadershipLayer, Context], object]) -> None:
         ctx = self.world.members[member]
         if ctx.up:
             stack = ctx.election
-            assert isinstance(stack, Stacked)
-            what(helm_of(ctx), StackedContext(ctx, stack))
+            assert isinstance(stack, GossipLayer)
+            what(helm_of(ctx), GossipContext(ctx, stack))
             self.favour(ctx)
 
     def favour(self, ctx: SimContext) -> None:
@@ -237,7 +247,10 @@ class Turmoil:
 
 
 def judge(
-    kind: type[Election], seed: int, helm: HelmConfig, roof: type[Helmed] = Helmed
+    kind: type[Election],
+    seed: int,
+    helm: LeadershipConfig,
+    roof: type[LeadershipLayer] = LeadershipLayer,
 ) -> str | None:
     """What is wrong after one seed's turmoil, if anything."""
     group = Turmoil(kind, seed, helm, roof)

@@ -10,13 +10,13 @@ import pytest
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.messages import Message
 from hustings.core.streams import Stream, derive
-from hustings.layers.accrual import AccrualConfig
-from hustings.layers.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
-from hustings.layers.monitored import monitored
+from hustings.layers.detector.accrual import AccrualConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
+from hustings.layers.detector.layer import with_detector
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Pause, Resume, schedule
 from hustings.sim.models import Loss, LossModel, Network, Uniform
 from hustings.testing.recording import RecordedMember, view_of
-from tests.unit.layers.listeners import Listener, Listening, Note, people, under_watch
+from tests.unit.layers.detector.listeners import Listener, Listening, Note, people, under_watch
 
 T, D = 1.0, 0.25
 LEADER, SLEEPER = 5, 2
@@ -135,7 +135,7 @@ class Loop:
         self.journal: list[Note] = []
         self.stream = Stream(derive(seed, "loop"))
         self.member = RecordedMember(
-            monitored(lambda: Listener(self.journal), config), Candidate(2), view_of(people(3))
+            with_detector(lambda: Listener(self.journal), config), Candidate(2), view_of(people(3))
         )
         self.member.start()
         self.member.assume_leader(3)

@@ -14,11 +14,11 @@ from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.outcome import Elected, GaveUp
-from hustings.layers.favour import OBSERVER, with_attribute, with_favour
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.helm import HelmConfig, Helmed
-from hustings.layers.helm_messages import TidingsMsg
-from hustings.layers.stack import Stacked, StackedContext
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.gossip.layer import GossipContext, GossipLayer
+from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
+from hustings.layers.leadership.messages import TidingsMsg
+from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_favour
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, BASELINES, COMPARED, LARGE, classes
@@ -29,7 +29,7 @@ from tests.swarm.helms import PUMP, SMOOTH, helm_of, stacked
 ELECTORS = (1, 2, 3, 4, 5)
 WATCHER = 9  # an observer
 SETTLED = 60.0
-HELM = HelmConfig()
+HELM = LeadershipConfig()
 SOON = 8 * HELM.period
 BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="all-to-all")
 
@@ -46,8 +46,8 @@ class Calm:
     def __init__(
         self,
         kind: type[Election],
-        helm: HelmConfig = HELM,
-        roof: type[Helmed] = Helmed,
+        helm: LeadershipConfig = HELM,
+        roof: type[LeadershipLayer] = LeadershipLayer,
         late: Mapping[MemberId, float] | None = None,
     ) -> None:
         people = [Candidate(member) for member in ELECTORS]
@@ -66,10 +66,10 @@ class Calm:
             ctx.me = with_favour(ctx.me, helm_of(ctx).wanted_favour)
         self.world.at(self.world.now + PUMP, self.pump)
 
-    def within(self, member: MemberId) -> tuple[Helmed, Context]:
+    def within(self, member: MemberId) -> tuple[LeadershipLayer, Context]:
         ctx = self.world.members[member]
-        assert isinstance(ctx.election, Stacked)
-        return helm_of(ctx), StackedContext(ctx, ctx.election)
+        assert isinstance(ctx.election, GossipLayer)
+        return helm_of(ctx), GossipContext(ctx, ctx.election)
 
     def believe(self, member: MemberId, leader: MemberId, term: int) -> None:
         """Let a member be wrong."""
@@ -148,13 +148,13 @@ def test_a_better_newcomer_does_not_take_over(kind: type[Election]) -> None:
 
 @WITH_NOTES
 def test_with_preempt_after_0_it_does_where_the_election_has_it_so(kind: type[Election]) -> None:
-    group = Calm(kind, HelmConfig(preempt_after=0.0), late={5: 30.0})
+    group = Calm(kind, LeadershipConfig(preempt_after=0.0), late={5: 30.0})
     assert (group.run().leader == 5) == kind.assumptions.displaces
 
 
 @EVERY_PROTOCOL
 def test_with_preempt_after_it_does_after_a_while(kind: type[Election]) -> None:
-    group = Calm(kind, HelmConfig(preempt_after=40.0), late={5: 40.0})
+    group = Calm(kind, LeadershipConfig(preempt_after=40.0), late={5: 40.0})
     assert group.first.leader == 4
     assert group.run(15.0) == group.first
     assert group.run(15.0).leader == 5
@@ -202,7 +202,7 @@ def test_one_of_several_leaders_gives_way(monkeypatch: pytest.MonkeyPatch) -> No
     assert leaders() == [1, 4]
 
 
-class Aloof(Helmed):
+class Aloof(LeadershipLayer):
     """Listens to nobody."""
 
     def compare(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:

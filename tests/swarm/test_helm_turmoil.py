@@ -11,15 +11,19 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
-from hustings.layers.helm import HelmConfig, Helmed
-from hustings.layers.helm_messages import TidingsMsg
+from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
+from hustings.layers.leadership.messages import TidingsMsg
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.protocols.stable import Stable
 from tests.swarm.helms import Turmoil, judge
 
 # As often as the election has it, never, and after a while.
-SETTINGS = (HelmConfig(), HelmConfig(preempt_after=0.0), HelmConfig(preempt_after=15.0))
+SETTINGS = (
+    LeadershipConfig(),
+    LeadershipConfig(preempt_after=0.0),
+    LeadershipConfig(preempt_after=15.0),
+)
 AGREEING = [kind for kind in classes(ANNOUNCING) if kind.assumptions.agrees]
 KINDS = [*classes(COMPARED), *classes(LARGE), *AGREEING]
 EVERY_PROTOCOL = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.about.name)
@@ -28,7 +32,9 @@ MANY_SEEDS = 300
 SHOWN = 5
 
 
-def check(kind: type[Election], seeds: range, helm: type[Helmed] = Helmed) -> None:
+def check(
+    kind: type[Election], seeds: range, helm: type[LeadershipLayer] = LeadershipLayer
+) -> None:
     wrong = []
     for seed in seeds:
         complaint = judge(kind, seed, SETTINGS[seed % len(SETTINGS)], helm)
@@ -51,21 +57,21 @@ def test_in_the_end_all_agree_for_very_many_seeds(kind: type[Election]) -> None:
 # The swarm itself: what is wrong must be found
 
 
-class Aloof(Helmed):
+class Aloof(LeadershipLayer):
     """Listens to nobody."""
 
     def compare(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:
         """Never mind."""
 
 
-class Listless(Helmed):
+class Listless(LeadershipLayer):
     """Does nothing about having no leader."""
 
     def inquire(self, ctx: Context) -> None:
         """Somebody else will."""
 
 
-class Gullible(Helmed):
+class Gullible(LeadershipLayer):
     """Follows whoever was named last, in whatever term."""
 
     @property
@@ -83,7 +89,7 @@ class Gullible(Helmed):
     ],
 )
 def test_a_helm_that_is_wrong_is_found(
-    kind: type[Election], helm: type[Helmed], seeds: range
+    kind: type[Election], helm: type[LeadershipLayer], seeds: range
 ) -> None:
     with pytest.raises(AssertionError, match=r"do not agree|term fell"):
         check(kind, seeds, helm)

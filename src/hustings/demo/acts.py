@@ -8,7 +8,7 @@ from hustings.core.choice import MemberId
 from hustings.core.election import Election
 from hustings.demo.flights import Flight
 from hustings.demo.watch import Watcher
-from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
 
 ONE = "one leader"
 NOT_BEST = "not the best"  # one leader, but a better member lives

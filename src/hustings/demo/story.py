@@ -23,15 +23,15 @@ from hustings.demo.acts import NONE, NOT_BEST, ONE, TWO, Act, Cue, Play, Sides
 from hustings.demo.flights import Flight, flights_of
 from hustings.demo.watch import Watcher
 from hustings.demo.words import both, listed, number, when
-from hustings.layers.detector import Detector
-from hustings.layers.heartbeat import (
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import (
     HeartbeatConfig,
     HeartbeatMsg,
     PingMsg,
     PongMsg,
     WatchMsg,
 )
-from hustings.layers.monitored import Monitored
+from hustings.layers.detector.layer import DetectorLayer
 from hustings.sim.checkers import beliefs
 from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as put
@@ -102,7 +102,7 @@ class _Director:
 
     def _make(self) -> Election:
         inner = self._kind(self._kind.Settings(), HighestId())
-        return Monitored(inner, Detector(self._detector))
+        return DetectorLayer(inner, Detector(self._detector))
 
     def direct(self) -> Play:
         """All acts in order."""

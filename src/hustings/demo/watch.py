@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected, Outcome
-from hustings.layers.monitored import Monitored
+from hustings.layers.detector.layer import DetectorLayer
 from hustings.sim.member import SimContext, Status
 from hustings.sim.world import World
 
@@ -77,7 +77,7 @@ class Watcher:
     def look(self, world: World) -> None:
         """Read the detectors."""
         for member in world.live():
-            if isinstance(member.election, Monitored):
+            if isinstance(member.election, DetectorLayer):
                 now = tuple(sorted(member.election.detector.suspects))
                 if now != self.suspects[member.id][-1][1]:
                     self.suspects[member.id].append((world.now, now))

@@ -18,7 +18,7 @@ from hustings.core.errors import BadInput
 from hustings.guard.seam import DRIFT, Promise
 from hustings.guard.urls import GuardUrl
 from hustings.layers.confirmed import Confirmed
-from hustings.layers.stack import StackedContext
+from hustings.layers.gossip.layer import GossipContext
 from hustings.net.agreed_config import Field
 from hustings.net.host import Host
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
@@ -198,5 +198,5 @@ class Voters:
         if not self._layer.quorum.durable:
             raise BadInput("voters that keep nothing cannot be replaced: restart all with others")
         return self._host.runner.run(
-            lambda ctx: self._layer.replace(StackedContext(ctx, stack), before, after)
+            lambda ctx: self._layer.replace(GossipContext(ctx, stack), before, after)
         )

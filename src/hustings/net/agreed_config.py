@@ -26,7 +26,7 @@ from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput
-from hustings.layers.stack import StackedContext
+from hustings.layers.gossip.layer import GossipContext
 from hustings.net.courtesy import ConfigMsg, OtherConfigMsg
 from hustings.net.dialect import ANY, MARK
 from hustings.net.hearsay import is_address
@@ -334,7 +334,7 @@ class ConfigCheck:
             stack = host.stack
             host.runner.run(
                 lambda ctx: stack.inner.attend(
-                    StackedContext(ctx, stack), lambda within: confirmed.bar(within, reason)
+                    GossipContext(ctx, stack), lambda within: confirmed.bar(within, reason)
                 )
             )
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.names import is_member_name
-from hustings.layers.gossip import Membership
-from hustings.layers.gossip_messages import MAX_PLACE
+from hustings.layers.gossip.membership import Membership
+from hustings.layers.gossip.messages import MAX_PLACE
 from hustings.net.addresses import Address, parse_address
 from hustings.net.port import Endpoint
 

@@ -1,10 +1,10 @@
 """How an election becomes a member's: with membership, multicast, a detector and a helm.
 
-Stacked         who is there and where (gossip), multicast by the world or by epidemics
+GossipLayer         who is there and where (gossip), multicast by the world or by epidemics
   (voting)      members that are the guard, if they are
     Confirmed   asks the guard, if there is one: what is inside only nominates
-      Helmed    hand-over, standing back, observers, return to the preferred member
-        Monitored  a failure detector, unless the election announces itself all the time
+      LeadershipLayer    hand-over, standing back, observers, return to the preferred member
+        DetectorLayer  a failure detector, unless the election announces itself all the time
           the election
 """
 
@@ -23,22 +23,22 @@ from hustings.core.durations import is_duration, parse_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.messages import Message
-from hustings.layers.accrual import AccrualConfig
-from hustings.layers.bimodal import Bimodal
-from hustings.layers.detector import Detector
-from hustings.layers.favour import Favoured, accepts
-from hustings.layers.gossip import Membership
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.helm import HelmConfig, Helmed
-from hustings.layers.measured import (
+from hustings.layers.detector.accrual import AccrualConfig
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.gossip.layer import Codec, GossipConfig, GossipLayer
+from hustings.layers.gossip.membership import Membership
+from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
+from hustings.layers.leadership.priority import Favoured, accepts
+from hustings.layers.measurement import (
     WORST,
     MeasureConfig,
     Measuring,
     check_ranked,
     measure_config,
 )
-from hustings.layers.monitored import Monitored
-from hustings.layers.stack import Codec, StackConfig, Stacked
+from hustings.layers.multicast.bimodal import Bimodal
 from hustings.net.addresses import Address, parse_address
 from hustings.net.courtesy import COURTESY
 from hustings.net.dialect import Dialect
@@ -110,8 +110,8 @@ class Configured:
 
     election: Config
     detector: HeartbeatConfig | None
-    stack: StackConfig
-    helm: HelmConfig
+    stack: GossipConfig
+    helm: LeadershipConfig
     steady: float  # how long a member must have led before a campaign begins
     lease: GuardConfig | None
     measure: MeasureConfig | None = None
@@ -137,8 +137,8 @@ class Configured:
 class Composed:
     """One member's election, ready to be run."""
 
-    stack: Stacked
-    helm: Helmed
+    stack: GossipLayer
+    helm: LeadershipLayer
     detector: Detector | None
     confirmed: Confirmed | None
     dialect: Dialect
@@ -192,7 +192,9 @@ def configure(design: Design) -> Configured:
         helm.setdefault("claim_delay", getattr(election, "interval", 0.0) + 3 * delta)
     steady = 3 * delta if contested and seats > 1 else 0.0
     measure = _measure(design, delta)
-    return Configured(election, detector, stack, HelmConfig.parse(helm), steady, lease, measure)
+    return Configured(
+        election, detector, stack, LeadershipConfig.parse(helm), steady, lease, measure
+    )
 
 
 def _measure(design: Design, delta: float) -> MeasureConfig | None:
@@ -204,7 +206,7 @@ def _measure(design: Design, delta: float) -> MeasureConfig | None:
     return config
 
 
-def _stack(design: Design, delta: float) -> StackConfig:
+def _stack(design: Design, delta: float) -> GossipConfig:
     """Membership and multicast; other defaults where members know a part of the group only."""
     given = in_seconds(design.gossip_settings)
     known: dict[str, object] = {
@@ -225,15 +227,15 @@ def _stack(design: Design, delta: float) -> StackConfig:
         "epoch": 40,
         "spread": _SPREAD if design.multicast == "gossip" else 0,
     }
-    stack = StackConfig.parse({**known, **given})
+    stack = GossipConfig.parse({**known, **given})
     if stack.view_size < design.limits.view - 1:
         _check_partial(design, stack.view_size)
         known |= {"partial": True, "minima": _MINIMA, "T_round": delta, "introductions": 3}
-        stack = StackConfig.parse({**known, **given})
+        stack = GossipConfig.parse({**known, **given})
     return stack
 
 
-def _upon(design: Design, stack: StackConfig) -> dict[str, object]:
+def _upon(design: Design, stack: GossipConfig) -> dict[str, object]:
     """Settings of an election whose members are not in each other's view.
 
     A multicast by epidemics is there when it is buffered no more.
@@ -312,8 +314,8 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     detector = None if config.detector is None else Detector(config.detector)
     inner = measuring or election
     if detector is not None:
-        inner = Monitored(inner, detector)
-    helm = Helmed(inner, config.helm, observer=design.observer)
+        inner = DetectorLayer(inner, detector)
+    helm = LeadershipLayer(inner, config.helm, observer=design.observer)
     confirmed, top = _confirmed(helm, config.lease)
     if confirmed is not None and design.voting is not None:
         top = design.voting(confirmed)
@@ -321,7 +323,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     membership.leading = helm.leading
     epidemic = design.multicast != "world"
     multicast = Bimodal(config.stack, membership.targets) if epidemic else None
-    stack = Stacked(top, membership, multicast)
+    stack = GossipLayer(top, membership, multicast)
     if multicast is not None:
         stack.codec = _strict_codec(design, tuple(top.handlers), election)
     kinds = (*stack.handlers, *COURTESY)
@@ -362,7 +364,9 @@ def multicast_policy(text: str) -> tuple[Multicast, Address | None]:
     return "world", address
 
 
-def _confirmed(helm: Helmed, lease: GuardConfig | None) -> tuple[Confirmed | None, Election]:
+def _confirmed(
+    helm: LeadershipLayer, lease: GuardConfig | None
+) -> tuple[Confirmed | None, Election]:
     if lease is None:
         return None, helm
     # A member without a guard does not load what asks it.

@@ -21,7 +21,7 @@ import msgspec
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.messages import Message
 from hustings.core.names import member_id
-from hustings.layers.gossip_messages import (
+from hustings.layers.gossip.messages import (
     Entry,
     GossipMsg,
     JoinMsg,

@@ -24,15 +24,15 @@ from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
-from hustings.layers.detector import Detector
-from hustings.layers.favour import favour_of, with_favour
-from hustings.layers.gossip import GOSSIP_TICK
-from hustings.layers.gossip_messages import JoinMsg
-from hustings.layers.helm import Helmed
-from hustings.layers.helm_steering import TICK
+from hustings.layers.detector.detector import Detector
+from hustings.layers.gossip.layer import GossipContext, GossipLayer
+from hustings.layers.gossip.membership import GOSSIP_TICK
+from hustings.layers.gossip.messages import JoinMsg
 from hustings.layers.layer import innermost
-from hustings.layers.measured import Measuring
-from hustings.layers.stack import Stacked, StackedContext
+from hustings.layers.leadership.layer import LeadershipLayer
+from hustings.layers.leadership.priority import favour_of, with_favour
+from hustings.layers.leadership.state import TICK
+from hustings.layers.measurement import Measuring
 from hustings.net.book import Book
 from hustings.net.courtesy import (
     ConfigMsg,
@@ -92,8 +92,8 @@ class Host:
         *,
         port: Port,
         gate: Gate,
-        stack: Stacked,
-        helm: Helmed,
+        stack: GossipLayer,
+        helm: LeadershipLayer,
         detector: Detector | None,
         me: Candidate,
         rng: Stream,
@@ -197,7 +197,7 @@ class Host:
     def upon(self, act: Callable[[Context], None]) -> bool:
         """Run something of the helm's; whether it could be run."""
         stack = self.stack
-        return self.runner.run(lambda ctx: stack.inner.consult(StackedContext(ctx, stack), act))
+        return self.runner.run(lambda ctx: stack.inner.consult(GossipContext(ctx, stack), act))
 
     def engage(self) -> None:
         """Something begins that may run only while this member leads."""
@@ -210,7 +210,7 @@ class Host:
             confirmed.engaged -= 1
             stack, settle = self.stack, confirmed.settle_up
             # Where nothing can be run now, the next handler does it.
-            self.runner.run(lambda ctx: stack.inner.attend(StackedContext(ctx, stack), settle))
+            self.runner.run(lambda ctx: stack.inner.attend(GossipContext(ctx, stack), settle))
 
     def hear(self, verdict: Verdict) -> None:
         """The guard has answered."""

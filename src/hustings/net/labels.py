@@ -8,7 +8,7 @@ can send frames with any label; so a label that nobody has borne for a while is 
 from __future__ import annotations
 
 from hustings.core.messages import Message
-from hustings.layers.gossip_messages import WelcomeMsg
+from hustings.layers.gossip.messages import WelcomeMsg
 from hustings.net.wire import Wire
 
 _UNHEARD = 5.0  # seconds after which a label that nobody bears is given up

@@ -18,8 +18,8 @@ from hustings.core.choice import Candidate, MemberId, candidate
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
-from hustings.layers.favour import OBSERVER, with_attribute
-from hustings.layers.gossip_messages import MAX_ATTRIBUTES
+from hustings.layers.gossip.messages import MAX_ATTRIBUTES
+from hustings.layers.leadership.priority import OBSERVER, with_attribute
 from hustings.net.campaigns import Campaign
 from hustings.net.figures import Figures
 from hustings.net.handover import taken_over

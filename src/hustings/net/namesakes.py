@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
-from hustings.layers.gossip_messages import (
+from hustings.layers.gossip.messages import (
     GossipMsg,
     JoinMsg,
     LeaveMsg,

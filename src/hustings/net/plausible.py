@@ -30,7 +30,7 @@ import msgspec
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.messages import PACE, TERM_NAMES, Message
-from hustings.layers.favour import favour_of
+from hustings.layers.leadership.priority import favour_of
 from hustings.net.limits import Reason
 
 RELEASED = 1_767_225_600.0  # 2026: a clock that shows an earlier date is wrong

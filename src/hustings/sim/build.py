@@ -18,11 +18,11 @@ from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number
-from hustings.layers.accrual import AccrualConfig
 from hustings.layers.confirmed import GuardConfig
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.measured import WORST
-from hustings.layers.stack import StackConfig
+from hustings.layers.detector.accrual import AccrualConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.gossip.layer import GossipConfig
+from hustings.layers.measurement import WORST
 from hustings.sim.arranging import derived_delta
 from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
@@ -345,7 +345,7 @@ def _latency(given: dict[str, object]) -> float:
     return latency
 
 
-def _stack(described: Description, config: Config) -> StackConfig | None:
+def _stack(described: Description, config: Config) -> GossipConfig | None:
     """What lies under an election with these settings, if that is more than the ideal."""
     if described.membership not in MEMBERSHIPS:
         raise UnknownName("membership", described.membership, MEMBERSHIPS)
@@ -355,13 +355,13 @@ def _stack(described: Description, config: Config) -> StackConfig | None:
         return None
     around = config.surroundings()
     known: dict[str, object] = {"delta": config.delta}
-    known |= StackConfig.for_group(described.members, around)
+    known |= GossipConfig.for_group(described.members, around)
     if around.view_prob is not None and around.view_prob < 1.0:
         known["view_size"] = max(1, round(around.view_prob * (described.members - 1)))
-    return StackConfig.parse({**known, **described.gossip_settings})
+    return GossipConfig.parse({**known, **described.gossip_settings})
 
 
-def _settings_upon(stack: StackConfig, config: Config) -> dict[str, object]:
+def _settings_upon(stack: GossipConfig, config: Config) -> dict[str, object]:
     """Settings that an election upon a stack takes unless others are given.
 
     A multicast is there when it is buffered no more, and the size of the group is what gossip says.

@@ -19,10 +19,10 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
 from hustings.layers.confirmed import Confirmed, GuardConfig
-from hustings.layers.detector import Detector
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.monitored import Monitored
-from hustings.layers.stack import StackConfig, stacked
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.gossip.layer import GossipConfig, with_gossip
 from hustings.sim.arranging import Arranged, arrange, told_delta
 from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
 from hustings.sim.churn import Plan, draw
@@ -79,7 +79,7 @@ class Experiment:
     guard: GuardConfig | None = None  # a guard that confirms leaders
     voting: Voting | None = None  # and it is made of members that vote
     composition: Composition | None = None  # members as they run on a real network
-    stack: StackConfig | None = None  # gossip and bimodal multicast under every member
+    stack: GossipConfig | None = None  # gossip and bimodal multicast under every member
     calm: float | None = None  # stop once all agree for so long: members with detectors never rest
     until: float = END_OF_TIME
     max_events: int = 50_000_000
@@ -469,13 +469,13 @@ def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
     make = partial(_make, experiment, present)
     if experiment.detector is None and experiment.guard is None:
         make = partial(experiment.kind, experiment.config, experiment.choice)
-    return make if experiment.stack is None else stacked(make, experiment.stack)
+    return make if experiment.stack is None else with_gossip(make, experiment.stack)
 
 
 def _make(experiment: Experiment, present: Present = ()) -> Election:
     election: Election = experiment.kind(experiment.config, experiment.choice)
     if experiment.detector is not None:
-        election = Monitored(election, Detector(experiment.detector))
+        election = DetectorLayer(election, Detector(experiment.detector))
     if experiment.guard is None:
         return election
     confirmed = Confirmed(election, experiment.guard)

@@ -17,11 +17,11 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import ProtocolBug
 from hustings.core.outcome import Elected, Outcome
-from hustings.layers.favour import favour_of, with_favour
-from hustings.layers.helm import Helmed
+from hustings.layers.gossip.layer import GossipContext, GossipLayer
 from hustings.layers.layer import Layer
-from hustings.layers.measured import Measuring
-from hustings.layers.stack import Stacked, StackedContext
+from hustings.layers.leadership.layer import LeadershipLayer
+from hustings.layers.leadership.priority import favour_of, with_favour
+from hustings.layers.measurement import Measuring
 from hustings.sim.consistency import Metrics
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
@@ -39,9 +39,11 @@ class Composition:
 class Resident(Layer):
     """`stack` with its host's duties done after each handler."""
 
-    inner: Stacked
+    inner: GossipLayer
 
-    def __init__(self, stack: Stacked, helm: Helmed, measuring: Measuring | None = None) -> None:
+    def __init__(
+        self, stack: GossipLayer, helm: LeadershipLayer, measuring: Measuring | None = None
+    ) -> None:
         super().__init__(stack)
         self.inner = stack
         self.helm = helm
@@ -58,7 +60,7 @@ class Resident(Layer):
             raise ProtocolBug("a whole member lives in the simulated world only")
         if not self.entered and self.inner.membership.joined:
             self.entered = True
-            within = StackedContext(ctx, self.inner)
+            within = GossipContext(ctx, self.inner)
             self.inner.inner.consult(within, self.helm.joined)
         before = ctx.me
         if favour_of(ctx.me) != self.helm.wanted_favour:

@@ -18,8 +18,8 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.messages import Role, kind_of
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
-from hustings.layers.detector import BEAT, SILENCE
-from hustings.layers.heartbeat import HeartbeatMsg, PingMsg, PongMsg, WatchMsg
+from hustings.layers.detector.detector import BEAT, SILENCE
+from hustings.layers.detector.heartbeat import HeartbeatMsg, PingMsg, PongMsg, WatchMsg
 from hustings.sim.trace import Changed, Declared, Fired, Linked, Lost, Received, Sent, Told
 from hustings.sim.trace_read import Event, Said, Trace, kind
 

@@ -13,9 +13,9 @@ from functools import partial
 from hustings.core.choice import MemberId
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Outcome
-from hustings.layers.bimodal import Bimodal
-from hustings.layers.gossip import Membership
-from hustings.layers.stack import StackConfig, warm_up
+from hustings.layers.gossip.layer import GossipConfig, warm_up
+from hustings.layers.gossip.membership import Membership
+from hustings.layers.multicast.bimodal import Bimodal
 from hustings.sim.instants import END_OF_TIME, NEVER, on_grid
 from hustings.sim.member import SimContext
 from hustings.sim.world import World
@@ -24,7 +24,7 @@ from hustings.sim.world import World
 class Settled:
     """Counts from the end of the warm-up, and ends the run when the election rests."""
 
-    def __init__(self, stack: StackConfig, members: int, last_fault: float) -> None:
+    def __init__(self, stack: GossipConfig, members: int, last_fault: float) -> None:
         """`last_fault`: when the last of the scenario's faults is due, from `origin`."""
         self.origin = settled_at(stack, members)
         self.earlier: Mapping[type[Message], int] = {}
@@ -72,7 +72,7 @@ class Settled:
             self._look_after(world)
 
 
-def settled_at(stack: StackConfig, members: int) -> float:
+def settled_at(stack: GossipConfig, members: int) -> float:
     """When a group of so many that starts at 0 has settled."""
     return on_grid(warm_up(stack, members))
 

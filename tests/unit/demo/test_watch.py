@@ -9,9 +9,9 @@ from hustings.core.messages import Role
 from hustings.core.outcome import Elected, NoLeader
 from hustings.demo.flights import ARRIVED, UNDER_WAY, WAITED, Flight, flights_of
 from hustings.demo.watch import State, Watcher
-from hustings.layers.detector import Detector
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.monitored import Monitored
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.detector.layer import DetectorLayer
 from hustings.sim.faults import Crash, Partition, Pause, Restart, Resume
 from hustings.sim.member import Status
 from hustings.sim.models import Fixed, Network
@@ -38,9 +38,9 @@ class Filmed:
         )
         self.world.watch(self.watcher)
 
-    def _make(self) -> Deaf | Monitored:
+    def _make(self) -> Deaf | DetectorLayer:
         election = Deaf(Deaf.Settings(), HighestId())
-        return Monitored(election, Detector(self._detector)) if self._detector else election
+        return DetectorLayer(election, Detector(self._detector)) if self._detector else election
 
     def run(self, until: float) -> None:
         self.world.at(until, lambda: None)  # time passes also where nothing happens

@@ -11,7 +11,7 @@ import pytest
 from hustings.guard.quorum import Quorum, Voters
 from hustings.guard.urls import parse_url
 from hustings.layers.confirmed import Confirmed, GuardConfig
-from hustings.layers.stack import StackedContext
+from hustings.layers.gossip.layer import GossipContext
 from hustings.quorum.config import Electorate
 from hustings.quorum.layer import Move
 from tests.unit.guard.virtual import now, play
@@ -203,7 +203,7 @@ def test_a_voter_is_replaced_by_ids_and_within_the_members_context() -> None:
     async def story() -> None:
         watched = Watched()
 
-        def replace(ctx: StackedContext, old: int, new: int) -> bool:
+        def replace(ctx: GossipContext, old: int, new: int) -> bool:
             asked.append((ctx.me.id, old, new))
             return False
 

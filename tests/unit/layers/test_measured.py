@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.streams import Stream
-from hustings.layers.measured import Measurement, MeasureMsg, measure_config
+from hustings.layers.measurement import Measurement, MeasureMsg, measure_config
 
 ME, OTHER = 1, 2
 

@@ -20,7 +20,7 @@ from hustings.core.messages import (
     kind_of,
 )
 from hustings.joining import join
-from hustings.layers import stack
+from hustings.layers.gossip import layer as gossip
 from hustings.net import courtesy
 from hustings.protocols.bully import Bully
 from hustings.protocols.plugins import source_digest
@@ -241,7 +241,7 @@ def subclasses(kind: type[Message]) -> set[type[Message]]:
 
 def test_the_tags_of_all_layers_are_reserved_and_no_others() -> None:
     """By the classes that there are, once everything that defines some is loaded."""
-    assert {courtesy.__name__, stack.__name__} <= sys.modules.keys()
+    assert {courtesy.__name__, gossip.__name__} <= sys.modules.keys()
     tags = {
         kind_of(kind)
         for kind in subclasses(LayerMessage)
@@ -256,6 +256,6 @@ def test_a_reserved_tag_is_refused_when_the_class_is_made(tag: str) -> None:
 
     def handler(*_: object) -> None: ...
 
-    handler.__dict__["_upon"] = kind
+    handler.__dict__["_upon"] = (kind,)
     with pytest.raises(ProtocolBug, match=f"with the tag {tag}, which the network layer reserves"):
         type("Some", (Election,), {"messages": (kind,), "on_some": handler})

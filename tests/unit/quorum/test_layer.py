@@ -9,10 +9,10 @@ from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Granted
 from hustings.core.outcome import Elected
 from hustings.layers.confirmed import ASK, Confirmed, ConfirmedMsg, GuardConfig, confirmed
-from hustings.layers.detector import Detector
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.monitored import Monitored
-from hustings.layers.stack import StackConfig, stacked
+from hustings.layers.detector.detector import Detector
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.gossip.layer import GossipConfig, with_gossip
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer, with_quorum
 from hustings.quorum.epochs import epoch_number
@@ -62,8 +62,8 @@ def test_nobody_asks_for_more_than_voters_grant() -> None:
 
 def test_it_goes_under_a_stack_and_above_a_detector() -> None:
     config = QuorumConfig(voters=(1, 2, 3))
-    watched = Monitored(Bully(BullyConfig(), HighestId()), Detector(HeartbeatConfig()))
-    made = stacked(with_quorum(lambda: Confirmed(watched, LEASE), config), StackConfig())()
+    watched = DetectorLayer(Bully(BullyConfig(), HighestId()), Detector(HeartbeatConfig()))
+    made = with_gossip(with_quorum(lambda: Confirmed(watched, LEASE), config), GossipConfig())()
     assert {*KINDS, ConfirmedMsg, *Bully.messages} < set(made.handlers)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.churn import MAX_EVENTS, Rates, draw
 from hustings.sim.experiment import Experiment, play, prepare

@@ -11,7 +11,7 @@ from hustings.core.choice import HighestId, parse_choice
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
 from hustings.core.streams import derive
-from hustings.layers.heartbeat import HeartbeatConfig
+from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.checkers import Verdict

@@ -9,8 +9,8 @@ import pytest
 
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
-from hustings.layers.heartbeat import HeartbeatConfig
-from hustings.layers.stack import StackConfig, Stacked
+from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.layers.gossip.layer import GossipConfig, GossipLayer
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
@@ -22,7 +22,7 @@ from hustings.sim.stacking import settled_at
 from hustings.sim.world import Ended
 from tests.unit.sim.worlds import Ear
 
-STACK = StackConfig()
+STACK = GossipConfig()
 BULLY = Experiment(Bully, 6, BullyConfig(), stack=STACK)
 
 
@@ -33,7 +33,7 @@ def test_nothing_is_called_before_views_have_settled() -> None:
     world.run(until=origin - 0.001)
     assert world.last_declared == 0.0
     for member in world.live():
-        assert isinstance(member.election, Stacked)
+        assert isinstance(member.election, GossipLayer)
         assert list(member.election.membership.view) == [1, 2, 3, 4, 5, 6]
     assert play(BULLY, 0).metrics["leader"] == 6.0
 
@@ -121,7 +121,7 @@ def test_a_crash_after_the_election_is_waited_for() -> None:
         Probabilistic,
         20,
         config,
-        stack=StackConfig(delta=1.0),
+        stack=GossipConfig(delta=1.0),
         scenario=Scenario(extra=(Crash(at=80.0, member=20),)),
         seed=3,
     )

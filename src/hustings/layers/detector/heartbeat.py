@@ -1,0 +1,309 @@
+"""Heartbeats: silence for longer than T + D is taken for a crash.
+
+    p  HB ----- T ----- HB --x             x: p crashes
+        `--,             `--,
+    q       *                *------- T + D -------! suspects p
+
+Model      Synchronous for the promise: D bounds the one-way delay and no heartbeat is lost.
+Idea       p sends a heartbeat every T. q restarts a timer of T + D at each one it receives, and
+           suspects p when the timer has run out; an arrival of that very instant is in time.
+Promise    In the model complete (every crash is noticed) and accurate (nobody live is suspected);
+           from crash to suspicion it takes more than D and at most T + 2D. Outside the model both
+           fail: a late heartbeat is a false alarm, one still under way at a crash hides it longer.
+Cost       By the pattern, see `patterns`.
+Paper      Elections lecture, "How to Detect Failure?"
+
+The slide gives the timer, not the latency. It is shortest when p dies just before a heartbeat was
+due and the last one came at once, longest when p dies right after one that needs all of D.
+
+This file is the pure part, with time as an argument and no timer inside; `detector` runs it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from msgspec import Meta
+
+from hustings.core.choice import MemberId
+from hustings.core.config import Config
+from hustings.core.messages import Count, Incarnation, LayerMessage, Role
+from hustings.layers.detector.health import Health
+
+
+class HeartbeatMsg(LayerMessage, frozen=True, tag="HEARTBEAT"):
+    """I am alive; the numbers tell a new one from a copy, and a restart from a pause.
+
+    `heir` is who hears from me at the pace of `successor_period`, if anybody does.
+    """
+
+    role: ClassVar[Role] = Role.DETECTOR
+    incarnation: Incarnation
+    number: Count
+    heir: MemberId | None = None
+
+
+class WatchMsg(LayerMessage, frozen=True, tag="WATCH"):
+    """I watch you: send me heartbeats too, as long as I keep asking."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+
+
+class PingMsg(LayerMessage, frozen=True, tag="DETECTOR-PING"):
+    """I have not heard you for long: are you there?"""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    number: int
+
+
+class PongMsg(LayerMessage, frozen=True, tag="DETECTOR-PONG"):
+    """I am; the number is that of the question."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    number: int
+
+
+class Pace(NamedTuple):
+    """How often a member makes itself heard, and how much later than that it may be."""
+
+    period: float
+    margin: float
+
+    @property
+    def timeout(self) -> float:
+        return self.period + self.margin
+
+
+class Monitor(ABC):
+    """Whom one member watches, and until when each may be silent."""
+
+    __slots__ = ("deadlines",)
+
+    def __init__(self) -> None:
+        self.deadlines: dict[MemberId, float] = {}
+
+    @abstractmethod
+    def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
+        """How long `member`, heard now, may be silent before it is suspected.
+
+        `pace` is what it said of its next heartbeats, where not all have the same.
+        """
+
+    def watch(self, member: MemberId, now: float, wait: float) -> None:
+        """From now on; not having been heard yet, it has `wait` to make itself heard."""
+        self.deadlines[member] = now + wait
+
+    def heard(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
+        """A new heartbeat arrived; how long the next one may take."""
+        wait = self.patience(member, now, pace)
+        self.deadlines[member] = now + wait
+        return wait
+
+    def pardon(self, member: MemberId) -> None:
+        """The present gap tells of the watcher's own sleep: nothing is to be learnt from it."""
+
+    def reborn(self, member: MemberId) -> None:
+        """It came back from a crash: what was learnt of it before is void."""
+
+    def forget(self, member: MemberId) -> None:
+        """No longer watched; one that was not is fine."""
+        self.deadlines.pop(member, None)
+
+    def overdue(self, now: float) -> list[MemberId]:
+        """Whose time is up: strictly, since an arrival of this very instant is in time."""
+        return [member for member, deadline in self.deadlines.items() if now > deadline]
+
+
+class HeartbeatMonitor(Monitor):
+    """The lecture's rule: the same patience with everybody.
+
+    >>> monitor = HeartbeatMonitor(timeout=1.25)
+    >>> monitor.heard(7, now=10.0)
+    1.25
+    >>> monitor.overdue(now=11.25), monitor.overdue(now=11.26)
+    ([], [7])
+    """
+
+    __slots__ = ("timeout",)
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__()
+        self.timeout = timeout
+
+    def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
+        return self.timeout if pace is None else pace.timeout
+
+
+class HeartbeatConfig(Config, frozen=True, kw_only=True):
+    """A detector's settings; what is not given is a multiple of delta, as in the lecture."""
+
+    T: (
+        Annotated[float, Meta(gt=0, description="period of the heartbeats; default 4 delta")] | None
+    ) = None
+    D: (
+        Annotated[float, Meta(ge=0, description="delay allowed for a heartbeat; default delta")]
+        | None
+    ) = None
+    grace: (
+        Annotated[
+            float, Meta(gt=0, description="wait for a member's first heartbeat; default T + D")
+        ]
+        | None
+    ) = None
+    pattern: Annotated[
+        Literal["all-to-all", "ring", "leader-to-all", "to-leader"],
+        Meta(description="who beats to whom and who watches whom"),
+    ] = "all-to-all"
+    first_beat_delay: Annotated[
+        float,
+        Meta(ge=0, description="the first heartbeat of who begins to beat comes so much later"),
+    ] = 0.0
+    successor_period: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                description="pattern leader-to-all: the leader beats to whoever is to lead next "
+                "so often, and to the others every T; default T",
+            ),
+        ]
+        | None
+    ) = None
+    beat: Annotated[
+        Literal["send", "multicast"],
+        Meta(description="one multicast instead of heartbeats to each, where all get one"),
+    ] = "send"
+    liveness: Annotated[
+        Literal["heartbeats", "messages"],
+        Meta(description="what shows that a watched member is alive; of a suspect all does"),
+    ] = "heartbeats"
+    ping_timeout: Annotated[
+        float,
+        Meta(ge=0, description="ask the silent, and suspect so much later; 0 does not ask"),
+    ] = 0.0
+    successor_head_start: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="all but the best of those left wait so much longer when a leader is "
+            "suspected; 0 does not wait",
+        ),
+    ] = 0.0
+    health_max: Annotated[
+        float,
+        Meta(ge=1, le=100, description="most by which own lateness multiplies patience; 1 is off"),
+    ] = 8.0
+    health_half: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                description="time in which distrust of itself halves; 10 T, or "
+                "6 (successor_period + D)",
+            ),
+        ]
+        | None
+    ) = None
+    slack: (
+        Annotated[float, Meta(gt=0, description="lateness that is usual; default T/8, at most D/2")]
+        | None
+    ) = None
+
+    @property
+    def period(self) -> float:
+        return 4 * self.delta if self.T is None else self.T
+
+    @property
+    def margin(self) -> float:
+        return self.delta if self.D is None else self.D
+
+    @property
+    def timeout(self) -> float:
+        return self.period + self.margin
+
+    def pace(self, hasty: bool) -> Pace | None:
+        """Of heartbeats to the heir, or to the others; nothing where all have the same.
+
+        Whoever is not next gives the heir a period's time before it looks for the leader itself.
+        """
+        if self.successor_period is None:
+            return None
+        if hasty:
+            return Pace(self.successor_period, self.margin)
+        return Pace(self.period, max(self.margin, self.period))
+
+    @property
+    def first(self) -> float:
+        return self.timeout if self.grace is None else self.grace
+
+    @property
+    def usual_lateness(self) -> float:
+        if self.slack is None:
+            return min(self.period / 8, self.margin / 2 or self.period)
+        return self.slack
+
+    def health(self) -> Health:
+        """A fresh judgement of one member's own timing."""
+        # Whoever may be the heir judges itself by that pace: what it distrusts itself for is over
+        # sooner, too.
+        pace = self.pace(hasty=True)
+        half_life = 10 * self.period if pace is None else 6 * pace.timeout
+        if self.health_half is not None:
+            half_life = self.health_half
+        unit = self.timeout if pace is None else pace.timeout
+        return Health(self.health_max, half_life, unit, self.usual_lateness)
+
+    def monitor(self) -> Monitor:
+        """A fresh monitor for one member's detector."""
+        return HeartbeatMonitor(self.timeout)
+
+    def broken_rules(self) -> list[str]:
+        times = {
+            "T": self.period,
+            "D": self.margin,
+            "grace": self.first,
+            "ping_timeout": self.ping_timeout,
+            "first_beat_delay": self.first_beat_delay,
+            "successor_head_start": self.successor_head_start,
+            "health_half": self.health_half or 0.0,
+        }
+        found = [
+            f"{name} must be finite, or no crash is ever noticed"
+            for name, value in times.items()
+            if value == math.inf
+        ]
+        if self.successor_period is not None and self.successor_period > self.period:
+            found.append(
+                f"successor_period = {self.successor_period:g} must not exceed T = "
+                f"{self.period:g}: the member that is to lead next hears the leader more often "
+                "than the others"
+            )
+        if self.successor_period is not None and self.pattern != "leader-to-all":
+            found.append(f"successor_period needs pattern leader-to-all, not {self.pattern}")
+        return found
+
+    def warnings(self) -> list[str]:
+        found = []
+        if self.margin < self.delta:
+            found.append(
+                f"D = {self.margin:g} is shorter than the delay bound ({self.delta:g}): a "
+                "heartbeat may come after its timer and a live member be suspected; set D >= delta"
+            )
+        if self.first < self.timeout:
+            found.append(
+                f"grace = {self.first:g} is shorter than T + D ({self.timeout:g}): a member may be "
+                "suspected before its first heartbeat was due; set grace >= T + D"
+            )
+        if self.beat == "multicast" and self.pattern in ("ring", "to-leader"):
+            found.append(
+                f"beat = multicast changes nothing with pattern {self.pattern}, where heartbeats "
+                "go to one member; use leader-to-all or all-to-all"
+            )
+        if self.pattern == "to-leader":
+            found.append(
+                "pattern to-leader leaves the leader unwatched: its crash starts no election; "
+                "use leader-to-all to notice it"
+            )
+        return found

@@ -1,0 +1,1 @@
+"""Gossip membership: who is alive, how many there are, and the layer that holds it."""

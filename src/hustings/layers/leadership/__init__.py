@@ -1,0 +1,1 @@
+"""The leadership layer: transfer, resignation, observers, agreement on one leader."""

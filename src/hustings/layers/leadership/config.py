@@ -1,0 +1,149 @@
+"""Settings of the helm: times default to multiples of delta."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from msgspec import Meta
+
+from hustings.core.config import Config
+
+LEAST_STALL = 0.25  # seconds: any process may be kept waiting for a while
+
+
+class LeadershipConfig(Config, frozen=True, kw_only=True):
+    """How often members compare notes, how long they wait, and whether a better one takes over."""
+
+    membership_wait: (
+        Annotated[
+            float,
+            Meta(ge=0, description="wait for the membership before the election; default 4 delta"),
+        ]
+        | None
+    ) = None
+    reconcile_interval: (
+        Annotated[float, Meta(gt=0, description="period of comparing notes; default 5 delta")]
+        | None
+    ) = None
+    leader_info_interval: (
+        Annotated[
+            float,
+            Meta(gt=0, description="a leader tells observers so often; default reconcile_interval"),
+        ]
+        | None
+    ) = None
+    leaderless_timeout: (
+        Annotated[
+            float,
+            Meta(gt=0, description="time without a leader before something is done; 20 delta"),
+        ]
+        | None
+    ) = None
+    preempt_after: (
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                description="a better member takes over after being up so long; 0: as the "
+                "election has it, not given: never while the leader lives",
+            ),
+        ]
+        | None
+    ) = None
+    probation: (
+        Annotated[
+            float,
+            Meta(ge=0, description="time in office before a better one has to wait; 3 delta"),
+        ]
+        | None
+    ) = None
+    claim_delay: Annotated[
+        float,
+        Meta(
+            ge=0, description="whoever announces itself leads when it heard no better one so long"
+        ),
+    ] = 0.0
+    stall_bound: (
+        Annotated[
+            float,
+            Meta(
+                ge=0.1,
+                description="a leader that did not run for longer steps down first; default "
+                "5 delta, at least 0.25",
+            ),
+        ]
+        | None
+    ) = None
+    partial: Annotated[
+        bool,
+        Meta(description="views hold a part of the group: a leader is followed that is not in it"),
+    ] = False
+    call_spread: Annotated[
+        float,
+        Meta(ge=0, description="time within which one of many calls for an election, if partial"),
+    ] = 0.0
+    transfer_retries: Annotated[
+        int, Meta(ge=0, le=100, description="times a hand-over is told to a silent successor")
+    ] = 5
+
+    @property
+    def joining(self) -> float:
+        """How long to wait for the membership."""
+        return 4 * self.delta if self.membership_wait is None else self.membership_wait
+
+    @property
+    def period(self) -> float:
+        """How often notes are compared."""
+        return 5 * self.delta if self.reconcile_interval is None else self.reconcile_interval
+
+    @property
+    def tidings(self) -> float:
+        """How often observers are told."""
+        return self.period if self.leader_info_interval is None else self.leader_info_interval
+
+    @property
+    def endurance(self) -> float:
+        """How long a member does without a leader."""
+        return 20 * self.delta if self.leaderless_timeout is None else self.leaderless_timeout
+
+    @property
+    def answers(self) -> float:
+        """How long a question may take to be answered: there, back, and some time to think."""
+        return 3 * self.delta
+
+    @property
+    def trial(self) -> float:
+        """How long a leader is in office before the next better one no longer unseats it."""
+        return 3 * self.delta if self.probation is None else self.probation
+
+    @property
+    def longest_stall(self) -> float:
+        """How long a leader may not have run and still lead on without asking."""
+        return max(LEAST_STALL, 5 * self.delta) if self.stall_bound is None else self.stall_bound
+
+    @property
+    def sticky(self) -> bool:
+        """Whether a leader stays though a better member turns up."""
+        return self.preempt_after != 0
+
+    def broken_rules(self) -> list[str]:
+        times = {
+            "membership_wait": self.membership_wait,
+            "reconcile_interval": self.reconcile_interval,
+            "leader_info_interval": self.leader_info_interval,
+            "leaderless_timeout": self.leaderless_timeout,
+            "preempt_after": self.preempt_after,
+            "probation": self.probation,
+            "stall_bound": self.stall_bound,
+            "claim_delay": self.claim_delay,
+        }
+        return [f"{name} must be finite" for name, value in times.items() if value == math.inf]
+
+    def warnings(self) -> list[str]:
+        if self.endurance < 3 * self.tidings:
+            return [
+                f"leaderless_timeout = {self.endurance:g} is shorter than three periods of tidings "
+                f"({3 * self.tidings:g}): observers lose sight of a leader that lives"
+            ]
+        return []

@@ -1,0 +1,55 @@
+"""What members say to each other about who is at the helm."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hustings.core.choice import MemberId
+from hustings.core.messages import LayerMessage, Role, Term, Weight
+from hustings.layers.leadership.priority import MAX_FAVOUR
+
+MAX_TERM = 2**62  # a forged term beyond it teaches nothing
+MAX_LEADERS = 64
+MAX_ID = 1 << 63
+
+
+class HandOverMsg(LayerMessage, frozen=True, tag="TRANSFER-LEADER"):
+    """`to` leads from now on, in this term, and is favoured so much: itself, where it insists."""
+
+    role: ClassVar[Role] = Role.COORDINATOR
+    to: MemberId
+    term: Term
+    favour: Weight
+
+
+class TidingsMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
+    """I hold these for the leaders, the best first, in this term; how favoured the first is."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    leaders: tuple[MemberId, ...]
+    term: Term
+    favour: Weight
+
+
+class AskMsg(LayerMessage, frozen=True, tag="LEADER-QUERY"):
+    """Who leads? I know of nobody, and have heard of no term later than this."""
+
+    role: ClassVar[Role] = Role.DETECTOR
+    term: Term
+
+
+HelmMsg = HandOverMsg | TidingsMsg | AskMsg
+
+
+def sound(message: HelmMsg) -> bool:
+    """Whether all numbers are such as a member would send.
+
+    >>> sound(AskMsg(7)), sound(AskMsg(-1)), sound(HandOverMsg(3, 1, float("nan")))
+    (True, False, False)
+    """
+    if isinstance(message, AskMsg):
+        return 0 <= message.term <= MAX_TERM
+    if not (0 < message.term <= MAX_TERM and -MAX_FAVOUR <= message.favour <= MAX_FAVOUR):
+        return False
+    named = (message.to,) if isinstance(message, HandOverMsg) else message.leaders
+    return 0 < len(named) <= MAX_LEADERS and all(-MAX_ID <= each < MAX_ID for each in named)

@@ -1,0 +1,1 @@
+"""Bimodal multicast: messages to all, repaired by anti-entropy."""

@@ -1,0 +1,224 @@
+"""Bimodal multicast: almost all get a message, or almost none.
+
+    p  == body ==>  q, r           the first phase: best effort, s is missed
+    q  -- digest -->  s            each round: what I have
+    s  -- solicit --> q            what I lack of it
+    q  -- copy ---->  s
+
+Model      Messages are lost; members crash at any time, the origin too.
+Idea       The network's multicast reaches whom it reaches. Then anti-entropy: in every round each
+           member that has something buffered tells some random members of its view what; who lacks
+           something asks for it. Those who have a message multiply, so it dies out at once or
+           reaches nearly everybody: the number of receivers has two modes.
+Bounds     A digest lists `digest` messages, the latest first; `solicits` are asked for and `copies`
+           sent again in a round; `buffer` messages are kept. A message is buffered until it is
+           `buffering_time` old, counted from its sending and not from its arrival here: copies
+           carry their age. After that no copy is accepted anywhere, and it is forgotten but for a
+           bit in a window (`bimodal_memory`).
+Cost       One multicast; then, while something is buffered, `digests` messages a member and round.
+           In a group that has nothing to say, nothing.
+Promise    At most once; within `buffering_time`, if delta bounds the delays and clocks keep pace.
+           No order.
+Paper      Birman, Hayden, Ozkasap, Xiao, Budiu, Minsky, "Bimodal Multicast", 1999.
+
+Decisions beside the paper: nothing is gossiped about when nothing is buffered; nothing is asked for
+twice within the time of a round, but then again, since request or copy may be lost; the first phase
+is whatever the world's multicast is, without a tree of its own. Or it is gossip, with `spread`: the
+origin sends copies to so many random members, and each does the same when it first gets one. Then
+nobody sends to the whole group, and a multicast costs each member `spread` messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.core.errors import ProtocolBug
+from hustings.core.messages import Role
+from hustings.core.streams import Stream
+from hustings.layers.gossip.config import GossipConfig
+from hustings.layers.multicast.memory import Memory
+from hustings.layers.multicast.messages import (
+    CASTS,
+    Cast,
+    CopyMsg,
+    DigestMsg,
+    MulticastId,
+    SolicitMsg,
+)
+
+MCAST = "mcast"
+
+_ROUND: TimerKey = (MCAST, 0)
+
+Targets = Callable[[Stream, int], list[MemberId]]
+
+
+class Bimodal:
+    """One member's part in the multicast: `targets` chooses random members of its view."""
+
+    __slots__ = (
+        "_asked",
+        "_copies",
+        "_held",
+        "_number",
+        "_resting",
+        "_since",
+        "_solicits",
+        "_targets",
+        "config",
+        "memory",
+    )
+
+    def __init__(self, config: GossipConfig, targets: Targets) -> None:
+        self.config = config
+        self.memory = Memory(config.origins, config.window, config.buffering_time)
+        self._targets = targets
+        # When each was sent, by this member's clock, and what it says; in the order of arrival.
+        self._held: dict[MulticastId, tuple[float, bytes]] = {}
+        self._asked: dict[MulticastId, float] = {}  # what was asked for, and when
+        self._number = 0
+        self._resting = True
+        self._since = 0.0  # when the present allowance began
+        self._solicits = self._copies = 0  # of the allowance, used
+
+    @staticmethod
+    def owns(key: TimerKey) -> bool:
+        """Whether a timer is the multicast's."""
+        return isinstance(key, tuple) and key[0] == MCAST
+
+    @property
+    def buffered(self) -> int:
+        """How many messages are buffered now."""
+        return len(self._held)
+
+    @property
+    def asked(self) -> int:
+        """How many requests it keeps in mind."""
+        return len(self._asked)
+
+    # What its member calls; bodies that are returned are to be delivered, now and once
+
+    def multicast(self, ctx: Context, role: Role, body: bytes) -> None:
+        """Send to the whole group but oneself."""
+        if len(body) > self.config.multicast_bytes:
+            raise ProtocolBug(
+                f"a multicast of {len(body)} bytes, where body allows {self.config.multicast_bytes}"
+            )
+        self._number += 1
+        mid = (ctx.me.id, ctx.incarnation, self._number)
+        now = ctx.now()
+        if self.config.spread:
+            self._pass_on(ctx, mid, now, body)
+        else:
+            ctx.multicast(CASTS[role](ctx.incarnation, self._number, body))
+        if self.memory.take(mid, now):
+            self._hold(ctx, mid, now, body)
+
+    def on_cast(self, ctx: Context, sender: MemberId, message: Cast) -> bytes | None:
+        """The first phase has come."""
+        mid = (sender, message.incarnation, message.number)
+        return self._receive(ctx, mid, self.config.delta, message.body)
+
+    def on_copy(self, ctx: Context, message: CopyMsg) -> bytes | None:
+        """Somebody sent it again."""
+        mid = (message.origin, message.incarnation, message.number)
+        self._asked.pop(mid, None)
+        if not 0.0 <= message.age <= self.config.buffering_time:
+            return None  # too old, or not an age at all
+        return self._receive(ctx, mid, message.age, message.body)
+
+    def on_digest(self, ctx: Context, sender: MemberId, message: DigestMsg) -> None:
+        """Ask for what is lacking, the latest first."""
+        held, fresh = self._held, self.memory.fresh
+        lacking = [
+            mid
+            for mid in message.ids[: self.config.digest]
+            if mid not in held and mid[0] != ctx.me.id and fresh(mid)
+        ]
+        if not lacking:
+            return
+        now = ctx.now()
+        self._allow(now)
+        recent = now - self.config.round_time
+        self._asked = {mid: at for mid, at in self._asked.items() if at > recent}
+        wanted = [mid for mid in dict.fromkeys(lacking) if mid not in self._asked]
+        wanted = wanted[: max(0, self.config.solicits - self._solicits)]
+        if wanted:
+            self._solicits += len(wanted)
+            self._asked.update(dict.fromkeys(wanted, now))
+            ctx.send(sender, SolicitMsg(tuple(wanted)))
+
+    def on_solicit(self, ctx: Context, sender: MemberId, message: SolicitMsg) -> None:
+        """Send again what is asked for and still buffered."""
+        now, config = ctx.now(), self.config
+        self._allow(now)
+        for mid in message.ids[: config.solicits]:
+            if self._copies >= config.copies:
+                return
+            held = self._held.get(mid)
+            if held is None:
+                continue
+            sent, body = held
+            age = now - sent + config.delta
+            if age <= config.buffering_time:
+                self._copies += 1
+                ctx.send(sender, CopyMsg(*mid, age, body))
+
+    def on_timer(self, ctx: Context) -> None:
+        """A round: forget what is old, tell of the rest; with nothing left, rest."""
+        config = self.config
+        limit = ctx.now() - config.buffering_time
+        held = {mid: one for mid, one in self._held.items() if one[0] > limit}
+        self._held = held
+        if not held:
+            self._resting = True
+            self._asked = {}
+            return
+        latest = sorted(((sent, mid) for mid, (sent, _) in held.items()), key=itemgetter(0))
+        ids = tuple([mid for _, mid in latest[: -config.digest - 1 : -1]])
+        digest = DigestMsg(ids)
+        for target in self._targets(ctx.rng, config.digests):
+            ctx.send(target, digest)
+        ctx.set_timer(_ROUND, config.round_time)
+
+    # How it works
+
+    def _receive(self, ctx: Context, mid: MulticastId, age: float, body: bytes) -> bytes | None:
+        now = ctx.now()
+        if (
+            mid[0] == ctx.me.id
+            or len(body) > self.config.multicast_bytes
+            or not self.memory.take(mid, now)
+        ):
+            return None
+        self._hold(ctx, mid, now - age, body)
+        if self.config.spread:
+            self._pass_on(ctx, mid, now - age, body)
+        return body
+
+    def _pass_on(self, ctx: Context, mid: MulticastId, sent: float, body: bytes) -> None:
+        """The first phase, where it is gossip."""
+        age = ctx.now() - sent + self.config.delta
+        if age <= self.config.buffering_time:
+            copy = CopyMsg(*mid, age, body)
+            for target in self._targets(ctx.rng, self.config.spread):
+                if target != mid[0]:
+                    ctx.send(target, copy)
+
+    def _hold(self, ctx: Context, mid: MulticastId, sent: float, body: bytes) -> None:
+        if len(self._held) >= self.config.buffer:
+            del self._held[min(self._held, key=lambda one: self._held[one][0])]
+        self._held[mid] = (sent, body)
+        if self._resting:
+            self._resting = False
+            # Not all at once, though all may have received it at once.
+            ctx.set_timer(_ROUND, self.config.round_time * ctx.rng.random())
+
+    def _allow(self, now: float) -> None:
+        """A new round has a new allowance."""
+        if now - self._since >= self.config.round_time:
+            self._since = now
+            self._solicits = self._copies = 0

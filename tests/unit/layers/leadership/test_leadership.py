@@ -1,0 +1,474 @@
+"""The helm of one member: handing over, standing back, observing, coming back from a pause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hustings.core.choice import Candidate
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
+from hustings.core.outcome import ELECTING, Elected, NoLeader
+from hustings.layers.leadership.layer import PAUSED, RESIGNED, LeadershipConfig, with_leadership
+from hustings.layers.leadership.messages import AskMsg, HandOverMsg, TidingsMsg
+from hustings.layers.leadership.observer import UNHEARD
+from hustings.layers.leadership.priority import with_favour
+from hustings.layers.leadership.state import ANSWERS, JOIN, PREEMPT, REPEAT, SECURE, TICK
+from hustings.protocols.announce.le_s import LeS
+from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
+from hustings.testing.effects import Multicast, Send
+from tests.unit.layers.leadership.members import (
+    ORDER,
+    Helmsman,
+    bully,
+    following,
+    in_office,
+    observer,
+    people,
+    sent,
+    told,
+)
+
+FOUR = people([1, 2, 4])  # beside member 3
+
+
+def le_s() -> LeS:
+    return LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0}), ORDER)
+
+
+# Handing over
+
+
+def test_a_leader_tells_its_successor_and_follows_it_at_once() -> None:
+    leader = in_office(3, FOUR, term=5)
+    effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    word = HandOverMsg(2, 6, 1.0)
+    # That one tells the others; and 4, who would lead next, must not think that 3 has died.
+    assert sent(effects, HandOverMsg) == [(2, word), (4, word)]
+    assert told(effects) == [Elected(2, 6)]
+    assert (leader.helm.leader, leader.helm.term) == (2, 6)
+    assert leader.stored["term"] == 6
+
+
+def test_only_a_leader_hands_over_and_only_to_an_elector() -> None:
+    answers: list[bool] = []
+
+    def ask(member: Helmsman, to: int) -> bool:
+        effects = member.ask(lambda helm, ctx: answers.append(helm.hand_over(ctx, to)))
+        assert answers[-1] or not told(effects)
+        return answers[-1]
+
+    leader = in_office(3, [*people([1, 2]), observer(9)])
+    assert not ask(leader, 3)
+    assert not ask(leader, 9)
+    assert not ask(leader, 77)
+    assert not ask(following(3, 2, FOUR), 1)
+    assert not ask(Helmsman(observer(3), FOUR), 1)
+    assert ask(leader, 1)
+
+
+def test_who_hears_of_a_hand_over_follows_and_says_so_once() -> None:
+    member = following(1, 3, people([2, 3, 4]), term=5)
+    word = HandOverMsg(2, 6, 1.0)
+    assert told(member.deliver(3, word)) == [Elected(2, 6)]
+    assert told(member.deliver(3, word)) == []
+    assert member.helm.electors.favour(2) == 1.0
+    assert member.helm.electors.view.ranking(ORDER).ids[0] == 2
+
+
+@pytest.mark.parametrize("term", [4, 5])
+def test_a_hand_over_of_the_past_is_not_heeded(term: int) -> None:
+    member = following(1, 3, people([2, 3, 4]), term=5)
+    assert told(member.deliver(4, HandOverMsg(2, term, 9.0))) == []
+    assert member.helm.leader == 3
+    assert member.helm.electors.favour(2) == 0.0
+
+
+def test_copies_out_of_order_do_no_harm() -> None:
+    member = following(1, 3, people([2, 3, 4]), term=5)
+    later, earlier = HandOverMsg(4, 7, 2.0), HandOverMsg(2, 6, 1.0)
+    assert told(member.deliver(2, later)) == [Elected(4, 7)]
+    assert told(member.deliver(3, earlier)) == []
+    assert member.helm.leader == 4
+
+
+def test_a_successor_takes_office_with_its_favour_and_tells_all() -> None:
+    member = following(2, 3, people([1, 3, 4]), term=5)
+    word = HandOverMsg(2, 6, 3.0)
+    effects = member.deliver(3, word)
+    assert told(effects) == [Elected(2, 6)]
+    assert sent(effects, HandOverMsg) == [(None, word)]
+    assert sent(effects, TidingsMsg) == [(3, TidingsMsg((2,), 6, 3.0))]
+    assert member.helm.wanted_favour == 3.0
+    again = member.deliver(3, word)  # its answer was lost
+    assert sent(again, TidingsMsg) == [(3, TidingsMsg((2,), 6, 3.0))]
+    assert not told(again)
+    assert not sent(again, HandOverMsg)
+
+
+def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
+    leader = in_office(3, FOUR)
+    leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    word = HandOverMsg(2, 2, 1.0)
+    assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, word)]  # with all others
+    repeated = 1
+    while REPEAT in leader.timers:
+        assert sent(leader.fire(REPEAT), HandOverMsg) == [(2, word)]
+        repeated += 1
+    assert repeated == LeadershipConfig().transfer_retries
+
+
+def test_a_successor_that_speaks_is_not_told_again() -> None:
+    leader = in_office(3, FOUR)
+    leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    leader.deliver(2, TidingsMsg((2,), 2, 1.0))
+    assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, HandOverMsg(2, 2, 1.0))]
+    assert REPEAT not in leader.timers
+
+
+def test_the_successor_is_favoured_more_than_anybody_the_old_leader_loses_its_favour() -> None:
+    leader = in_office(3, [Candidate(1), with_favour(Candidate(2), 7.0), Candidate(4)])
+    leader.fire(SECURE)
+    assert leader.helm.wanted_favour == 8.0
+    effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 1))
+    assert sent(effects, HandOverMsg)[0] == (1, HandOverMsg(1, 2, 9.0))
+    assert leader.helm.wanted_favour == 0.0
+    assert leader.helm.electors.favour(1) == 9.0
+    assert leader.helm.electors.favour(3) == 0.0
+
+
+def test_a_hand_over_in_the_middle_of_an_election_ends_it() -> None:
+    member = following(1, 3, people([2, 3, 4]), term=5)
+    assert told(member.call()) == [NoLeader(ELECTING)]
+    assert "T1" in member.timers
+    member.deliver(3, HandOverMsg(2, 6, 1.0))
+    assert "T1" not in member.timers
+    assert member.outcome == Elected(2, 6)
+
+
+def test_an_unsound_word_is_not_heeded() -> None:
+    member = following(1, 3, people([2, 3, 4]))
+    for word in (
+        HandOverMsg(2, 2**62 + 1, 0.0),
+        HandOverMsg(2, 6, float("nan")),
+        HandOverMsg(2, 6, float("inf")),
+        HandOverMsg(2**63, 6, 0.0),
+        TidingsMsg((), 6, 0.0),
+        TidingsMsg((2,) * 65, 6, 0.0),
+        AskMsg(-1),
+    ):
+        assert member.deliver(3, word) == []
+
+
+# Standing back
+
+
+def test_who_resigns_hands_over_to_the_best_other_and_stands_back() -> None:
+    leader = in_office(3, FOUR)
+    effects = leader.ask(lambda helm, ctx: helm.stand_back(ctx))
+    assert told(effects) == [Elected(4, 2)]
+    assert leader.helm.wanted_favour == -1.0
+    leader.ask(lambda helm, ctx: helm.stand(ctx))
+    assert leader.helm.wanted_favour == 0.0
+
+
+def test_who_resigns_does_not_hand_over_to_one_that_stands_back() -> None:
+    leader = in_office(3, [Candidate(1), with_favour(Candidate(4), -1.0)])
+    assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [Elected(1, 2)]
+
+
+def test_alone_who_resigns_leaves_the_group_without_a_leader_until_it_stands() -> None:
+    leader = in_office(3, [])
+    assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [NoLeader(RESIGNED)]
+    for _ in range(20):
+        assert not told(leader.fire(TICK))
+    assert told(leader.ask(lambda helm, ctx: helm.stand(ctx))) == [Elected(3, 2)]
+
+
+def test_alone_who_resigned_leads_again_if_an_election_is_called() -> None:
+    leader = in_office(3, [])
+    leader.ask(lambda helm, ctx: helm.stand_back(ctx))
+    leader.call()
+    assert leader.outcome == Elected(3, 2)
+    leader.fire(SECURE)
+    assert leader.helm.wanted_favour == -1.0
+
+
+def test_who_leads_standing_back_makes_room_for_the_next_one() -> None:
+    leader = in_office(3, [])
+    leader.ask(lambda helm, ctx: helm.stand_back(ctx))
+    leader.call()
+    leader.meet(Candidate(1))
+    assert told(leader.fire(TICK)) == [Elected(1, 3)]
+
+
+def test_who_announces_and_resigns_alone_falls_silent() -> None:
+    leader = Helmsman(3, [], elect=le_s)
+    leader.start()
+    leader.assume_leader(3, 1)
+    assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [NoLeader(RESIGNED)]
+    assert "T_A" not in leader.timers
+    leader.ask(lambda helm, ctx: helm.stand(ctx))
+    leader.fire("T_S")
+    assert leader.outcome == Elected(3, 2)
+
+
+# Staying, and returning to the preferred member
+
+
+def test_a_leader_is_favoured_after_a_while_and_says_so() -> None:
+    leader = in_office(1, people([2, 3]))
+    assert leader.helm.wanted_favour == 0.0
+    effects = leader.fire(SECURE)
+    assert leader.helm.wanted_favour == 1.0
+    assert sent(effects, TidingsMsg) == [(None, TidingsMsg((1,), 1, 1.0))]
+
+
+def test_with_preempt_after_0_the_election_has_its_way() -> None:
+    settings = LeadershipConfig(preempt_after=0.0)
+    leader = in_office(1, people([2]), settings)
+    assert SECURE not in leader.timers
+    leader.meet(Candidate(9))
+    assert sent(leader.fire(TICK), ElectionMsg) == [(9, ElectionMsg(1))]
+
+
+def test_a_favoured_leader_tells_a_better_newcomer_that_it_leads() -> None:
+    leader = in_office(1, people([2]))
+    leader.fire(SECURE)
+    leader.meet(Candidate(9))
+    assert sent(leader.fire(TICK), CoordinatorMsg) == [(9, CoordinatorMsg(1))]
+
+
+def test_favour_ends_with_the_office() -> None:
+    leader = in_office(1, people([2, 3]))
+    leader.fire(SECURE)
+    leader.deliver(2, HandOverMsg(3, 2, 2.0))
+    assert leader.helm.wanted_favour == 0.0
+    leader.restart()
+    assert leader.helm.wanted_favour == 0.0
+
+
+def test_the_leader_hands_over_to_a_better_member_that_has_been_up_for_long() -> None:
+    leader = in_office(2, people([1]), LeadershipConfig(preempt_after=30.0))
+    leader.fire(TICK)
+    leader.meet(*people([4, 5]), with_favour(Candidate(6), -1.0))
+    assert not told(leader.fire(TICK))
+    came = leader.clock
+    for _ in range(5):
+        assert not told(leader.fire(TICK))
+    assert leader.timers[PREEMPT].deadline == pytest.approx(came + 30.0)
+    assert told(leader.fire(PREEMPT)) == [Elected(5, 2)]
+
+
+def test_a_suspicion_begins_the_time_anew() -> None:
+    leader = in_office(2, people([1, 4]), LeadershipConfig(preempt_after=30.0))
+    leader.clock = 29.0
+    leader.suspect(4)
+    leader.clock = 40.0
+    leader.alive(4)
+    assert not told(leader.fire(TICK))
+    leader.clock = 60.0
+    assert told(leader.fire(TICK)) == [Elected(4, 2)]
+
+
+def test_without_preempt_after_nobody_is_handed_anything() -> None:
+    leader = in_office(2, people([1, 4]))
+    leader.clock = 1e6
+    assert not told(leader.fire(TICK))
+
+
+# Joining
+
+
+def test_an_election_begins_when_the_membership_had_its_chance() -> None:
+    member = Helmsman(1, people([2, 3]))
+    member.start()
+    assert member.timers[JOIN].deadline == 4.0
+    effects = member.fire(JOIN)
+    assert len(sent(effects, AskMsg)) == 2
+    assert not sent(effects, ElectionMsg)
+    assert len(sent(member.fire(ANSWERS), ElectionMsg)) == 2
+
+
+@pytest.mark.parametrize("elect, asked", [(le_s, 1), (bully, 3)])
+def test_in_a_crowd_that_will_hear_announcements_only_one_is_asked(
+    elect: Callable[[], Election], asked: int
+) -> None:
+    member = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
+    member.view.estimate = 100.0
+    member.start()
+    assert len(sent(member.fire(JOIN), AskMsg)) == asked
+    alone = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
+    alone.view.estimate = 5.0
+    alone.start()
+    assert len(sent(alone.fire(JOIN), AskMsg)) == 3
+
+
+def test_a_world_that_knows_need_not_wait() -> None:
+    member = Helmsman(1, people([2, 3]))
+    member.start()
+    assert sent(member.ask(lambda helm, ctx: helm.joined(ctx)), AskMsg)
+    assert JOIN not in member.timers
+    assert not member.ask(lambda helm, ctx: helm.joined(ctx))
+
+
+def test_a_newcomer_follows_the_leader_that_it_is_told_of() -> None:
+    member = Helmsman(9, people([1, 2]))
+    member.start()
+    member.fire(JOIN)
+    effects = member.deliver(1, TidingsMsg((2,), 7, 1.0))
+    assert told(effects) == [Elected(2, 7)]
+    assert not sent(member.fire(ANSWERS), ElectionMsg)
+    assert member.helm.electors.view.ranking(ORDER).ids[0] == 2
+
+
+def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
+    for settings, calls in (
+        (LeadershipConfig(membership_wait=0.0), False),
+        (LeadershipConfig(preempt_after=0.0), True),
+    ):
+        member = Helmsman(1, people([2, 3]), settings)
+        member.start()
+        effects = member.restart()
+        if settings.joining:
+            effects = member.fire(JOIN)
+        assert bool(sent(effects, ElectionMsg)) == calls
+
+
+def test_alone_one_leads_at_once() -> None:
+    member = Helmsman(1, [])
+    member.start()
+    assert told(member.fire(JOIN)) == [Elected(1, 1)]
+
+
+def test_a_message_of_the_election_starts_it() -> None:
+    member = Helmsman(1, people([2]))
+    member.start()
+    assert told(member.deliver(2, CoordinatorMsg(4))) == [Elected(2, 4)]
+
+
+# Observers
+
+
+def test_an_observer_takes_no_part_in_the_election() -> None:
+    member = Helmsman(observer(5), people([1, 2]))
+    assert told(member.start()) == [NoLeader(ELECTING)]
+    assert member.deliver(1, ElectionMsg(3)) == []
+    assert member.call() == []
+    assert member.fire(TICK)
+    assert not [e for e in member.fire(TICK) if isinstance(e, Multicast)]
+
+
+def test_an_observer_hears_of_the_leader_and_of_changes() -> None:
+    member = Helmsman(observer(5), people([1, 2]))
+    member.start()
+    assert told(member.deliver(2, TidingsMsg((2,), 3, 0.0))) == [Elected(2, 3)]
+    assert told(member.deliver(2, TidingsMsg((2,), 3, 0.0))) == []
+    assert told(member.deliver(1, TidingsMsg((1,), 3, 0.0))) == []  # two in one term: the first
+    assert told(member.deliver(1, TidingsMsg((1,), 2, 0.0))) == []
+    assert told(member.deliver(2, HandOverMsg(1, 4, 1.0))) == [Elected(1, 4)]
+    assert (member.helm.leader, member.helm.term, member.helm.leaders) == (1, 4, (1,))
+    assert member.stored["term"] == 4
+
+
+def test_an_observer_does_not_believe_in_a_leader_that_is_gone() -> None:
+    member = Helmsman(observer(5), people([1, 2]))
+    member.start()
+    member.deliver(2, TidingsMsg((2,), 3, 0.0))
+    member.lose(2)
+    assert told(member.suspect(2)) == [NoLeader(ELECTING)]
+    assert told(member.deliver(1, TidingsMsg((2,), 3, 0.0))) == []
+
+
+def test_an_observer_asks_after_a_while_and_gives_up_after_long() -> None:
+    member = Helmsman(observer(5), people([1, 2]))
+    member.start()
+    assert len(sent(member.fire(TICK), AskMsg)) == 1  # it knows nobody
+    member.deliver(2, TidingsMsg((2,), 3, 0.0))
+    heard = member.clock
+    assert not sent(member.fire(TICK), AskMsg)
+    assert sent(member.fire(TICK), AskMsg)[0][1] == AskMsg(3)
+    outcomes = []
+    while member.clock <= heard + 20.0:
+        outcomes += told(member.fire(TICK))
+    assert outcomes == [NoLeader(UNHEARD)]
+
+
+def test_a_leader_tells_observers_at_a_change_and_from_time_to_time() -> None:
+    leader = following(3, 2, [*people([1, 2]), observer(8), observer(9)])
+    effects = leader.deliver(2, HandOverMsg(3, 2, 1.0))
+    assert [to for to, _ in sent(effects, HandOverMsg)] == [None]  # observers hear that, too
+    leader.fire(TICK)
+    effects = leader.fire(TICK)
+    assert [to for to, _ in sent(effects, TidingsMsg)][-2:] == [8, 9]
+    won = Helmsman(3, [*people([1]), observer(8)])
+    won.start()
+    won.fire(JOIN)
+    assert (8, TidingsMsg((3,), 1, 0.0)) in sent(won.fire(ANSWERS), TidingsMsg)
+
+
+def test_an_elector_answers_an_observer() -> None:
+    member = following(1, 2, [*people([2]), observer(8)], term=3)
+    assert member.deliver(8, AskMsg(1)) == [Send(8, TidingsMsg((2,), 3, 0.0))]
+
+
+def test_an_observer_may_be_made_by_its_maker() -> None:
+    assert with_leadership(bully, LeadershipConfig(), observer=True)().observer
+    assert "observer" in with_leadership(bully, LeadershipConfig(), observer=True)().state()
+
+
+# Going, and having been away
+
+
+def test_a_leader_that_leaves_hands_over_first() -> None:
+    leader = in_office(3, FOUR)
+    effects = leader.leave()
+    assert sent(effects, HandOverMsg) == [
+        (4, HandOverMsg(4, 2, 1.0)),
+        (None, HandOverMsg(4, 2, 1.0)),
+    ]
+    assert leader.deliver(4, AskMsg(0)) == []
+    follower = following(3, 4, FOUR)
+    assert not sent(follower.leave(), HandOverMsg)
+
+
+def test_a_leader_that_was_away_asks_before_it_believes_in_itself() -> None:
+    """How long is too long is the world's to say: it tells of no shorter absence."""
+    leader = in_office(3, FOUR, term=4)
+    effects = leader.ask(lambda helm, ctx: helm.woke(ctx, 0.5))
+    assert told(effects) == [NoLeader(PAUSED)]
+    assert len(sent(effects, AskMsg)) == 3
+    assert told(leader.deliver(1, TidingsMsg((2,), 5, 1.0))) == [Elected(2, 5)]
+
+
+def test_a_leader_that_nobody_missed_leads_on_in_a_new_term() -> None:
+    leader = in_office(3, FOUR, term=4)
+    leader.ask(lambda helm, ctx: helm.woke(ctx, 30.0))
+    effects = leader.deliver(1, TidingsMsg((3,), 4, 0.0))
+    assert told(effects) == [Elected(3, 5)]
+    assert sent(effects, HandOverMsg) == [(None, HandOverMsg(3, 5, 0.0))]
+
+
+def test_who_announces_and_was_away_follows_whom_it_hears() -> None:
+    leader = Helmsman(3, FOUR, elect=le_s)
+    leader.start()
+    leader.assume_leader(3, 4)
+    effects = leader.ask(lambda helm, ctx: helm.woke(ctx, 30.0))
+    assert told(effects)[0] == NoLeader(PAUSED)
+    assert "T_A" not in leader.timers
+    assert told(leader.deliver(1, TidingsMsg((2,), 5, 1.0)))[-1] == Elected(2, 5)
+    assert "T_L" in leader.timers
+
+
+def test_who_follows_and_was_away_goes_on() -> None:
+    member = following(3, 4, FOUR)
+    assert member.ask(lambda helm, ctx: helm.woke(ctx, 99.0)) == []
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(BadInput, match="reconcile_interval must be finite"):
+        LeadershipConfig.parse({"reconcile_interval": "inf"})
+    assert LeadershipConfig.parse({"leaderless_timeout": 10.0}).warnings()
+    assert not LeadershipConfig().warnings()
+    assert LeadershipConfig(preempt_after=0.0).sticky is False
