@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from hustings.cli.numbers import WHOLE, WholeRange
-from hustings.cli.output import Pace, show_json, show_table, warn
+from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
+from hustings.sim.files import shown
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 
 if TYPE_CHECKING:
     from hustings.lab.figures.exhibit import Made
-    from hustings.lab.figures.measuring import Progress as Reached
-    from hustings.lab.figures.measuring import Tell
     from hustings.lab.figures.writing import Draw
 
 
@@ -89,10 +83,16 @@ def figure(
     from hustings.lab.pictures import measured
     from hustings.lab.sweeping import processors
 
-    with _progress() as tell:
-        made = measured(
-            chosen, out, runs=runs, seed=seed, jobs=jobs or processors(), warn=warn, tell=tell
+    try:
+        with progress("cells") as tell:
+            made = measured(
+                chosen, out, runs=runs, seed=seed, jobs=jobs or processors(), warn=warn, tell=tell
+            )
+    except KeyboardInterrupt:
+        warn(
+            f"what is finished is kept in {shown(out / 'cells')}: the same command goes on from it"
         )
+        raise
     written = [write(each, out, draw) for each in made]
     if as_json:
         show_json(
@@ -182,39 +182,3 @@ def _show(made: list[Made], written: list[list[Path]]) -> None:
         for finding in each.findings:
             who = "" if finding.theirs else "(our check) "
             click.echo(f"{each.name}: {who}{finding.claim}: {finding.verdict.value}")
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """A bar on stderr; where nobody looks, a line now and then."""
-    if not sys.stderr.isatty():
-        yield _Lines()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=1.0)
-
-        def tell(reached: Reached) -> None:
-            bar.update(task, completed=reached.share, description=_words(reached))
-
-        yield tell
-
-
-class _Lines:
-    """Plain lines for a log."""
-
-    def __init__(self) -> None:
-        self._pace = Pace()
-
-    def __call__(self, reached: Reached) -> None:
-        if self._pace.due():
-            warn(f"{100 * reached.share:.0f} % measured, {_words(reached)}")
-
-
-def _words(reached: Reached) -> str:
-    return f"{reached.done} of {reached.cells} cells, {reached.runs:,} runs"

@@ -86,27 +86,6 @@ def warn(sentence: str) -> None:
     click.echo(f"hustings: note: {printable(sentence)}", err=True)
 
 
-class Pace:
-    """When the next line about long work is due, where nobody sees a bar.
-
-    The first one comes soon, so that nobody wonders whether anything happens; the others are few
-    enough to read.
-    """
-
-    FIRST, LATER = 1.0, 10.0  # seconds
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + self.FIRST
-
-    def due(self) -> bool:
-        """Whether to say something now; then not for a while."""
-        now = time.monotonic()
-        if now < self._next:
-            return False
-        self._next = now + self.LATER
-        return True
-
-
 class Lines:
     """Progress as plain lines for a log, where nobody sees a bar: few enough to read."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from html import escape
@@ -13,11 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from hustings.lab.figures.catalogue import choose
-from hustings.lab.figures.cell import FAST
 from hustings.lab.figures.exhibit import Exhibit, Made
-from hustings.lab.figures.measuring import Tell, measure
-from hustings.lab.figures.precision import Adaptive, Fixed
+from hustings.lab.figures.measuring import measure
 from hustings.lab.figures.store import Store
+from hustings.lab.runs.engines import FAST
+from hustings.lab.runs.executors import PROCESSES, check_place
+from hustings.lab.runs.playing import Tell
 from hustings.lab.tables import Table, as_html, needed
 
 
@@ -63,20 +65,26 @@ def figure(
     runs: int | None = None,
     seed: int = 1,
     jobs: int = 1,
+    on: str | Executor = PROCESSES,
     out: str | Path | None = None,
     tell: Tell | None = None,
 ) -> Picture:
     """Make one figure or table of the papers: as `hustings figure NAME`.
 
-    With `out`, a folder, what was measured is kept in its folder cells, and taken from there.
+    With `out`, a folder, what was measured is kept in its folder cells, and taken from there. So an
+    interrupted figure goes on where it was. `on` is a place or an executor, as in `simulate`.
 
     >>> figure("overhead-table-1").made.as_table
     True
     """
+    if isinstance(on, str):
+        check_place(on)
     (exhibit,) = choose((name,), None)
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory()) if out is None else out
-        (made,) = measured([exhibit], Path(folder), runs=runs, seed=seed, jobs=jobs, tell=tell)
+        (made,) = measured(
+            [exhibit], Path(folder), runs=runs, seed=seed, jobs=jobs, on=on, tell=tell
+        )
     words = ["hustings", "figure", name, *([] if runs is None else [f"--runs={runs}"])]
     return Picture(made, shlex.join([*words, *([] if seed == 1 else [f"--seed={seed}"])]))
 
@@ -88,6 +96,7 @@ def measured(
     runs: int | None,
     seed: int,
     jobs: int,
+    on: str | Executor = PROCESSES,
     warn: Callable[[str], None] = lambda _: None,
     tell: Tell | None = None,
 ) -> list[Made]:
@@ -96,6 +105,5 @@ def measured(
     if any(cell.engine == FAST for cell in cells):
         import_module("hustings.lab.kernels.compiling")  # for its sentence
     store = Store(out / "cells", seed, warn)
-    policy = Adaptive() if runs is None else Fixed(runs)
-    results = measure(cells, seed, policy, store, jobs=jobs, tell=tell)
+    results = measure(cells, seed, lambda cell: cell.goal(runs), store, jobs=jobs, on=on, tell=tell)
     return [exhibit.make(results, seed) for exhibit in exhibits]

@@ -8,26 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from hustings.cli import figure as module
-from hustings.cli.output import Pace
-from hustings.lab.figures import catalogue, measuring, workers
+from hustings.cli.output import Lines
+from hustings.lab.figures import catalogue, measuring
 from hustings.lab.figures.exhibit import Finding, Verdict
-from hustings.lab.figures.measuring import Progress, measure
-from hustings.lab.figures.precision import Fixed
-from hustings.lab.figures.store import Store
-from hustings.lab.figures.workers import _Shared
+from hustings.lab.runs.playing import Progress
 from tests.unit.cli.commands import COMMAND, PATIENCE, Hustings, in_own_process
 from tests.unit.cli.test_process import interruptible, wait_until_gone, workers_of
-from tests.unit.lab.figures.samples import FIGURE, bully
+from tests.unit.lab.figures.samples import FIGURE
 
 __all__ = ["interruptible"]
 
@@ -38,7 +31,7 @@ ENDINGS = ("csv", "md", "png", "svg")
 def sample(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A catalogue of one small figure, and an empty folder to work in."""
     monkeypatch.setattr(catalogue, "EXHIBITS", (FIGURE,))
-    monkeypatch.setattr(Pace, "FIRST", float(PATIENCE))  # on a slow machine, no line of progress
+    monkeypatch.setattr(Lines, "EVERY", float(PATIENCE))  # on a slow machine, no line of progress
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -114,7 +107,7 @@ def test_what_is_known_is_not_played_again(
     sample: Path, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = make(hustings, "--runs", "20")
-    monkeypatch.setattr(workers, "play_block", None)
+    monkeypatch.setattr(measuring, "play_block", None)
     assert make(hustings, "--runs", "20") == first
 
 
@@ -275,45 +268,21 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
 # Progress
 
 
-def test_a_log_gets_a_line_soon_and_then_now_and_then(
+def test_a_log_gets_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     instants = [0.0, 0.5, 1.0, 2.0, 10.5, 11.0, 12.0, 20.5, 40.0]
     monkeypatch.setattr(time, "monotonic", lambda: instants.pop(0))
-    lines = module._Lines()
+    lines = Lines("cells")
     said = []
+    told = "hustings: note: 25 % played, 2 of 5 cells, 1,234 of 5,000 runs\n"
     while instants:
         now = instants[0]
-        lines(Progress(done=2, cells=5, share=0.25, runs=1234))
+        lines(Progress(done=2, series=5, runs=1234, wanted=5000, played=7, share=0.25))
         if shown := capsys.readouterr().err:
             said.append(now)
-            assert shown == "hustings: note: 25 % measured, 2 of 5 cells, 1,234 runs\n"
-    assert said == [1.0, 11.0, 40.0]
-
-
-def test_progress_is_told_although_no_block_has_ended(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """One block may take longer than anybody waits for a sign of life."""
-    begun = Event()
-    told: list[Progress] = []
-
-    def tell(reached: Progress) -> None:
-        told.append(reached)
-        if len(told) >= 3:
-            begun.set()
-
-    class SlowBlocks:
-        def submit(self, fn: Any, /, *args: Any) -> Future[Any]:
-            return pool.submit(lambda: begun.wait(PATIENCE) and fn(*args))
-
-    monkeypatch.setattr(workers, "_BREATH", 0.01)
-    shared = _Shared(cast(ProcessPoolExecutor, SlowBlocks()), 1)
-    with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(measuring, "workers", lambda jobs: nullcontext(shared))
-        measure([bully(3)], 1, Fixed(2), Store(tmp_path, 1, print), jobs=2, tell=tell)
-    assert [reached.runs for reached in told[:3]] == [0, 0, 0]
-    assert told[-1].share == 1.0
+            assert shown == told
+    assert said == [10.5, 20.5, 40.0]
 
 
 def test_a_terminal_gets_a_bar(
@@ -323,5 +292,5 @@ def test_a_terminal_gets_a_bar(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     shown = hustings("figure", "sample-1", "--runs", "100", "--jobs", "1", "--json")
     assert shown.code == 0
-    assert "6 of 6 cells, 600 runs" in shown.err
+    assert "6 of 6 cells, 600 of 600 runs" in shown.err
     assert json.loads(shown.out)["runs"] == 100

@@ -15,9 +15,10 @@ import msgspec
 
 from hustings.core.streams import derive
 from hustings.lab.byzantine.experiment import by_rounds
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.setting import Setting
-from hustings.lab.runs.kernels import setting_of
+from hustings.lab.runs.block import Block
+from hustings.lab.runs.engines import EVENTS, FAST, BlockTotal, Player, engine_of, play_block
+from hustings.lab.runs.goals import GROWTH, PILOT, Goal, RelativePrecision, Runs
+from hustings.lab.runs.playing import Series
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.registry import Use, find, use_of
 from hustings.sim.experiment import Experiment
@@ -27,7 +28,11 @@ from hustings.sim.scenarios import Scenario
 
 MAX_EVENTS = 50_000_000
 LARGEST_BLOCK = 500
-EVENTS, FAST = "events", "fast"
+TARGET = 0.01  # of the mean, the standard error
+FAST_TARGET = 0.001  # where the compiled kernels play
+CAP = 30_000  # runs of one cell
+FAST_CAP = 4_000_000
+FAST_USUAL = 300_000  # what most cells come to
 FAST_BLOCK = 4_000_000  # members in all runs of a block
 FAST_LARGEST = 20_000  # runs of a block
 ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
@@ -80,6 +85,35 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """A name for the cell's results."""
         return blake2b(f"{seed}\n{self.text}".encode(), digest_size=16).hexdigest()
 
+    def goal(self, runs: int | None = None) -> Goal:
+        """How many runs: those asked for, those of the paper, or what precision takes."""
+        if runs is not None or self.runs is not None:
+            return Runs(runs or self.runs or 1)
+        fast = self.engine == FAST
+        return RelativePrecision(
+            aims=self.aims,
+            target=FAST_TARGET if fast else TARGET,
+            most=FAST_CAP if fast else CAP,
+            usual=FAST_USUAL if fast else GROWTH * PILOT,
+            block=self.block,
+        )
+
+    def player(self, seed: int) -> Player:
+        """What plays its runs."""
+        experiment = self.experiment(seed)
+        engine = engine_of(experiment, self.engine)
+        engine.admit(experiment)
+        return engine.player(experiment)
+
+    def series(self, seed: int, total: BlockTotal, goal: Goal) -> Series[Player, Block]:
+        """Its runs, for the engine of all runs."""
+        size = self.block
+        return Series(self.player(seed), goal, total, lambda _: size, weight=self.work)
+
+    def play(self, seed: int, first: int, last: int) -> Block:
+        """Runs first .. last-1, in this process."""
+        return play_block(self.player(seed), first, last)
+
     def experiment(self, seed: int) -> Experiment:
         """What to play; the same as what `command` builds."""
         kind = find(self.protocol)
@@ -101,10 +135,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             counted=self.engine == FAST,  # to make a million members takes long
         )
         return by_rounds(described, limited=True) if self.in_rounds else described
-
-    def setting(self) -> Setting | Ballot:
-        """What the kernels play, under the same seed."""
-        return setting_of(self.experiment(0))
 
     def command(self, seed: int, runs: int) -> str:
         """The command line whose summary holds this cell's numbers."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hustings.lab.figures.block import Block
-from hustings.lab.figures.cell import FAST, Cell
+from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.exhibit import (
     Curve,
     Drawn,
@@ -25,6 +24,8 @@ from hustings.lab.figures.exhibit import (
     Value,
 )
 from hustings.lab.figures.measuring import Results
+from hustings.lab.runs.block import Block
+from hustings.lab.runs.engines import FAST
 from hustings.lab.runs.kernels import CUT
 
 # Where a line is drawn, besides the points: enough for a smooth curve on a logarithmic axis.

@@ -8,7 +8,6 @@ appear whole or not at all.
 
 from __future__ import annotations
 
-import math
 import stat
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -17,13 +16,12 @@ from pathlib import Path
 import msgspec
 
 from hustings.core.errors import BadInput
-from hustings.lab.figures.block import Block
 from hustings.lab.figures.cell import Cell
-from hustings.lab.runs.block import Moments
+from hustings.lab.runs.block import Block
 from hustings.lab.runs.checkpoint import code_digest
 from hustings.sim.files import reason, shown, write_atomically
 
-FORMAT = 1
+FORMAT = 2
 LARGEST_FILE = 64 << 20
 Remark = Callable[[str], None]
 
@@ -34,6 +32,12 @@ class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     cell: Cell
     blocks: list[Block]
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """Of any body, also one of other code and format."""
+
+    code: str = ""
 
 
 class _Sealed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +71,7 @@ class Store:
         try:
             data = _read(path)
             body = _open(data)
-            if body.code != code_digest():
+            if body is None:
                 return []
             _check(body, cell, self._seed)
         except FileNotFoundError:
@@ -96,12 +100,15 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _open(data: bytes) -> _Body:
+def _open(data: bytes) -> _Body | None:
+    """What a file holds; None where other code wrote it."""
     try:
         sealed = msgspec.json.decode(data, type=_Sealed)
         raw = bytes(sealed.body)
         if sealed.seal != _seal(raw):
             raise Damaged("its seal is broken")
+        if msgspec.json.decode(raw, type=_Origin).code != code_digest():
+            return None
         return msgspec.json.decode(raw, type=_Body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Damaged(f"it does not parse: {error}") from None
@@ -123,16 +130,8 @@ def _check(body: _Body, cell: Cell, seed: int) -> None:
             raise Damaged("its endings do not add up")
         if not 0 <= block.violated <= block.runs:
             raise Damaged("its verdicts do not add up")
-        if not all(_plausible(moments, block.runs) for moments in block.metrics.values()):
+        if not block.plausible:
             raise Damaged("its numbers are impossible")
-
-
-def _plausible(moments: Moments, runs: int) -> bool:
-    return (
-        0 <= moments.count <= runs
-        and math.isfinite(moments.mean)
-        and 0.0 <= moments.spread < math.inf
-    )
 
 
 def _seal(body: bytes) -> str:

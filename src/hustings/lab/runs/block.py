@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -109,6 +110,26 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     @property
+    def count(self) -> int:
+        """How many values."""
+        return self.moments.count
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return self.moments.mean
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean."""
+        return self.moments.stderr
+
+    @property
+    def relative(self) -> float:
+        """The standard error as a part of the mean."""
+        return self.moments.relative
+
+    @property
     def plausible(self) -> bool:
         """Whether values could have come to this."""
         count, mean, spread = self.moments.count, self.moments.mean, self.moments.spread
@@ -181,3 +202,11 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 EMPTY = Block(0, 0, {}, {})
+
+
+def total(blocks: Iterable[Block]) -> Block:
+    """All blocks, which follow each other from run 0, as one."""
+    whole = EMPTY
+    for block in blocks:
+        whole += block
+    return whole

@@ -20,6 +20,7 @@ from hustings.sim.runs import MAX_RUNS
 PILOT = 200  # runs before the first look
 GROWTH = 8  # a look may be far off, so it is not followed further than this at once
 MARGIN = 1.02  # a look that falls just short costs another one
+SHY = 0.92  # a relative error is not followed quite as far: needless runs cost more than a look
 USUAL = ("strong", "tmax", "time")  # the metric that is meant where none is named
 
 
@@ -134,6 +135,46 @@ class Precision(msgspec.Struct, frozen=True):
                 f"{MAX_RUNS:,} that are ever played"
             )
         return f"{told}: {self.stderr:g} would take about {needed:,.0f}, raise runs"
+
+
+class RelativePrecision(msgspec.Struct, frozen=True):
+    """Until the standard error of every metric aimed at is below a part of its mean.
+
+    Runs come in whole blocks, so that others can go on from them.
+    """
+
+    aims: tuple[str, ...]
+    target: float  # part of the mean
+    most: int
+    usual: int  # runs that it often comes to
+    block: int
+    pilot: int = PILOT
+
+    @property
+    def first(self) -> int:
+        return self._whole_blocks(min(self.pilot, self.most))
+
+    @property
+    def guess(self) -> int:
+        return self._whole_blocks(min(self.usual, self.most))
+
+    def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
+        off = max(_relative(metrics, aim) for aim in self.aims) / self.target
+        if off <= 1.0 or runs >= self.most:
+            return runs
+        factor = min(off * off, GROWTH)
+        if factor * SHY > 1.1:
+            factor *= SHY
+        wanted = max(runs + 1, math.ceil(runs * factor))
+        return self._whole_blocks(min(wanted, self.most))
+
+    def _whole_blocks(self, runs: int) -> int:
+        return math.ceil(runs / self.block) * self.block
+
+
+def _relative(metrics: Mapping[str, Column], aim: str) -> float:
+    column = metrics.get(aim)
+    return math.inf if column is None else column.relative
 
 
 def _undecided(moments: Moments) -> bool:

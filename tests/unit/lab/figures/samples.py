@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.exhibit import Curve, Panel
 from hustings.lab.figures.figure import Figure
 from hustings.lab.figures.judging import agrees, grows
+from hustings.lab.runs.goals import Goal, Runs
 
 
 def bully(members: int, loss: float = 0.2) -> Cell:
@@ -19,6 +22,11 @@ def bully(members: int, loss: float = 0.2) -> Cell:
         aims=("messages",),
         work=200.0,  # blocks of 10 runs
     )
+
+
+def fixed(runs: int) -> Callable[[Cell], Goal]:
+    """So many runs of every cell."""
+    return lambda cell: Runs(runs)
 
 
 def lossless(cell: Cell) -> float:

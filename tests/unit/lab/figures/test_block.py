@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.errors import ProtocolBug
-from hustings.lab.figures.block import Block, play_block, total
-from hustings.lab.runs.block import NOTHING, Moments
+from hustings.lab.runs.block import NOTHING, Block, Column, Moments, total
 from tests.unit.lab.figures.samples import bully
 
 VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40)
@@ -39,8 +38,8 @@ def test_too_few_values_tell_no_error() -> None:
 
 def test_blocks_join_where_they_meet() -> None:
     cell = bully(5)
-    one, other = play_block(cell, 3, 0, 10), play_block(cell, 3, 10, 25)
-    whole = play_block(cell, 3, 0, 25)
+    one, other = cell.play(3, 0, 10), cell.play(3, 10, 25)
+    whole = cell.play(3, 0, 25)
     both = total([one, other])
     assert (both.first, both.last, both.runs) == (0, 25, 25)
     assert both.endings == whole.endings
@@ -48,7 +47,7 @@ def test_blocks_join_where_they_meet() -> None:
     for name, moments in whole.metrics.items():
         assert both.metrics[name].count == moments.count
         assert both.metrics[name].mean == pytest.approx(moments.mean)
-        assert both.metrics[name].spread == pytest.approx(moments.spread)
+        assert both.metrics[name].moments.spread == pytest.approx(moments.moments.spread)
     with pytest.raises(ProtocolBug, match="does not follow"):
         total([other])
     with pytest.raises(ProtocolBug, match="does not follow"):
@@ -56,8 +55,8 @@ def test_blocks_join_where_they_meet() -> None:
 
 
 def test_a_metric_that_some_runs_lack_counts_those_that_have_it() -> None:
-    one = Block(0, 2, {"leader": Moments(1, 5.0, 0.0)}, {"quiescent": 2}, 0)
-    other = Block(2, 4, {"time": Moments(2, 1.0, 0.0)}, {"until": 2}, 1)
+    one = Block(0, 2, {"leader": Column(Moments(1, 5.0, 0.0), 5.0, 5.0)}, {"quiescent": 2}, 0)
+    other = Block(2, 4, {"time": Column(Moments(2, 1.0, 0.0), 1.0, 1.0)}, {"until": 2}, 1)
     both = total([one, other])
     assert both.metrics["leader"].count == 1
     assert both.metrics["time"].count == 2

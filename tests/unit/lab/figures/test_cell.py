@@ -12,12 +12,13 @@ from hustings.cli.app import run
 from hustings.core.errors import BadInput
 from hustings.lab.figures.announce import cells
 from hustings.lab.figures.announce.cells import CORRELATED, UNCORRELATED
-from hustings.lab.figures.block import play_block, total
 from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.committee.cells import election
 from hustings.lab.figures.probabilistic.cells import CHOSEN, READINGS
 from hustings.lab.figures.probabilistic.cells import election as ballot
 from hustings.lab.kernels.setting import Setting
+from hustings.lab.runs import engines
+from hustings.lab.runs.block import total
 from tests.unit.lab.figures.samples import bully
 
 FIELDS: dict[str, object] = {
@@ -51,8 +52,8 @@ def test_the_seed_makes_other_runs() -> None:
     cell = bully(8)
     assert cell.seed(1) != cell.seed(2)
     assert cell.digest(1) != cell.digest(2)
-    assert play_block(cell, 1, 0, 20) == play_block(cell, 1, 0, 20)
-    assert play_block(cell, 1, 0, 20) != play_block(cell, 2, 0, 20)
+    assert cell.play(1, 0, 20) == cell.play(1, 0, 20)
+    assert cell.play(1, 0, 20) != cell.play(2, 0, 20)
 
 
 ANNOUNCING = [
@@ -110,7 +111,7 @@ def test_the_command_line_gives_the_same_numbers(
     cell: Cell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two ways to the same experiment: the figures' and what a reader types."""
-    whole = play_block(cell, 7, 0, 12)
+    whole = cell.play(7, 0, 12)
     name, *arguments = shlex.split(cell.command(7, 12))
     assert name == "hustings"
     assert run(arguments) == 0
@@ -138,11 +139,11 @@ def test_blocks_of_elections_in_rounds_go_by_members_too() -> None:
 
 
 def test_a_block_of_an_election_in_rounds_has_its_metrics_and_runs_of_their_own() -> None:
-    whole = play_block(LYING, 7, 0, 6)
+    whole = LYING.play(7, 0, 6)
     assert (whole.endings, whole.violated) == ({"quiescent": 6}, 0)
     assert all(whole.metrics[aim].count == 6 for aim in LYING.aims)
     assert 0 < whole.metrics["p_good"].mean < 1
-    parts = [play_block(LYING, 7, first, first + 2) for first in (0, 2, 4)]
+    parts = [LYING.play(7, first, first + 2) for first in (0, 2, 4)]
     for aim in LYING.aims:
         assert total(parts).metrics[aim].mean == pytest.approx(whole.metrics[aim].mean)
 
@@ -158,10 +159,10 @@ def test_members_are_made_only_where_messages_are_played() -> None:
 def test_what_an_engine_for_elections_in_rounds_cannot_play_is_refused() -> None:
     cell = msgspec.structs.replace(LYING_BY_MESSAGE, engine="fast")
     with pytest.raises(BadInput, match="engine 'fast' does not know lightest-bin"):
-        play_block(cell, 1, 0, 2)
+        cell.play(1, 0, 2)
     lossy = msgspec.structs.replace(LYING, loss_model="uncorrelated", loss=0.1)
     with pytest.raises(BadInput, match="committee needs a network that loses"):
-        play_block(lossy, 1, 0, 2)
+        lossy.play(1, 0, 2)
 
 
 def test_what_a_kernel_cannot_play_is_refused() -> None:
@@ -169,13 +170,13 @@ def test_what_a_kernel_cannot_play_is_refused() -> None:
     with pytest.raises(
         BadInput, match="engine 'fast' plays sup, al, le-a, le-s, le-m, probabilistic, not bully"
     ):
-        play_block(cell, 1, 0, 2)
+        cell.play(1, 0, 2)
 
 
 def test_a_run_that_was_given_up_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(protocol="le-a", members=3, loss_model="uncorrelated", loss=0.9, max_rounds=8)
-    monkeypatch.setattr(Cell, "setting", lambda self: setting)
-    block = play_block(cells.start("le-a", 3), 1, 0, 50)
+    monkeypatch.setattr(engines, "setting_of", lambda _: setting)
+    block = cells.start("le-a", 3).play(1, 0, 50)
     assert 0 < block.endings["max-rounds"] < 50
     assert block.metrics["tmax"].count == block.endings["stopped"]
 

@@ -16,16 +16,15 @@ from hustings.lab.figures.drawing import ZERO, _draw_panel, draw
 from hustings.lab.figures.exhibit import Drawn, Finding, Line, Made, Verdict
 from hustings.lab.figures.figure import COLUMNS, _about_engines
 from hustings.lab.figures.measuring import Results, measure
-from hustings.lab.figures.precision import Fixed
 from hustings.lab.figures.store import Store
 from hustings.lab.figures.writing import as_csv, as_page
-from tests.unit.lab.figures.samples import FIGURE, SIZES, bully
+from tests.unit.lab.figures.samples import FIGURE, SIZES, bully, fixed
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     store = Store(tmp_path_factory.mktemp("cells"), 1, print)
-    return measure(FIGURE.cells(), 1, Fixed(100), store)
+    return measure(FIGURE.cells(), 1, fixed(100), store)
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.lab.figures import store as module
-from hustings.lab.figures.block import Block, play_block
 from hustings.lab.figures.store import Store
+from hustings.lab.runs.block import Block
 from tests.unit.lab.figures.samples import bully
 
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ def store(tmp_path: Path, remarks: list[str]) -> Store:
 
 
 def blocks(number: int) -> list[Block]:
-    return [play_block(CELL, 1, at * SIZE, (at + 1) * SIZE) for at in range(number)]
+    return [CELL.play(1, at * SIZE, (at + 1) * SIZE) for at in range(number)]
 
 
 def test_what_was_saved_comes_back(store: Store, remarks: list[str]) -> None:
@@ -70,6 +70,18 @@ def test_results_of_other_code_are_stale(
     assert remarks == []
     store.save(CELL, blocks(1))
     assert len(store.load(CELL)) == 1
+
+
+def test_results_that_other_code_wrote_in_another_form_are_stale_too(
+    store: Store, remarks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def otherwise(body: Json) -> None:
+        first_block(body).update(metrics={"time": {"count": SIZE, "mean": 1.0, "spread": 0.0}})
+
+    resealed(store, otherwise)
+    monkeypatch.setattr(module, "code_digest", lambda: "0" * 32)
+    assert store.load(CELL) == []
+    assert remarks == []
 
 
 # Every single byte of a file counts.
@@ -116,6 +128,11 @@ def first_block(body: Json) -> Json:
     return block
 
 
+def times(body: Json) -> Json:
+    moments: Json = first_block(body)["metrics"]["time"]["moments"]
+    return moments
+
+
 def drop_block(body: Json) -> None:
     del body["blocks"][0]
 
@@ -127,7 +144,7 @@ def cut_elsewhere(body: Json) -> None:
 
 
 FORGED: list[tuple[str, Callable[[Json], object]]] = [
-    ("its format is 2", lambda body: body.update(format=2)),
+    ("its format is 1", lambda body: body.update(format=1)),
     ("another cell", lambda body: body.update(seed=2)),
     ("another cell", lambda body: body.update(cell=json.loads(bully(9).text))),
     ("does not parse", lambda body: body.update(blocks="many")),
@@ -139,10 +156,16 @@ FORGED: list[tuple[str, Callable[[Json], object]]] = [
     ("endings", lambda body: first_block(body).update(endings={})),
     ("endings", lambda body: first_block(body).update(endings={"a": SIZE + 1, "b": -1})),
     ("verdicts", lambda body: first_block(body).update(violated=SIZE + 1)),
-    ("impossible", lambda body: first_block(body)["metrics"]["time"].update(count=SIZE + 1)),
-    ("impossible", lambda body: first_block(body)["metrics"]["time"].update(spread=-1.0)),
-    ("does not parse", lambda body: first_block(body)["metrics"]["time"].update(mean=None)),
-    ("does not parse", lambda body: first_block(body)["metrics"]["time"].update(mean="x")),
+    (
+        "impossible",
+        lambda body: times(body).update(count=SIZE + 1),
+    ),
+    (
+        "impossible",
+        lambda body: times(body).update(spread=-1.0),
+    ),
+    ("does not parse", lambda body: times(body).update(mean=None)),
+    ("does not parse", lambda body: times(body).update(mean="x")),
 ]
 
 

@@ -7,7 +7,8 @@ happens to an established group by the event simulator.
 
 from __future__ import annotations
 
-from hustings.lab.figures.cell import FAST, Cell
+from hustings.lab.figures.cell import Cell
+from hustings.lab.runs.engines import FAST
 
 NONE, CORRELATED, UNCORRELATED = "none", "correlated", "uncorrelated"
 

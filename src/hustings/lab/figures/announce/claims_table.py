@@ -5,9 +5,9 @@ from __future__ import annotations
 from hustings.lab.figures.announce.against_sup import AGREE, FAMILY
 from hustings.lab.figures.announce.claims import COMPARISONS, Look
 from hustings.lab.figures.announce.upsets import UPSETS
+from hustings.lab.figures.cell import FAST_TARGET, TARGET
 from hustings.lab.figures.judging import agrees
 from hustings.lab.figures.measuring import Results
-from hustings.lab.figures.precision import FAST_TARGET, TARGET
 from hustings.lab.figures.table import Filled, Table
 
 CLAIMS = (*COMPARISONS, *UPSETS)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hustings.lab.figures.cell import FAST, Cell
+from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.exhibit import Axis, Drawn, Finding, Point, Value, Verdict
 from hustings.lab.figures.judging import limit, shown, too_few
+from hustings.lab.runs.engines import FAST
 
 FAMILY = "committee"
 SOURCE = "Scalable Byzantine election 2006"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hustings.lab.figures.cell import FAST, Cell
+from hustings.lab.figures.cell import Cell
+from hustings.lab.runs.engines import FAST
 
 RUNS = 100_000  # of a point
 P_FAIL = 0.001

@@ -13,10 +13,9 @@ import msgspec
 from hustings.lab.closed_forms.announce import departure, rounds
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.cells import DELAY, NONE, UNCORRELATED
-from hustings.lab.figures.block import Block
 from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.measuring import Results
-from hustings.lab.runs.block import Moments
+from hustings.lab.runs.block import Block, Column, Moments
 
 Means = dict[str, float]
 Change = Callable[[Cell, Means], Means]
@@ -29,7 +28,7 @@ def block(means: Means, precision: float = PRECISION, runs: int = RUNS) -> Block
     metrics = {}
     for name, mean in means.items():
         error = precision * abs(mean)
-        metrics[name] = Moments(runs, mean, error**2 * runs * (runs - 1))
+        metrics[name] = Column(Moments(runs, mean, error**2 * runs * (runs - 1)), mean, mean)
     return Block(0, runs, metrics, {"stopped": runs}, 0)
 
 

@@ -11,6 +11,7 @@ from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.lab.figures.figure import Figure
 from hustings.lab.figures.judging import COARSE
+from hustings.lab.runs.kernels import setting_of
 from tests.unit.lab.figures.announce.supposed import Change, Means, block, means, suppose
 
 FIGURES = {exhibit.name: exhibit for exhibit in of_family("announce")}
@@ -40,7 +41,7 @@ def test_every_cell_can_be_played(exhibit: Exhibit) -> None:
         assert set(cell.aims) <= set(means(cell)), "what is aimed at is measured"
         assert (cell.engine == "fast") is (cell.scenario == "start")
         if cell.engine == "fast":
-            assert cell.setting().members == cell.members
+            assert setting_of(experiment).members == cell.members
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 
 from hustings.lab.closed_forms.committee import exponents
-from hustings.lab.figures.block import Block
-from hustings.lab.figures.cell import FAST, Cell
+from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.committee import bits, cells, everywhere, informed, success, thresholds
 from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.lab.figures.measuring import Results
-from hustings.lab.runs.block import Moments
+from hustings.lab.runs.block import Block, Column, Moments
+from hustings.lab.runs.engines import FAST
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 MEASURED: tuple[Exhibit, ...] = (*success.EXHIBITS, *informed.EXHIBITS, *bits.EXHIBITS)
@@ -42,7 +42,7 @@ def block(means: dict[str, float], runs: int) -> Block:
     metrics = {}
     for name, mean in means.items():
         error = 0.004 * abs(mean)
-        metrics[name] = Moments(runs, mean, error**2 * runs * (runs - 1))
+        metrics[name] = Column(Moments(runs, mean, error**2 * runs * (runs - 1)), mean, mean)
     return Block(0, runs, metrics, {"quiescent": runs}, 0)
 
 

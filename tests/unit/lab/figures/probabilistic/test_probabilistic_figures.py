@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from hustings.lab.figures.block import Block
 from hustings.lab.figures.catalogue import of_family
-from hustings.lab.figures.cell import FAST, Cell
+from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
 from hustings.lab.figures.judging import ALPHA
 from hustings.lab.figures.measuring import Results, measure
-from hustings.lab.figures.precision import Fixed
 from hustings.lab.figures.probabilistic import crashes, hashes, safety, scale
 from hustings.lab.figures.probabilistic.cells import CHOSEN, HASH, P_FAIL, RUNS, setting
 from hustings.lab.figures.store import Store
 from hustings.lab.figures.writing import as_csv, as_page
 from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.runs.block import Moments
+from hustings.lab.runs.block import Block, Column, Moments
+from hustings.lab.runs.engines import FAST
+from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic import risk
+from tests.unit.lab.figures.samples import fixed
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 EXHIBITS = {each.name: each for each in of_family("probabilistic")}
@@ -56,7 +57,7 @@ def block(means: Means, runs: int) -> Block:
     metrics = {}
     for name, mean in means.items():
         variance = mean * (1 - mean) if name in SHARES else mean**2
-        metrics[name] = Moments(runs, mean, variance * (runs - 1))
+        metrics[name] = Column(Moments(runs, mean, variance * (runs - 1)), mean, mean)
     return Block(0, runs, metrics, {"quiescent": runs}, 0)
 
 
@@ -101,7 +102,7 @@ def test_every_point_is_the_kernels(exhibit: Exhibit) -> None:
         assert cell.runs is not None
         few = exhibit.name in (CRASHES, HASHES)
         assert cell.runs >= (crashes.RUNS if few else RUNS)
-        played = cell.setting()
+        played = setting_of(cell.experiment(1))
         assert isinstance(played, Ballot)
         assert (played.members, played.p_mcastl) == (cell.members, setting(cell, "p_mcastl"))
         assert (played.p_ucastl, played.p_fail) == (played.p_mcastl, setting(cell, "p_fail"))
@@ -113,7 +114,7 @@ def test_all_readings_stand_in_every_panel(name: str) -> None:
     readings = {
         (ballot.estimate, ballot.thinning)
         for cell in MEASURED[name].cells()
-        if isinstance(ballot := cell.setting(), Ballot)
+        if isinstance(ballot := setting_of(cell.experiment(1)), Ballot)
     }
     assert readings == {(n, who) for n in ("exact", "view") for who in ("delay", "hash")}
 
@@ -121,7 +122,11 @@ def test_all_readings_stand_in_every_panel(name: str) -> None:
 def test_how_far_the_scale_reaches() -> None:
     cells = scale.Scale().cells()
     assert {cell.members for cell in cells} == {10**power for power in range(3, 10)}
-    sizes = {ballot.sizes[-1] for cell in cells if isinstance(ballot := cell.setting(), Ballot)}
+    sizes = {
+        ballot.sizes[-1]
+        for cell in cells
+        if isinstance(ballot := setting_of(cell.experiment(1)), Ballot)
+    }
     assert sizes == {math.inf, 112.0}
 
 
@@ -133,8 +138,8 @@ def test_the_same_runs_make_the_same_files(name: str, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         store = Store(tmp_path / folder, 1, print)
         if folder == "two":
-            measure(exhibit.cells(), 1, Fixed(2), store)  # and goes on from there
-        shown = exhibit.make(measure(exhibit.cells(), 1, Fixed(4), store), 1)
+            measure(exhibit.cells(), 1, fixed(2), store)  # and goes on from there
+        shown = exhibit.make(measure(exhibit.cells(), 1, fixed(4), store), 1)
         assert UNDECIDED in {each.verdict for each in shown.findings}
         assert {each.verdict for each in shown.findings if each.theirs} <= {UNDECIDED}
         assert len(shown.rows) == len(exhibit.cells()) * len(shown.panels)
