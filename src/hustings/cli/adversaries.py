@@ -12,9 +12,9 @@ from hustings.protocols.committee.adversary import WORST, catalogue
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def adversaries(as_json: bool) -> None:
-    """The words that adversaries of committee, agreement and lightest-bin are made of.
+    """List the parts of adversaries of committee, agreement and lightest-bin.
 
-    One corruption says who is bad, any behaviours what they do; + joins them.
+    One corruption says which members are bad, behaviours say what they do; + joins them.
 
     \b
     hustings adversaries

@@ -21,15 +21,23 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
     type=click.Path(path_type=Path),
     envvar="HUSTINGS_CONFIG",
     metavar="FILE",
-    help="The configuration, in TOML; flags and HUSTINGS_* variables go before it.",
+    help="The configuration, in TOML. Flags and HUSTINGS_* variables override it.",
 )
-@click.option("--group", metavar="NAME", help="The group to join, or the only one of the file's.")
+@click.option(
+    "--group", metavar="NAME", help="The group to join, or the only group of the file to run."
+)
 @click.option("--name", metavar="NAME", help="This member's name, unique in its group.")
-@click.option("--join", multiple=True, metavar="HOST:PORT", help="Members to find the group by.")
-@click.option("--protocol", metavar="NAME", help="See hustings protocols; or file.py:Class.")
-@click.option("--set", multiple=True, metavar="KEY=VALUE", help="A setting, as T_A=250ms.")
-@click.option("--choice", metavar="RULE", help="Who is best: highest-id, lowest:load, ...")
-@click.option("--attribute", multiple=True, metavar="NAME=NUMBER", help="What is ranked by.")
+@click.option(
+    "--join", multiple=True, metavar="HOST:PORT", help="The address of a member of the group."
+)
+@click.option(
+    "--protocol", metavar="NAME", help="A name from hustings protocols, or file.py:Class."
+)
+@click.option("--set", multiple=True, metavar="KEY=VALUE", help="A setting, such as T_A=250ms.")
+@click.option("--choice", metavar="RULE", help="Which member is best: highest-id, lowest:load, ...")
+@click.option(
+    "--attribute", multiple=True, metavar="NAME=NUMBER", help="A number that --choice ranks by."
+)
 @click.option("--observer", is_flag=True, help="Watch only; never lead.")
 @click.option("--multicast", metavar="HOW", help="fan-out, bimodal, gossip or ip:GROUP:PORT.")
 @click.option("--detector", metavar="NAME", help="accrual or heartbeat.")
@@ -37,39 +45,39 @@ FROM_EXTRA = ("prometheus_client", "starlette", "uvicorn")
 @click.option(
     "--preempt-after",
     metavar="DURATION",
-    help="A better member takes over when it has been up so long. [default: never]",
+    help="A better member takes over when it has been up for this time. [default: never]",
 )
 @click.option(
     "--stall-bound",
     metavar="DURATION",
-    help="A leader that did not run for longer steps down. [default: 5 delta, at least 250ms]",
+    help="A leader that stood still for longer steps down. [default: 5 delta, at least 250ms]",
 )
 @click.option(
     "--measure", metavar="WHAT", help="What members measure and are ranked by: loss, delay."
 )
-@click.option("--guard", metavar="URL", help="Who confirms leaders: quorum://a,b,c, etcd://...")
-@click.option("--ttl", metavar="DURATION", help="For how long at a time. [default: 5s]")
-@click.option("--bind", metavar="HOST:PORT", help="Where members listen. [default: 127.0.0.1:7400]")
-@click.option("--advertise", metavar="HOST:PORT", help="Where others find them, if elsewhere.")
-@click.option("--key", multiple=True, metavar="FILE", help="Keys; the first seals, all open.")
-@click.option("--insecure", is_flag=True, help="Have no key: who reaches us can decide who leads.")
-@click.option("--state", metavar="FOLDER", help="Where terms survive a restart.")
-@click.option("--http", metavar="HOST:PORT", help="Where HTTP listens. [default: 127.0.0.1:7401]")
-@click.option("--http-name", multiple=True, metavar="NAME", help="A name that HTTP is asked by.")
-@click.option("--token-file", metavar="FILE", help="The token that orders must carry.")
-@click.option("--event-streams", metavar="N", help="Listeners of /v1/events at once. [default: 64]")
+@click.option("--guard", metavar="URL", help="What grants leases: quorum://a,b,c, etcd://...")
+@click.option("--ttl", metavar="DURATION", help="The length of a lease. [default: 5s]")
+@click.option("--bind", metavar="HOST:PORT", help="Listening address. [default: 127.0.0.1:7400]")
+@click.option("--advertise", metavar="HOST:PORT", help="Its address for others, if it differs.")
+@click.option("--key", multiple=True, metavar="FILE", help="Key files. The first seals, all open.")
+@click.option("--insecure", is_flag=True, help="Use no key: any process can then decide who leads.")
+@click.option("--state", metavar="FOLDER", help="The state directory, in which terms survive.")
+@click.option("--http", metavar="HOST:PORT", help="Address of HTTP. [default: 127.0.0.1:7401]")
+@click.option("--http-name", multiple=True, metavar="NAME", help="A host name in HTTP requests.")
+@click.option("--token-file", metavar="FILE", help="The token that orders need.")
+@click.option("--event-streams", metavar="N", help="Most listeners of /v1/events. [default: 64]")
 @click.option("--log-format", metavar="FORMAT", help="text or json. [default: text]")
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning, error. [default: info]")
 @click.option(
     "--shutdown-timeout", metavar="DURATION", help="How long leaving may take. [default: 5s]"
 )
-@click.option("--check", is_flag=True, help="Only read and check the configuration.")
+@click.option("--check", is_flag=True, help="Check the configuration and stop.")
 def agent(config: Path | None, check: bool, **flags: Any) -> int:
     """Run members of one or several groups, and answer over HTTP who leads.
 
-    Flags go before environment variables (HUSTINGS_BIND for --bind), and these before the file.
-    SIGTERM leaves in good order; SIGHUP reads keys, attributes and token again. The token may also
-    stand in HUSTINGS_HTTP_TOKEN.
+    Flags override environment variables (HUSTINGS_BIND for --bind), and these override the file.
+    After SIGTERM the members leave with a farewell. After SIGHUP the agent reads keys, attributes
+    and token again. The token may also stand in HUSTINGS_HTTP_TOKEN.
 
     \b
     hustings agent --group billing --check

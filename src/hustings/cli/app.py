@@ -75,9 +75,9 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="hustings")
 def hustings() -> None:
-    """Leader election for groups of any size: run it, simulate it, compare it, see it.
+    """Leader election for groups of any size: run it, simulate it, compare it, draw it.
 
-    Every command takes --help. With --json, stdout carries one JSON object and nothing else.
+    Every command takes --help. With --json, stdout has one JSON object and nothing else.
     """
 
 
@@ -95,7 +95,7 @@ COMMANDS = {
         plan,
         adversaries,
     ),
-    "Try to break them": (swarm, check),
+    "Look for errors": (swarm, check),
 }
 for section in COMMANDS.values():
     for command in section:

@@ -31,25 +31,36 @@ EXIT_CODES = {Ending.EXHAUSTED: 0, Ending.BROKEN: 1, Ending.MAX_STATES: 2, Endin
     "--voters", type=WHOLE, default=3, show_default=True, help="quorum: members that vote."
 )
 @click.option(
-    "--candidates", type=WHOLE, default=2, show_default=True, help="quorum: members that stand."
+    "--candidates",
+    type=WHOLE,
+    default=2,
+    show_default=True,
+    help="quorum: members that ask for the lease.",
 )
-@click.option(
-    "--crashes", type=WHOLE, default=0, show_default=True, help="How often a member dies."
-)
+@click.option("--crashes", type=WHOLE, default=0, show_default=True, help="The number of crashes.")
 @click.option(
     "--losses",
     type=WHOLE,
     default=0,
     show_default=True,
-    help="How many messages are lost, or come at any later time.",
+    help="The number of messages that are lost, or arrive at any later time.",
 )
 @click.option(
-    "--wipes", type=WHOLE, default=0, show_default=True, help="How many crashes cost the disk, too."
+    "--wipes",
+    type=WHOLE,
+    default=0,
+    show_default=True,
+    help="The number of crashes that lose the disk, too.",
 )
-@click.option("--eager", is_flag=True, help="quorum: who is outdone asks again at the next tick.")
-@click.option("--at-once", is_flag=True, help="Who dies may be back in the same tick, too.")
 @click.option(
-    "--ticks", type=WHOLE, default=None, help="For how long.  [default: quorum 2, others 20]"
+    "--eager", is_flag=True, help="quorum: a candidate that is beaten asks again at the next tick."
+)
+@click.option("--at-once", is_flag=True, help="A member that dies may be back in the same tick.")
+@click.option(
+    "--ticks",
+    type=WHOLE,
+    default=None,
+    help="The length of a schedule.  [default: quorum 2, others 20]",
 )
 @click.option(
     "--delay",
@@ -59,7 +70,11 @@ EXIT_CODES = {Ending.EXHAUSTED: 0, Ending.BROKEN: 1, Ending.MAX_STATES: 2, Endin
     help="Ticks that a message may take; 0: it arrives in the tick it was sent in, in any order.",
 )
 @click.option(
-    "--max-states", type=WHOLE, default=2_000_000, show_default=True, help="When to give up."
+    "--max-states",
+    type=WHOLE,
+    default=2_000_000,
+    show_default=True,
+    help="The largest number of states; then give up.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def check(
@@ -79,10 +94,11 @@ def check(
 ) -> int:
     """Try every schedule of a tiny group on the real election PROTOCOL.
 
-    All orders in which messages arrive and timers fire, crashes at every point (also between
-    storing and sending), lost and late messages. For quorum: never two leaders at one time, and
-    tokens grow. For other elections: when nothing is left to happen, all that are up hold one
-    leader that is up, if every crash is noticed.
+    It tries all orders in which messages arrive and timers fire, crashes at every point (also
+    between storing and sending), lost and late messages. For quorum it checks that there are never
+    two leaders at one time, and that tokens grow. For other elections it checks this, if every
+    crash is noticed: when nothing is left to happen, all members that are up have one leader that
+    is up.
 
     \b
     hustings check quorum --voters 3 --candidates 2 --ticks 1 --losses 1
@@ -91,12 +107,12 @@ def check(
     One crash and one lost message at any point are 232,656 states with --ticks 1, and more than
     twenty million with --ticks 2.
 
-    Random draws are not among what is tried: each member draws what its seed gives it. Elections
-    that never come to rest (le-s and its like) or that succeed with a probability are refused.
+    Random draws are not tried: each member draws what its seed gives it. Elections that never come
+    to rest (such as le-s) or that succeed with a probability are refused.
 
     Exit code 0: no schedule breaks anything. 1: one does, and a shortest one is shown. 2: bad
     input, an election that cannot be explored, or a limit (--max-states, --ticks) was reached
-    before all schedules had been tried, or before any could be judged.
+    before all schedules were tried, or before any could be judged.
     """
     with _progress() as tell:
         checked = lab_check(
@@ -136,7 +152,7 @@ def _progress() -> Iterator[Progress | None]:
         return
 
     def tell(states: int, waiting: int) -> None:
-        click.echo(f"\r{states:,} states, {waiting:,} to go on from ", nl=False, err=True)
+        click.echo(f"\r{states:,} states, {waiting:,} to continue from ", nl=False, err=True)
 
     try:
         yield tell

@@ -76,7 +76,7 @@ def questions(command: Command) -> Command:
             "--group",
             metavar="NAME",
             envvar="HUSTINGS_GROUP",
-            help="The group; the agent's only one need not be named.",
+            help="The group; needed only if the agent has several.",
         ),
         click.option(
             "--agent",
@@ -106,7 +106,7 @@ def orders(command: Command) -> Command:
 @click.command()
 @questions
 def leader(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
-    """Who leads. Exit code 0 if somebody does, 3 if nobody does.
+    """Show the leader. Exit code 0 if there is one, 3 if there is none.
 
     \b
     hustings leader
@@ -120,7 +120,7 @@ def leader(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
 @click.command()
 @questions
 def members(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
-    """Who is in the group, as far as the agent's member knows.
+    """Show the members of the group that the agent's member knows.
 
     Exits with 3 if none of them leads.
 
@@ -151,13 +151,13 @@ def members(agent: str, group: str | None, timeout: str, as_json: bool) -> int:
 
 
 @click.command()
-@click.option("--count", type=WholeRange(min=1), help="End after so many lines.")
+@click.option("--count", type=WholeRange(min=1), help="End after this number of lines.")
 @questions
 def observe(agent: str, group: str | None, timeout: str, count: int | None, as_json: bool) -> int:
-    """Each change of leadership, one line each, until Ctrl-C; without --group, of all groups.
+    """Print a line for each change of leadership, until Ctrl-C; without --group, of all groups.
 
-    The present state comes first. With --json, each line is one JSON object. If the agent goes
-    away, it is asked again until it is back.
+    The present state comes first. With --json, each line is one JSON object. If the agent stops,
+    the command asks again until the agent is back.
 
     \b
     hustings observe
@@ -182,7 +182,7 @@ def observe(agent: str, group: str | None, timeout: str, count: int | None, as_j
 def elect(
     agent: str, group: str | None, token_file: Path | None, timeout: str, as_json: bool
 ) -> int:
-    """Call an election, and say who leads then.
+    """Call an election, and show the leader that it elects.
 
     \b
     hustings elect --token-file agent.token
@@ -193,7 +193,7 @@ def elect(
 
 
 @click.command()
-@click.option("--undo", is_flag=True, help="Stand again instead, after an earlier resignation.")
+@click.option("--undo", is_flag=True, help="Take an earlier resignation back.")
 @orders
 def resign(
     agent: str,
@@ -203,9 +203,9 @@ def resign(
     undo: bool,
     as_json: bool,
 ) -> int:
-    """Have the agent's member step down, and say who leads then.
+    """Make the agent's member resign, and show the next leader.
 
-    It stands back, and leads only if nobody else is there, until --undo or a restart.
+    After that it leads only if there is no other member, until --undo or a restart.
 
     \b
     hustings resign --token-file agent.token
@@ -221,7 +221,7 @@ def resign(
 @click.option(
     "--drain",
     metavar="DURATION",
-    help="How long what runs only on the leader may take to finish.",
+    help="How long the work of the leader may take to finish.",
 )
 @orders
 def transfer(
@@ -233,7 +233,7 @@ def transfer(
     drain: str | None,
     as_json: bool,
 ) -> int:
-    """Hand over to the member NAME; only the leader's agent can do that.
+    """Transfer leadership to the member NAME; only the leader's agent can do that.
 
     \b
     hustings transfer web-2 --token-file agent.token
@@ -309,7 +309,7 @@ def _show(state: Json, as_json: bool) -> int:
 
 def _told(state: Json) -> str:
     if state["leader"] is None:
-        return f"nobody leads: {state['reason'] or 'no reason known'}"
+        return f"no leader: {state['reason'] or 'no reason known'}"
     leaders = state["leaders"] or [state["leader"]]
     who = ", ".join(f"{each['name']} ({each['address'] or 'unknown address'})" for each in leaders)
     return f"{who} {'lead' if len(leaders) > 1 else 'leads'} in term {state['term']}"

@@ -21,10 +21,10 @@ from hustings.lab.options import Options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--check", is_flag=True, help="Exit 1 if a count and its formula differ.")
 def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any) -> int:
-    """Run PROTOCOLS (default: all classic ones) on equal terms, formulas beside the counts.
+    """Run PROTOCOLS (default: all classic ones) on equal terms, with formulas beside the counts.
 
-    Where n is divisible by 4, the formulas (1) to (7) and Table 1 of the overhead-aware paper
-    follow, as printed and as counted.
+    If n is divisible by 4, the formulas (1) to (7) and Table 1 of the overhead-aware paper follow,
+    as printed and as counted.
 
     \b
     hustings compare -n 64 --scenario leader-crash

@@ -24,15 +24,15 @@ SIMULATED = "bully", 9, 36.0  # the same
 @click.option(
     "--members", "-n", type=WHOLE, help=f"Processes, from 3 to 100.  [default: {MEMBERS}]"
 )
-@click.option("--seconds", type=REAL, help=f"How long it lasts, about.  [default: {SECONDS:g}]")
+@click.option("--seconds", type=REAL, help=f"How long it takes, about.  [default: {SECONDS:g}]")
 @click.option(
-    "--seed", type=WHOLE, default=1, show_default=True, help="Of what is drawn; time is real."
+    "--seed", type=WHOLE, default=1, show_default=True, help="Decides random choices; time is real."
 )
 @click.option(
     "--preempt",
     is_flag=True,
-    help="A better member that joins or returns displaces the leader, as the protocol's paper has "
-    "it.  [default: the leader stays]",
+    help="A better member that joins or returns displaces the leader, as in the protocol's paper.  "
+    "[default: the leader stays]",
 )
 @click.option("--no-tty", is_flag=True, help="Plain lines instead of a picture.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -54,13 +54,13 @@ def demo(
     as_json: bool,
     simulated: bool,
 ) -> int:
-    """Watch real processes elect a leader, lose it in every way, and agree again.
+    """Watch real processes elect a leader, lose it in several ways, and agree again.
 
-    Starts a group of processes on this machine, each a member by hustings.join. The leader is
-    killed and starts again, is stopped and goes on; the group is cut in two and healed; the leader
-    hands over. A leader that starts again follows, since the leader stays; with --preempt it takes
-    its place back. Ends with the measured times until all agreed; exit 1 if they did not in time.
-    Nothing needs root, and nothing is left running.
+    The command starts a group of processes on this machine; each is a member, by hustings.join. The
+    leader is killed and starts again, is stopped and continues; the group is partitioned and heals;
+    the leader transfers leadership. A former leader that starts again follows the present one. With
+    --preempt it leads again. The command ends with the measured times until all agreed; it exits
+    with 1 if they did not agree in time. It needs no root, and leaves nothing running.
 
     \b
     hustings demo

@@ -16,7 +16,7 @@ from hustings.sim.scenarios import HORIZON, SCENARIOS
 F = TypeVar("F", bound=Callable[..., Any])
 
 FAULT_HELP = (
-    "Something that happens to the group, again and again: crash:7@2.5 (at time 2.5), "
+    "A fault, may be given several times: crash:7@2.5 (at time 2.5), "
     "crash:7+3@0 (after its 3rd transmission from time 0), restart:7@9, pause:3@1, resume:3@5, "
     "leave:4@2, call:2@0, suspect:3>7@1 and alive:3>7@2 (a detector that errs), "
     "partition:1,2|3-5@2, one-way:1>2,3@2 (several cuts add up), heal:@9 (all partitions), "
@@ -28,7 +28,7 @@ GUARD_OPTIONS = (
         "--guard",
         default="none",
         show_default=True,
-        help="Who confirms leaders: none, memory (a register, number 0 in partitions), or quorum "
+        help="What grants leases: none, memory (a register, number 0 in partitions), or quorum "
         "(the first members vote).",
     ),
     click.option(
@@ -36,8 +36,8 @@ GUARD_OPTIONS = (
         "guard_settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="ttl (how long a leader is confirmed), drift (what clocks may differ), retry; for a "
-        "quorum voters (3, 5 or 7).",
+        help="ttl (the length of a lease), drift (how much the rates of clocks may differ), retry; "
+        "for a quorum voters (3, 5 or 7).",
     ),
 )
 
@@ -48,7 +48,7 @@ GROUP_OPTIONS = (
         type=WHOLE,
         default=None,
         show_default="8, or as many as --order names",
-        help="Members, with ids 1 to n; n counts the crashed leader, but not who joins.",
+        help="Members, with ids 1 to n; n counts the crashed leader, but not members that join.",
     ),
     click.option(
         "--scenario",
@@ -62,18 +62,18 @@ GROUP_OPTIONS = (
         "detectors",
         multiple=True,
         metavar="ID",
-        help="Who notices the leader's crash; several notice at once. "
-        "[default: the worst live member; nobody where members announce]",
+        help="The member that notices the leader's crash; several notice it at once. "
+        "[default: the worst live member; none where members announce]",
     ),
     click.option(
         "--initiator",
         "initiators",
         multiple=True,
         metavar="ID",
-        help="Who calls the election; several call at once.",
+        help="The member that calls the election; several call it at once.",
     ),
     click.option(
-        "--crashed", default="", metavar="IDS", help="Further dead members, as 60,61 or 60-63."
+        "--crashed", default="", metavar="IDS", help="Further dead members: 60,61 or 60-63."
     ),
     click.option(
         "--set",
@@ -92,17 +92,17 @@ GROUP_OPTIONS = (
         "--choice",
         default="highest-id",
         show_default=True,
-        help="Who is best: highest-id, lowest-id, highest:ATTR, lowest:ATTR,...",
+        help="Which member is best: highest-id, lowest-id, highest:ATTR, lowest:ATTR,...",
     ),
     click.option(
         "--attribute",
         "attributes",
         multiple=True,
         metavar="NAME=VALUES",
-        help="What --choice ranks: cpu=3,1,2 by member, or cpu=random.",
+        help="What --choice ranks by: cpu=3,1,2 for each member, or cpu=random.",
     ),
     click.option(
-        "--seed", type=WHOLE, default=1, show_default=True, help="One seed makes the whole world."
+        "--seed", type=WHOLE, default=1, show_default=True, help="Decides everything random."
     ),
 )
 
@@ -111,16 +111,16 @@ WORLD_OPTIONS = (
         "--order",
         default=None,
         metavar="ORDER",
-        help="Elections round a ring: ids clockwise, random (anew in every run), decreasing, or a "
-        "list as 3,32,5,80,6,12.  [default: increasing]",
+        help="Elections on a ring, the ids clockwise: random (drawn in every run), decreasing, or "
+        "a list such as 3,32,5,80,6,12.  [default: increasing]",
     ),
     click.option("--loss", type=REAL, default=0.0, help="Probability that a message is lost."),
     click.option(
         "--loss-model",
         type=str,
         default=None,
-        help="uncorrelated (a coin per receiver), correlated (one for all), or adjusted "
-        "(uncorrelated, and more with --collision).",
+        help="uncorrelated (each receiver by itself), correlated (all receivers or none), or "
+        "adjusted (uncorrelated, and more with --collision).",
     ),
     click.option(
         "--collision",
@@ -140,7 +140,7 @@ WORLD_OPTIONS = (
         "--reorder",
         type=REAL,
         default=0.0,
-        help="Probability of being held back by up to --hold-back.",
+        help="Probability that a message is held back by up to --hold-back.",
     ),
     click.option("--hold-back", type=REAL, default=0.0, help="See --reorder."),
     click.option("--fifo", is_flag=True, help="Links keep the order of their messages."),
@@ -149,7 +149,7 @@ WORLD_OPTIONS = (
         "--view",
         type=REAL,
         default=None,
-        help="Probability that a member knows another one.  [default: 1]",
+        help="Probability that a member knows another member.  [default: 1]",
     ),
     click.option("--drift", type=REAL, default=0.0, help="Largest error of a clock's rate."),
     click.option("--offset", type=REAL, default=0.0, help="Largest offset of a clock."),
@@ -171,8 +171,8 @@ WORLD_OPTIONS = (
     click.option(
         "--composed",
         is_flag=True,
-        help="Members as join builds them: gossip membership, detector, leadership layer, stall "
-        "bound, lease. Time is in seconds; --delay 0.05 gives the defaults of join.",
+        help="Members as hustings.join builds them: gossip membership, detector, leadership "
+        "layer, stall bound, lease. Time is in seconds; --delay 0.05 gives the defaults of join.",
     ),
     click.option(
         "--leadership-set",
@@ -194,9 +194,9 @@ WORLD_OPTIONS = (
         "--mobility",
         default=None,
         metavar="MODEL",
-        help=f"Members move, and reach who is in range: {' or '.join(MODELS)}. Each component is "
-        "watched for its own leader until the time limit. With --detection, or --composed; who "
-        "announces needs neither.",
+        help=f"Members move, and reach members in range: {' or '.join(MODELS)}. Each component is "
+        "watched for its own leader until the time limit. Needs --detection or --composed, unless "
+        "leaders announce themselves.",
     ),
     click.option(
         "--mobility-set",
@@ -214,19 +214,19 @@ WORLD_OPTIONS = (
         "--departures", type=REAL, metavar="MEAN", help="churn: mean time between two departures."
     ),
     click.option(
-        "--orderly", is_flag=True, help="churn: who goes leaves in good order, and does not crash."
+        "--orderly", is_flag=True, help="churn: members leave with a farewell, and do not crash."
     ),
     click.option(
         "--linger",
         type=REAL,
         default=0.0,
-        help="How long who leaves stays up to say goodbye more than once.",
+        help="How long a member that leaves stays up to repeat its farewell.",
     ),
     click.option(
         "--until",
         type=REAL,
         default=None,
-        help=f"Time limit; {HORIZON:g} where a scenario has no end of its own.",
+        help=f"Time limit; {HORIZON:g} if the scenario has no end of its own.",
     ),
     click.option("--max-events", type=WHOLE, default=None, help="Event limit."),
     click.option(
@@ -234,14 +234,14 @@ WORLD_OPTIONS = (
         type=REAL,
         default=None,
         metavar="STEP",
-        help="Also report how many lead at 0, STEP, 2 STEP, ...: mean, standard error and maximum "
-        f"over all runs, up to the end of the longest, at most {MAX_STEPS:,} steps. Members that "
-        "announce, or churn.",
+        help="Also report how many members lead at 0, STEP, 2 STEP, ...: mean, standard error and "
+        f"maximum over all runs, up to the end of the longest, at most {MAX_STEPS:,} steps. For "
+        "members that announce, or churn.",
     ),
     click.option(
         "--consensus",
         is_flag=True,
-        help="Judge consensus as well: each decides the last bit of the first leader's id.",
+        help="Judge consensus, too: each member decides the last bit of its first leader's id.",
     ),
     click.option("--debug", is_flag=True, help="Raise when a protocol keeps its context."),
 )

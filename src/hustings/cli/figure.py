@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--list", "listing", is_flag=True, help="What there is.")
+@click.option("--list", "listing", is_flag=True, help="List the figures.")
 @click.option("--family", default=None, help="With all or --list: one family only.")
 @click.option(
     "--runs",
     type=WholeRange(1, MAX_RUNS),
     default=None,
-    help="Runs of every point, few for a quick look. [default: what the figure says, else until "
-    "the standard error is below 0.1 % of the mean, or 1 % where the event simulator plays; "
-    "4,000,000 or 30,000 at most]",
+    help="Runs of every point; a few are enough for a quick look. [default: what the figure says, "
+    "otherwise until the standard error is below 0.1 % of the mean, or 1 % if the event simulator "
+    "plays; 4,000,000 or 30,000 at most]",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path("figures"),
     show_default=True,
-    help="The folder for the files; what was measured is kept in its folder cells.",
+    help="The folder for the files; its folder cells keeps what was measured.",
 )
 @click.option("--seed", type=WHOLE, default=1, show_default=True, help="Same seed, same figures.")
 @click.option(
     "--jobs",
     type=WholeRange(1, MAX_JOBS),
     default=None,
-    help="On how many processes. [default: one per processor]",
+    help="The number of processes. [default: one for each processor]",
 )
 @click.option(
     "--check",
@@ -62,11 +62,11 @@ def figure(
     check: bool,
     as_json: bool,
 ) -> int:
-    """Make the figures and tables NAMES, or all: CSV, PNG and SVG, and a page of words.
+    """Make the figures and tables NAMES, or all: CSV, PNG and SVG, and a page of text.
 
-    Points are simulated, lines are closed forms, dashed lines are formulas as printed; the page
-    says what the paper shows and whether the numbers say so too. A figure takes seconds to minutes;
-    Ctrl-C keeps what has been measured, and the next call goes on from there.
+    Points are simulated, lines are closed forms, dashed lines are formulas as printed. The page
+    says what the paper shows, and whether the numbers agree. A figure takes seconds to minutes.
+    Ctrl-C keeps what has been measured, and the next call continues from there.
 
     \b
     hustings figure --list

@@ -23,19 +23,19 @@ T = TypeVar("T")
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--group", metavar="GROUP", help="Whose lease.  [default: group]")
-@click.option("--install", is_flag=True, help="Make what the engine needs first (PostgreSQL).")
+@click.option("--group", metavar="GROUP", help="The group of the lease.  [default: group]")
+@click.option("--install", is_flag=True, help="First create what the engine needs (PostgreSQL).")
 @click.option(
     "--recover",
     is_flag=True,
-    help="Let an engine that has lost its memory go on, with tokens above --above.",
+    help="Let an engine that lost its data continue, with tokens above --above.",
 )
 @click.option(
     "--above",
     metavar="TOKEN",
-    help="The highest token that anybody knows: members say it in their logs.",
+    help="The highest known token: members write it to their logs.",
 )
-@click.option("--yes", is_flag=True, help="Recover without asking first.")
+@click.option("--yes", is_flag=True, help="Recover without a question.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def guards(
     url: str | None,
@@ -46,13 +46,14 @@ def guards(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Who can confirm leaders, so that there are never two, and what each promises.
+    """List the guards, which grant leases so that there are never two leaders.
 
-    With URL, connect to one, say what it promises there, and who holds GROUP's lease now.
+    With URL, connect to one engine, and show what it guarantees and which member holds GROUP's
+    lease now.
 
     With --recover, all tokens of GROUP are larger than --above from now on. This is for an engine
-    that came back without its memory: members refuse what it grants, and say so. Wait one lease
-    after the loss, because a leader that the engine has forgotten may act as long.
+    that lost its data: members refuse what it grants, and say so. Wait one lease after the loss,
+    because a leader that the engine has forgotten may act for that long.
 
     \b
     hustings guards

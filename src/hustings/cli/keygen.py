@@ -14,13 +14,14 @@ from hustings.cli.output import show_json
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the key file, for its owner only; never over another file. [default: stdout]",
+    help="Write the key file, readable by its owner only; no file is overwritten. "
+    "[default: stdout]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def keygen(out: Path | None, as_json: bool) -> None:
-    """Make a key: members that share it read and trust each other, and nobody else.
+    """Make a key: members that share it read and trust each other, and no other process.
 
-    Copy the file to every member, by a way that nobody can listen to. With --out the key itself is
+    Copy the file to every member, over a connection that is secure. With --out the key itself is
     not shown.
 
     \b

@@ -24,25 +24,25 @@ MOST_MEMBERS = 10_000_000
 @click.command()
 @click.argument("election")
 @click.option(
-    "-n", "members", type=WholeRange(2, MOST_MEMBERS), required=True, help="How many members."
+    "-n", "members", type=WholeRange(2, MOST_MEMBERS), required=True, help="The number of members."
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="b, adversary (aware: the worst of all corruptions), and knobs that are fixed.",
+    help="b, adversary (aware: the worst of all corruptions), and settings that are fixed.",
 )
 @click.option(
-    "--bits", type=RealRange(0, min_open=True), help="Bits that a member may send at most."
+    "--bits", type=RealRange(0, min_open=True), help="The most bits that a member may send."
 )
 @click.option(
     "--effort",
     default="usual",
     show_default=True,
-    help="quick, usual or thorough: how many runs each candidate gets.",
+    help="quick, usual or thorough: the number of runs of each candidate.",
 )
-@click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of all runs.")
+@click.option("--seed", type=WHOLE, default=0, show_default=True, help="Decides everything random.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def plan(
     election: str,
@@ -53,9 +53,9 @@ def plan(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Propose settings for ELECTION in a group of n, and show what they were tried against.
+    """Propose settings for ELECTION in a group of n, and show how they did against attacks.
 
-    Exits with 1 if nothing that was tried elects a good leader.
+    Exits with 1 if no settings that were tried elect a good leader.
 
     \b
     hustings plan committee -n 500 --set b=0.1 --effort quick

@@ -17,9 +17,9 @@ from hustings.protocols.registry import classes, names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The reference page.")
 def protocols(name: str | None, as_json: bool, as_markdown: bool) -> None:
-    """The catalogue: what there is, what it assumes, what it costs, what it promises.
+    """List the protocols: what each assumes, costs and guarantees.
 
-    With NAME, everything about one protocol, its settings included.
+    With NAME, show everything about one protocol, with its settings.
 
     \b
     hustings protocols

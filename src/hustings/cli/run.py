@@ -30,41 +30,62 @@ RESTARTS = ("never", "on-failure", "always")
     "seeds",
     multiple=True,
     metavar="HOST:PORT",
-    help="A member of the group; give several times. [default: none, others find us]",
+    help="The address of a member of the group; may be given several times. [default: none, other "
+    "members find this one]",
 )
-@click.option("--name", metavar="NAME", help="Unique in the group. [default: made up]")
 @click.option(
-    "--bind", default="127.0.0.1:0", show_default=True, metavar="HOST:PORT", help="Where to listen."
+    "--name",
+    metavar="NAME",
+    help="This member's name, unique in the group. [default: a random one]",
 )
-@click.option("--advertise", metavar="HOST:PORT", help="Where others reach us, if not there.")
+@click.option(
+    "--bind",
+    default="127.0.0.1:0",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The address to listen at.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST:PORT",
+    help="The address at which others reach this member, if it differs.",
+)
 @click.option(
     "--key",
     "keys",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A key of hustings keygen; the first seals, further ones are only read.",
+    help="A key file of hustings keygen. The first key seals; further keys only open.",
 )
-@click.option("--insecure", is_flag=True, help="Have no key: who reaches us can decide who leads.")
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Use no key: a process that reaches this member can then decide which member leads.",
+)
 @click.option(
     "--protocol",
     default="le-s",
     show_default=True,
     metavar="NAME",
-    help="See hustings protocols; or module:Class, or file.py:Class.",
+    help="A name from hustings protocols, module:Class, or file.py:Class.",
 )
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting of the protocol."
 )
 @click.option(
-    "--choice", default="highest-id", show_default=True, metavar="CHOICE", help="Who is best."
+    "--choice",
+    default="highest-id",
+    show_default=True,
+    metavar="CHOICE",
+    help="Which member is best.",
 )
 @click.option(
     "--attribute",
     "attributes",
     multiple=True,
     metavar="NAME=NUMBER",
-    help="What a choice ranks by, or a setting names.",
+    help="A number that --choice ranks by, or that a setting names.",
 )
 @click.option(
     "--multicast",
@@ -74,76 +95,87 @@ RESTARTS = ("never", "on-failure", "always")
     help="fan-out, bimodal, gossip or ip:GROUP:PORT.",
 )
 @click.option(
-    "--detector", default="accrual", show_default=True, metavar="NAME", help="Or heartbeat."
+    "--detector", default="accrual", show_default=True, metavar="NAME", help="accrual or heartbeat."
 )
 @click.option(
-    "--detector-set", "detecting", multiple=True, metavar="KEY=VALUE", help="A setting of it."
+    "--detector-set",
+    "detecting",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the detector.",
 )
 @click.option(
     "--preempt",
     is_flag=True,
-    help="A better member that joins or returns displaces the leader, as the protocol's paper has "
-    "it; see hustings protocols NAME. [default: the leader stays]",
+    help="A better member that joins or returns displaces the leader, as in the protocol's paper; "
+    "see hustings protocols NAME. [default: the leader stays]",
 )
 @click.option(
     "--preempt-after",
     metavar="TIME",
-    help="A better member takes over from the leader when it has been up so long. [default: never]",
+    help="A better member takes over from the leader when it has been up for this time. "
+    "[default: never]",
 )
 @click.option(
     "--stall-bound",
     metavar="TIME",
-    help="A leader that did not run for longer steps down, and its command ends with that. "
+    help="A leader that stood still for longer than this steps down, and its command ends. "
     "[default: 5 delta, at least 250ms]",
 )
 @click.option(
     "--measure",
     metavar="WHAT",
-    help="Members measure how well they hear each other, loss or delay, and --choice lowest:loss "
-    "or lowest:delay ranks by it; with --preempt the best-connected one comes to lead.",
+    help="Members measure how well they hear each other, by loss or delay, and --choice "
+    "lowest:loss or lowest:delay ranks by it; with --preempt the best connected member leads.",
 )
 @click.option(
     "--state",
     metavar="DIR",
-    help="Keep terms here, so that they survive restarts. Made if it is not there.",
+    help="The state directory, in which terms survive restarts. Created if it is missing.",
 )
 @click.option(
     "--guard",
     metavar="URL",
-    help="Who confirms leaders, so that there are never two: quorum://a,b,c, etcd://HOST:PORT, "
-    "postgres://, redis://, zookeeper://, nats://. [default: nobody]",
+    help="What grants leases, so that there are never two leaders: quorum://a,b,c, "
+    "etcd://HOST:PORT, postgres://, redis://, zookeeper://, nats://; hustings guards lists all. "
+    "[default: none]",
 )
 @click.option(
     "--ttl",
     metavar="TIME",
-    help="For how long a guard confirms at a time, and how long a dead leader is waited for. "
+    help="The length of a lease, and how long the group waits for a dead leader. "
     "[default: 5s, at least twice the grace and 3s: 13s with a grace of 5s]",
 )
 @click.option(
-    "--grace", default="5s", show_default=True, metavar="TIME", help="From SIGTERM to SIGKILL."
+    "--grace",
+    default="5s",
+    show_default=True,
+    metavar="TIME",
+    help="The time from SIGTERM to SIGKILL.",
 )
 @click.option(
     "--restart",
     type=click.Choice(RESTARTS),
     default="never",
     show_default=True,
-    help="Whether the command is started again when it ends by itself.",
+    help="When to start the command again after it ended by itself.",
 )
 @click.option(
     "--restart-delay",
     default="1s",
     show_default=True,
     metavar="TIME",
-    help="Before the first restart; doubles with each one in a row, up to a minute.",
+    help="The wait before the first restart. It doubles with each restart, up to a minute.",
 )
 @click.option(
     "--max-restarts",
     type=WholeRange(min=0),
     metavar="N",
-    help="Restarts in a row; a run of a minute counts anew. [default: no limit]",
+    help="The largest number of restarts in a row; a run of a minute starts the count again. "
+    "[default: no limit]",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Say also who else leads.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print when another member leads.")
 def run(
     group: str,
     command: tuple[str, ...],
@@ -176,20 +208,23 @@ def run(
 ) -> int:
     """Join GROUP and run COMMAND, in a session of its own, only while this member leads.
 
-    The command finds HUSTINGS_GROUP, HUSTINGS_TERM, HUSTINGS_MEMBER and HUSTINGS_TOKEN in its
-    environment; the token is empty as long as no guard gives one. Other HUSTINGS_* variables, which
-    may hold secrets, are not passed on. When leadership is lost, the command and all that came of
-    it get SIGTERM and, after the grace, SIGKILL; so they do when hustings run itself, or one of the
-    two processes by which it guards the command, is killed or stopped. With a guard all that is
-    over before another member can lead, so the grace is part of --ttl. When the command ends by
-    itself and is not to be restarted, the member leaves, and another one leads.
+    The command's environment has HUSTINGS_GROUP, HUSTINGS_TERM, HUSTINGS_MEMBER and HUSTINGS_TOKEN.
+    The token is empty without a guard. Other HUSTINGS_* variables may hold secrets and are not
+    passed on.
 
-    SIGTERM and SIGINT are passed on to the command's process group, and when it has ended the
-    member leaves; a second one kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the command
-    itself; SIGHUP from a terminal that is closed is like SIGTERM. A signal that was ignored when
-    hustings run started, as SIGINT in the background of a script, stays ignored. The exit code is
-    the command's, 128+N if signal N killed it; a member that was not leading exits with 0 upon
-    SIGTERM and 130 upon Ctrl-C.
+    When leadership is lost, the command and every process that it started get SIGTERM and, after
+    the grace, SIGKILL. The same happens when hustings run, or one of its two helper processes, is
+    killed or stopped. With a guard all of this is over before another member can lead, so the grace
+    is part of --ttl. When the command ends by itself and is not restarted, the member leaves, and
+    another member leads.
+
+    SIGTERM and SIGINT go to the command's process group, and the member leaves when the command has
+    ended. A second such signal kills the command. SIGHUP, SIGUSR1 and SIGUSR2 go to the command
+    itself. SIGHUP from a terminal that is closed acts like SIGTERM. A signal that was ignored when
+    hustings run started stays ignored, such as SIGINT in the background of a script.
+
+    The exit code is that of the command, 128+N if signal N killed it. A member that was not leading
+    exits with 0 after SIGTERM and 130 after Ctrl-C.
 
     \b
     hustings run jobs --name a --bind 127.0.0.1:7400 -- ./worker --fast

@@ -50,37 +50,38 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     "--runs",
     type=WholeRange(1, MAX_RUNS),
     default=None,
-    help="How many runs; with --stderr, at most how many.  [default: 1; with --stderr 100,000, or "
-    "1,000,000 by engine fast]",
+    help="The number of runs; with --stderr, the largest number.  [default: 1; with --stderr "
+    "100,000, or 1,000,000 with engine fast]",
 )
 @click.option(
     "--stderr",
     type=REAL,
     default=None,
     metavar="ERROR",
-    help="Play until the standard error of a metric's mean is at most this; if --runs do not "
-    "suffice, report what was reached and exit 2.",
+    help="Play until the standard error of a metric's mean is at most this. If --runs is not "
+    "enough, report what was reached and exit 2.",
 )
 @click.option(
     "--metric",
     default=None,
     metavar="NAME",
-    help="With --stderr: which metric.  [default: strong, tmax or time, the first that there is]",
+    help="With --stderr: which metric.  [default: the first of strong, tmax and time that the run "
+    "has]",
 )
 @click.option(
     "--jobs",
     type=WholeRange(1, MAX_JOBS),
     default=1,
     show_default=True,
-    help="On how many processes.",
+    help="The number of processes.",
 )
 @click.option(
     "--engine",
     default=None,
     help="events: message by message. fast: compiled kernels, for starts of al, le-a, le-m, le-s, "
     "sup and probabilistic, and for committee, committee-agreement and committee-coin; other "
-    "random numbers, the same laws. auto: the better one for what is asked, and says why.  "
-    "[default: events; auto for these three]",
+    "random numbers, the same laws. auto: chooses the better one, and says why.  "
+    "[default: events; auto for the three committee protocols]",
 )
 @click.option(
     "--trace",
@@ -94,7 +95,7 @@ def _list_scenarios(context: click.Context, _: click.Parameter, wanted: bool) ->
     type=WholeRange(0, MAX_RUNS),
     default=0,
     show_default=True,
-    help="The number of the first run: replays what a verdict names.",
+    help="The number of the first run: replays a run that a verdict names.",
 )
 @click.option("--digest", is_flag=True, help="Report a digest of everything that happened.")
 @click.option("--check", is_flag=True, help="Exit 1 if a property is violated in any run.")
@@ -109,7 +110,7 @@ def sim(
     as_json: bool,
     **typed: Any,
 ) -> int:
-    """Run PROTOCOL in the deterministic world and report what it cost.
+    """Simulate PROTOCOL, and report its cost and the verdicts of the checkers.
 
     \b
     hustings sim bully -n 64 --scenario leader-crash --detector 1

@@ -21,11 +21,11 @@ MAX_SEED = 2**63 - 1
 
 TOLD = {
     "windows": "never two leaders at one time",
-    "holders": "a token has one holder, later holders larger tokens",
-    "tokens": "everybody knows one leader per token and never goes back",
-    "grants": "nobody leads without a grant",
+    "holders": "a token has one holder, and later holders have larger tokens",
+    "tokens": "members know one leader for each token, and never go back",
+    "grants": "no member leads without a grant",
     "register": "a register that compares tokens accepts no stale write",
-    "settles": "after the calm somebody is confirmed in time",
+    "settles": "after the faults a member gets the lease in time",
     "ended": "no error, no endless run",
 }
 
@@ -36,7 +36,7 @@ TOLD = {
     type=WholeRange(1, MAX_SEEDS),
     default=1_000,
     show_default=True,
-    help="How many worlds.",
+    help="The number of worlds.",
 )
 @click.option(
     "--first",
@@ -49,14 +49,14 @@ TOLD = {
     "--guard",
     "guards",
     multiple=True,
-    help=f"Who confirms leaders: {', '.join(GUARDS)}; several are drawn from.  "
+    help=f"What grants leases: {', '.join(GUARDS)}; each world draws one of several.  "
     "[default: memory and quorum]",
 )
 @click.option(
     "--protocol",
     "protocols",
     multiple=True,
-    help="Who nominates, or an election that needs no guard; several are drawn from.  "
+    help="The election, with or without a guard; each world draws one of several.  "
     f"[default: {', '.join(ENTRIES)}]",
 )
 @click.option(
@@ -64,15 +64,15 @@ TOLD = {
     type=WholeRange(1, MAX_JOBS),
     default=1,
     show_default=True,
-    help="On how many processes.",
+    help="The number of processes.",
 )
 @click.option(
     "--beyond",
     is_flag=True,
-    help="Clocks break the bound that members are told: leaders may overlap, and are counted; "
+    help="Clocks break the bound that members are told: overlapping leaders are counted, and "
     "tokens and the register must still hold.",
 )
-@click.option("--trace", is_flag=True, help="Draw the world; with --seeds 1.")
+@click.option("--trace", is_flag=True, help="Draw the world; needs --seeds 1.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def swarm(
     seeds: int,
@@ -84,10 +84,10 @@ def swarm(
     trace: bool,
     as_json: bool,
 ) -> int:
-    """Draw whole worlds from seeds, let everything go wrong in them, and judge what happened.
+    """Draw random worlds with many faults from seeds, and judge what happened.
 
-    A seed draws the group, who nominates, who confirms, the network, every clock's rate, crashes
-    (also between storing and sending), lost disks, pauses, partitions and one-way cuts.
+    A seed draws the group, the election, the guard, the network, every clock's rate, crashes (also
+    between storing and sending), lost disks, pauses, partitions and one-way cuts.
 
     \b
     hustings swarm --seeds 200 --jobs 2
@@ -158,7 +158,7 @@ def show(tally: SwarmTotal, first: int, beyond: bool, replays: list[str]) -> Non
     )
     if not beyond:
         click.echo(
-            f"{'settled':16} within {tally.slowest:.3g} after the calm, at most "
+            f"{'settled':16} within {tally.slowest:.3g} after the faults, at most "
             f"{tally.used:.0%} of the limit"
         )
     elif tally.first_overlap is not None:

@@ -57,7 +57,7 @@ T_L = "inf"
     "--out",
     type=click.Path(path_type=Path),
     default=None,
-    help="The folder for the files.  [default: named like FILE, without its ending]",
+    help="The folder for the files.  [default: the name of FILE without its ending]",
 )
 @click.option(
     "--on",
@@ -65,28 +65,29 @@ T_L = "inf"
     default=None,
     metavar="PLACE",
     help="threads, processes, local-cluster (Dask on this machine) or dask://host:8786; the "
-    "numbers are the same everywhere.  [default: threads where compiled kernels play every point, "
-    "else processes]",
+    "numbers are the same everywhere.  [default: threads if compiled kernels play every point, "
+    "otherwise processes]",
 )
 @click.option(
     "--jobs",
     type=WholeRange(1, MAX_JOBS),
     default=None,
-    help="How many play at once; on dask:// all workers do.  [default: one per processor]",
+    help="The number of workers; on dask:// all workers play.  [default: one for each processor]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def sweep(
     file: Path, example: bool, out: Path | None, where: str | None, jobs: int | None, as_json: bool
 ) -> int:
-    """Play all experiments that FILE spans and write one table: CSV, Parquet, and a picture.
+    """Play the grid of experiments in FILE, and write one table: CSV, Parquet, and a picture.
 
-    FILE is TOML. Its keys are the long options of hustings sim; a list is an axis, and all
-    combinations are played. [set] and its like are tables; [[grid]] tables add up to one sweep,
-    each upon the keys before them; [plot] says what is drawn (x, metric, log). Every point has a
-    seed of its own, derived from the sweep's.
+    FILE is TOML. Its keys are the long options of hustings sim. A list is an axis, and all
+    combinations are played. [set] and similar options are tables. [[grid]] tables add up to one
+    sweep, each with the keys before them. [plot] says what is drawn (x, metric, log). Every point
+    has a seed of its own, derived from the sweep's seed.
 
-    What is finished is on disk at once: after Ctrl-C or a crash the same command goes on from
-    there. A precision that is not reached within runs is told, and exits 2 with all files written.
+    What is finished is on disk at once: after Ctrl-C or a crash the same command continues from
+    there. If a precision is not reached within runs, the command says so and exits 2, with all
+    files written.
 
     \b
     hustings sweep grid.toml --example

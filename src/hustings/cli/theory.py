@@ -18,20 +18,21 @@ from hustings.lab.closed_forms.registry import evaluate, names, parameters
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and kin; "
-    "N, K, view_prob, p_ucastl, p_mcastl, p_fail, success for probabilistic; "
+    help="A parameter: n, d (detectors), m or crashed, timers; N, l, loss_model for le-s and "
+    "others; N, K, view_prob, p_ucastl, p_mcastl, p_fail, success for probabilistic; "
     f"{', '.join(key.key for key in parameters('committee'))} for committee; "
     f"{', '.join(key.key for key in parameters('quorum'))} for quorum. "
-    "hustings theory lists those of each.",
+    "hustings theory lists the parameters of each.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="The reference page of all forms.")
 def theory(
     protocol: str | None, settings: tuple[str, ...], as_json: bool, as_markdown: bool
 ) -> None:
-    """Closed forms for PROTOCOL: what its papers print, and what is true.
+    """Show closed forms for PROTOCOL: what its papers print, and what is true.
 
-    The parameters mean what they mean to hustings sim: n counts the crashed leader, d detects.
+    The parameters have the same meaning as for hustings sim: n counts the crashed leader, and
+    member d notices the crash.
 
     \b
     hustings theory bully --set n=64 --set d=1

@@ -39,9 +39,10 @@ Draw = Callable[[Trace, Options], Drawing]
 @click.option(
     "--protocol",
     metavar="CLASS",
-    help="Where its messages are described, if it is none of ours: module:Class or file.py:Class.",
+    help="The class that describes the messages, for a protocol of your own: module:Class or "
+    "file.py:Class.",
 )
-@click.option("--json", "as_json", is_flag=True, help="What the trace holds, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="A summary of the trace, as one JSON object.")
 def trace(
     file: Path,
     svg: Path | None,
@@ -52,7 +53,7 @@ def trace(
     protocol: str | None,
     as_json: bool,
 ) -> None:
-    """Check the trace FILE (seal and all) and show it: as text, as SVG, or for ShiViz.
+    """Check the trace FILE and its digest, and draw it: as text, as SVG, or for ShiViz.
 
     \b
     hustings sim bully -n 5 --scenario leader-crash --trace run.jsonl

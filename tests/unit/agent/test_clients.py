@@ -50,7 +50,7 @@ def test_the_leader(hustings: Hustings, agent: Agent) -> None:
 def test_nobody_leads(hustings: Hustings, agent: Agent) -> None:
     agent.lead("billing", None, 2, "electing")
     shown = hustings("leader")
-    assert (shown.code, shown.out, shown.err) == (3, "billing: nobody leads: electing\n", "")
+    assert (shown.code, shown.out, shown.err) == (3, "billing: no leader: electing\n", "")
     told = hustings("leader", "--json")
     assert (told.code, json.loads(told.out)["leader"]) == (3, None)
     assert hustings("members").code == 3
@@ -113,7 +113,7 @@ def test_an_order_waits_for_a_leader(
 ) -> None:
     agent.lead("billing", None, 2, "electing")
     none = hustings("elect", "--timeout", "150ms", *token)
-    assert (none.code, none.out) == (3, "billing: nobody leads: electing\n")
+    assert (none.code, none.out) == (3, "billing: no leader: electing\n")
     later = threading.Timer(0.1, lambda: agent.lead("billing", "web-2", 3))
     later.start()
     assert hustings("elect", *token).code == 0
@@ -207,7 +207,7 @@ def test_observe_prints_one_line_per_change(hustings: Hustings, agent: Agent) ->
     assert (shown.code, shown.err) == (0, "")
     first, second, third = shown.out.splitlines()
     assert first.startswith("1970-01-01T00:00:00.000Z billing: web-1 (")
-    assert second.endswith(" billing: nobody leads: electing")
+    assert second.endswith(" billing: no leader: electing")
     assert third.endswith("leads in term 2")
 
 
