@@ -21,8 +21,10 @@ from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected
 from hustings.protocols.bully import Bully
 from hustings.sim.checkers import all_checkers, attach
+from hustings.sim.delay import Fixed
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import Status
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import Ended, World
 
@@ -185,7 +187,7 @@ def bully(n: int, seed: int) -> Run:
 
 
 def _build_suppression(n: int, seed: int, traced: bool = False) -> World:
-    network = Network(Fixed(MULTICAST_DELAY), Loss(LossModel.UNCORRELATED, LOSS))
+    network = Network(Fixed(MULTICAST_DELAY), Uncorrelated(LOSS))
     world = _group(LeanSuppression, n, seed, network, traced)
     world.start()
     return world

@@ -28,10 +28,11 @@ from hustings.lab.simulation import run_all
 from hustings.protocols.registry import BASELINES, CATALOGUE, PRINTED, find
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.metrics import Summary
 from hustings.sim.mobility import parse_mobility
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.runs import Report
 from hustings.sim.scenarios import Scenario
 from hustings.testing.composed import compose_members

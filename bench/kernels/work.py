@@ -13,8 +13,10 @@ from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.columns import COLUMNS
 from hustings.lab.kernels.setting import Setting
 from hustings.protocols.registry import find
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, play
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.loss import parse_loss
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 
 Rows = NDArray[np.float64]
@@ -65,7 +67,7 @@ def by_events(runs: int) -> list[float]:
     """The real protocol, message by message; how many rounds each run took."""
     kind = find(GROUP.protocol)
     settings = kind.Settings.parse({"delta": GROUP.delay, "T_L": inf})
-    loss = Loss(LossModel(GROUP.loss_model), GROUP.loss, 0.0)
+    loss = parse_loss(GROUP.loss_model, GROUP.loss)
     trial = Experiment(
         kind,
         GROUP.members,

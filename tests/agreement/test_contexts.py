@@ -28,6 +28,7 @@ from hustings.core.outcome import Outcome
 from hustings.core.view import View
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import CATALOGUE, classes
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.faults import (
     Call,
     Crash,
@@ -39,8 +40,9 @@ from hustings.sim.faults import (
     schedule,
 )
 from hustings.sim.guarding import MemoryGuard
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.testing import (
@@ -287,7 +289,7 @@ def stories(draw: st.DrawFn) -> Story:
     episodes = draw(st.lists(single.map(lambda one: [one]) | nap, max_size=8))
     happenings = [happening for episode in episodes for happening in episode]
     loads = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
-    uncorrelated = Loss(LossModel.UNCORRELATED, 0.2)
+    uncorrelated = Uncorrelated(0.2)
     return Story(
         candidates=[candidate(i, load=loads[i - 1]) for i in range(1, n + 1)],
         choice=draw(st.sampled_from(["highest-id", "lowest-id", "lowest:load"])),

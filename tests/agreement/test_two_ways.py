@@ -21,6 +21,7 @@ from hustings.core.messages import kind_of
 from hustings.core.outcome import Outcome
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
+from hustings.sim.delay import Fixed
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -34,8 +35,9 @@ from hustings.sim.faults import (
     Suspect,
     schedule,
 )
+from hustings.sim.loss import Correlated, NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import Ended, World
 from tests.agreement.suppressing import Suppressing
@@ -66,9 +68,9 @@ def networks() -> st.SearchStrategy[Network]:
     delays = st.sampled_from([1.0, 0.25, 0.1, 1 / 3])
     probabilities = st.sampled_from([0.02, 0.1, 0.25, 0.3, 0.7, 1.0]) | st.floats(0.0, 1.0)
     losses = st.one_of(
-        st.just(Loss()),
-        st.builds(Loss, st.just(LossModel.CORRELATED), probabilities),
-        st.builds(Loss, st.just(LossModel.UNCORRELATED), probabilities),
+        st.just(NoLoss()),
+        st.builds(Correlated, probabilities),
+        st.builds(Uncorrelated, probabilities),
     )
     return st.builds(
         lambda delay, loss, other: Network(delay=Fixed(delay), loss=loss, multicast_loss=other),
@@ -211,7 +213,7 @@ def test_a_network_that_needs_care_gets_it() -> None:
         Network(delay=Fixed(0.0)),
         Network(duplicate=0.1),
         Network(reorder=0.1, hold_back=1.0),
-        Network(loss=Loss(LossModel.UNCORRELATED, 0.0, 0.1)),
+        Network(loss=Uncorrelated(0.0, 0.1)),
     ):
         world = World(ELECTIONS["bully"], [Candidate(1)], network=network)
         assert world.plain_delay is None

@@ -20,11 +20,13 @@ from hustings.protocols.registry import find
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.churn import Rates
 from hustings.sim.clocks import Clocks
+from hustings.sim.delay import Fixed, Lognormal, Uniform
 from hustings.sim.experiment import Experiment, RunResult
 from hustings.sim.experiment import play as play_world
 from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
+from hustings.sim.loss import Correlated, Uncorrelated
 from hustings.sim.mobility import DIRECT, RandomWaypoint
-from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.trace import Tracer
 
@@ -43,7 +45,7 @@ FAULTS = Scenario(
 )
 MESSY = Network(
     delay=Uniform(0.2, 1.0),
-    loss=Loss(LossModel.UNCORRELATED, 0.1, 0.01),
+    loss=Uncorrelated(0.1, 0.01),
     duplicate=0.1,
     reorder=0.1,
     hold_back=2.0,
@@ -62,7 +64,7 @@ def experiments(seed: int) -> dict[str, Experiment]:
         made[f"plain {name}"] = Experiment(kind, 9, config, scenario=FAULTS, seed=seed, until=90.0)
         for label, network in (
             ("messy", MESSY),
-            ("lossy", Network(delay=Fixed(0.5), loss=Loss(LossModel.CORRELATED, 0.2))),
+            ("lossy", Network(delay=Fixed(0.5), loss=Correlated(0.2))),
             ("slow", Network(delay=Lognormal(0.5, 0.7), fifo=True)),
         ):
             made[f"random {label} {name}"] = Experiment(
@@ -82,7 +84,7 @@ def experiments(seed: int) -> dict[str, Experiment]:
             kind,
             6,
             config,
-            network=Network(delay=Uniform(0.1, 1.0), loss=Loss(LossModel.UNCORRELATED, 0.05)),
+            network=Network(delay=Uniform(0.1, 1.0), loss=Uncorrelated(0.05)),
             scenario=Scenario("leader-crash"),
             seed=seed,
             detector=HeartbeatConfig(T=3.0, D=1.0),
@@ -114,7 +116,7 @@ def moving(seed: int) -> dict[str, Experiment]:
 
 def announcing(seed: int) -> dict[str, Experiment]:
     """Those who announce, in each of their scenarios."""
-    lossy = Network(delay=Fixed(0.1), loss=Loss(LossModel.UNCORRELATED, 0.3, 0.001))
+    lossy = Network(delay=Fixed(0.1), loss=Uncorrelated(0.3, 0.001))
     settings: dict[str, dict[str, object]] = {
         "le-a": {},
         "le-s": {"law": "exponential", "query": "suppress-query", "bye": 2},

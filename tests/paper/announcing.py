@@ -12,15 +12,17 @@ from hustings.core.election import Election
 from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Outcome
 from hustings.protocols.announce.machine import Machine
+from hustings.sim.delay import Fixed
+from hustings.sim.loss import Loss, NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.world import World
 
 Said = tuple[float, MemberId, str]
 Sleeps = Mapping[MemberId, list[float]]
 
 DELTA = 0.1
-NO_LOSS = Loss()
+NO_LOSS = NoLoss()
 
 
 class Notes:
@@ -121,4 +123,4 @@ def group(
 
 
 def uncorrelated(p: float) -> Loss:
-    return Loss(LossModel.UNCORRELATED, p) if p else NO_LOSS
+    return Uncorrelated(p) if p else NO_LOSS

@@ -13,7 +13,7 @@ from hustings.sim.checkers import Verdict, agreed_leader, all_checkers
 from hustings.sim.experiment import Experiment, prepare
 from hustings.sim.faults import Happening
 from hustings.sim.member import SimContext
-from hustings.sim.models import Network
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended, World
 

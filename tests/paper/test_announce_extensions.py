@@ -18,7 +18,7 @@ from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.machine import Machine
 from hustings.sim.faults import Crash, Join, Leave, schedule
 from hustings.sim.instants import on_grid
-from hustings.sim.models import Loss, LossModel
+from hustings.sim.loss import Loss, Uncorrelated
 from tests.paper.announcing import DELTA, NO_LOSS, Group, asleep, group, uncorrelated
 
 
@@ -182,7 +182,7 @@ def test_the_first_round_of_several_leaders(k: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [LeA, LeS, LeM], ids=lambda kind: str(kind.about.name))
-@pytest.mark.parametrize("loss", [NO_LOSS, Loss(LossModel.UNCORRELATED, 0.3)], ids=["none", "loss"])
+@pytest.mark.parametrize("loss", [NO_LOSS, Uncorrelated(0.3)], ids=["none", "loss"])
 def test_k_agreed_leaders(kind: type[Machine], loss: Loss) -> None:
     """Several leaders that all agree upon: the same k for all; `leader` is the best of them."""
     run = group(kind, 12, seed=3, loss=loss, leaders=3, T_A=2, T_L=40).run(60)

@@ -15,8 +15,9 @@ from hustings.protocols.registry import COMPARED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed
 from hustings.sim.faults import Alive, Call, Crash, Suspect
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.world import Ended
 from tests.paper.playing import named, played, several_ids
 

@@ -11,8 +11,9 @@ from hustings.core.outcome import Elected, GaveUp
 from hustings.lab.closed_forms import bully as theory
 from hustings.protocols.bully import Bully
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.faults import Crash, Happening, Restart, Suspect
-from hustings.sim.models import Fixed, Network, PerLink
+from hustings.sim.network import Network
 from hustings.sim.world import Ended
 from tests.paper.playing import played
 

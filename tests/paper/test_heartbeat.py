@@ -15,6 +15,7 @@ from hustings.core.choice import MemberId
 from hustings.lab.closed_forms import heartbeat as theory
 from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.heartbeat import HeartbeatConfig
+from hustings.sim.delay import Delay, Fixed, PerLink, Uniform
 from hustings.sim.faults import (
     Crash,
     Happening,
@@ -27,7 +28,8 @@ from hustings.sim.faults import (
     schedule,
 )
 from hustings.sim.instants import TICKS, on_grid
-from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, PerLink, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from tests.unit.layers.detector.listeners import Listening, Note
 
 T, D = 1.0, 0.25
@@ -263,7 +265,7 @@ def test_a_miss_when_a_straggler_of_the_dead_arrives() -> None:
 def test_loss_makes_false_alarms_and_the_next_heartbeat_takes_them_back(
     make: Make,
 ) -> None:
-    lossy = Network(Fixed(0.125), Loss(LossModel.UNCORRELATED, 0.3))
+    lossy = Network(Fixed(0.125), Uncorrelated(0.3))
     world = lived([], lossy, make(), n=4, until=200.0)
     suspicions = [note for note in world.journal if note.what == "suspect"]
     assert len(suspicions) > 10
@@ -275,7 +277,7 @@ def test_loss_makes_false_alarms_and_the_next_heartbeat_takes_them_back(
 
 def test_the_accrual_detector_learns_to_bear_loss() -> None:
     """The fixed timer cries wolf at every lost heartbeat; the estimate widens after a few."""
-    lossy = Network(Fixed(0.125), Loss(LossModel.UNCORRELATED, 0.1))
+    lossy = Network(Fixed(0.125), Uncorrelated(0.1))
     plain = lived([], lossy, settings(), n=4, until=400.0)
     learnt = lived([], lossy, accrual(), n=4, until=400.0)
     assert len(learnt.journal) < len(plain.journal) / 5

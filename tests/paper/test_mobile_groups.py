@@ -14,10 +14,11 @@ from hustings.protocols.registry import find
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.consistency import held_by
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, RunResult, play, prepare
 from hustings.sim.faults import Crash, Happening
 from hustings.sim.mobility import DIRECT, ROUTED, RandomWaypoint
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from hustings.testing.composed import compose_members

@@ -14,9 +14,10 @@ from hustings.protocols.probabilistic import messages
 from hustings.protocols.probabilistic.election import NONE_NAMED, Probabilistic
 from hustings.protocols.probabilistic.messages import FinalMsg, InitMsg, PreferMsg
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
+from hustings.sim.delay import Delay, Fixed, Uniform
 from hustings.sim.faults import Alive, Call, Crash, Heal, Partition, Suspect, schedule
 from hustings.sim.member import SimContext
-from hustings.sim.models import Delay, Fixed, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 
 Views = dict[MemberId, list[MemberId]]

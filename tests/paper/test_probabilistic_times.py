@@ -19,9 +19,10 @@ from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.probabilistic import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.experiment import play as play_events
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from tests.agreement.announce.judging import judge, sample, score
 
 

@@ -31,9 +31,11 @@ from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Uniform
 from hustings.sim.experiment import RunResult, play
 from hustings.sim.faults import Crash, Happening, Heal, Partition, Restart, Suspect
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.loss import NoLoss, Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.testing import Declare, RecordedMember, Send, view_of
 from tests.paper.playing import played
@@ -71,7 +73,7 @@ FAULTS = st.one_of(
 @given(st.lists(FAULTS, max_size=12), st.integers(0, 2**32), st.sampled_from([0.0, 0.3]))
 def test_a_term_never_has_two_leaders(faults: list[Happening], seed: int, p: float) -> None:
     """Whatever crashes, returns, is lost, late or suspected, and whoever proposes at once."""
-    loss = Loss(LossModel.UNCORRELATED, p) if p else Loss()
+    loss = Uncorrelated(p) if p else NoLoss()
     network = Network(delay=Uniform(0.1, 3.0), loss=loss)
     found = run(Consensus, 5, *faults, network=network, seed=seed, settings={"attempts": 5})
     verdict, reason = found.verdicts["terms"]

@@ -20,8 +20,9 @@ from hustings.core.view import View
 from hustings.lab.closed_forms import ring as theory
 from hustings.protocols.ring import ElectedMsg, ElectionMsg, Ring, RingConfig, Run
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.faults import Alive, Call, Crash, Happening, Leave, Restart, Suspect, schedule
-from hustings.sim.models import Fixed, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 from tests.paper.playing import Ids, Played, finish, played
 

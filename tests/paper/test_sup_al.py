@@ -18,9 +18,11 @@ from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.sup_al import SupAl
 from hustings.protocols.announce.sup_al_random import SupAlRandom
 from hustings.sim.build import Description, build
+from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.faults import Crash, OneWay, schedule
-from hustings.sim.models import Fixed, Loss, LossModel, Network, PerLink
+from hustings.sim.loss import Correlated, NoLoss
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.paper.announcing import DELTA, group
@@ -125,7 +127,7 @@ def test_random_announcers_do_not_deadlock() -> None:
 def test_an_interval_costs_what_sup_costs(loss: float) -> None:
     """The bandwidth stays below that of AL without a longer T_A."""
     members, intervals, counts = 30, 400, []
-    lost = Loss(LossModel.CORRELATED, loss) if loss else Loss()
+    lost = Correlated(loss) if loss else NoLoss()
     run = group(SupAlRandom, members, loss=lost, T_L=float("inf"), T_S=0.5).run(intervals)
     for k in range(intervals):
         counts.append(float(sum(k <= at < k + 1 for at, _ in run.said)))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hustings.core.choice import Choice, parse_choice
 from hustings.core.election import Election
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Delay, Fixed, Uniform
 from hustings.sim.experiment import Experiment, RunResult
 from hustings.sim.faults import (
     Alive,
@@ -20,7 +21,8 @@ from hustings.sim.faults import (
     Resume,
     Suspect,
 )
-from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import NoLoss, Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import World
 
@@ -131,7 +133,7 @@ def troubled(draw: st.DrawFn) -> tuple[Story, Network]:
     extra = (*story.scenario.extra, *draw(st.lists(happening, max_size=8)))
     network = Network(
         delay=story.delay,
-        loss=draw(st.sampled_from([Loss(), Loss(LossModel.UNCORRELATED, 0.2)])),
+        loss=draw(st.sampled_from([NoLoss(), Uncorrelated(0.2)])),
         duplicate=draw(st.sampled_from([0.0, 0.3])),
         reorder=0.3,
         hold_back=4.0,

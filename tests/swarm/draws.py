@@ -11,6 +11,7 @@ from hustings.core.election import Election
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream, derive
+from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -26,8 +27,9 @@ from hustings.sim.faults import (
     Suspect,
     Update,
 )
+from hustings.sim.loss import Correlated, NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Sink, Tracer
 from hustings.sim.world import World
 
@@ -144,13 +146,13 @@ def reliable(stream: Stream) -> Network:
 def unreliable(stream: Stream) -> Network:
     """Messages are late, lost, doubled and out of order."""
     p = stream.choice((0.0, 0.0, 0.1, 0.4, 0.9))
-    model = stream.choice((LossModel.UNCORRELATED, LossModel.CORRELATED))
+    model = stream.choice((Uncorrelated, Correlated))
     delay = stream.choice(ANYHOW)
     duplicate = stream.choice((0.0, 0.3))
     reorder = stream.choice((0.0, 0.3))
     return Network(
         delay=delay,
-        loss=Loss(model, p) if p else Loss(),
+        loss=model(p) if p else NoLoss(),
         duplicate=duplicate,
         reorder=reorder,
         hold_back=4.0 if reorder else 0.0,

@@ -18,6 +18,7 @@ from hustings.core.outcome import ELECTING, Elected, Guarantee, NoLeader, Outcom
 from hustings.core.streams import Stream, derive
 from hustings.layers.confirmed import LAPSED, Confirmed, GuardConfig
 from hustings.sim.checkers import Verdict, attach
+from hustings.sim.delay import Lognormal, Uniform
 from hustings.sim.faults import (
     Call,
     Crash,
@@ -31,8 +32,9 @@ from hustings.sim.faults import (
     schedule,
 )
 from hustings.sim.guarding import GUARD, Holder, MemoryGuard
+from hustings.sim.loss import NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.safety import safety_checkers
 from hustings.sim.world import Ended, World
 from tests.swarm.draws import (
@@ -60,7 +62,7 @@ def hostile(stream: Stream) -> Network:
     p = stream.choice((0.0, 0.1, 0.3))
     return Network(
         delay=stream.choice((Uniform(0.0, 4.0), Uniform(0.0, 15.0), Lognormal(1.0, 1.5))),
-        loss=Loss(LossModel.UNCORRELATED, p) if p else Loss(),
+        loss=Uncorrelated(p) if p else NoLoss(),
         duplicate=0.3,
         reorder=0.2,
         hold_back=stream.choice((5.0, 25.0)),

@@ -25,9 +25,11 @@ from hustings.layers.leadership.priority import (
 )
 from hustings.protocols.announce.le_s import LeS
 from hustings.sim.carrier import Carrier
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import Crash, Heal, Pause, Restart, Resume
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext, Status
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 
 ORDER = Favoured(HighestId())
@@ -36,7 +38,7 @@ BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="leader-to-all")
 DELAY = Uniform(0.1, 1.0)
 ROUGH = Network(
     delay=DELAY,
-    loss=Loss(LossModel.UNCORRELATED, 0.1),
+    loss=Uncorrelated(0.1),
     duplicate=0.05,
     reorder=0.05,
     hold_back=5.0,

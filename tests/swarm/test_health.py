@@ -13,8 +13,10 @@ from hustings.core.streams import Stream, derive
 from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
 from hustings.layers.detector.layer import with_detector
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Pause, Resume, schedule
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.testing.recording import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import Listener, Listening, Note, people, under_watch
 
@@ -203,7 +205,7 @@ def test_an_overloaded_member_still_notices_a_crash() -> None:
 
 def test_a_question_is_worth_more_than_the_same_time_spent_waiting() -> None:
     """With 2 % loss and the same time from silence to suspicion; level 0.001, sign test."""
-    network = Network(Uniform(0.0, 0.1), Loss(LossModel.UNCORRELATED, 0.02))
+    network = Network(Uniform(0.0, 0.1), Uncorrelated(0.02))
     waiting: list[int] = []
     asking: list[int] = []
     for seed in range(30):

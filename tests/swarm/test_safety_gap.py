@@ -18,7 +18,8 @@ from hustings.layers.confirmed import GuardConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 
 UNLIKELY = 0.001
 
@@ -40,7 +41,7 @@ def experiment(members: int, loss: float, thinning: str, *, guarded: bool = Fals
         kind=kind,
         members=members,
         config=kind.Settings.parse(given),
-        network=Network(loss=Loss(LossModel.UNCORRELATED, loss)),
+        network=Network(loss=Uncorrelated(loss)),
         view_probability=0.5,
         seed=4,
         guard=GuardConfig() if guarded else None,

@@ -10,6 +10,7 @@ import click
 from hustings.cli.numbers import REAL, WHOLE
 from hustings.cli.substrate import SUBSTRATE_OPTIONS
 from hustings.sim.course import MAX_STEPS
+from hustings.sim.delay import USAGES
 from hustings.sim.mobility import MODELS
 from hustings.sim.scenarios import HORIZON, SCENARIOS
 
@@ -86,7 +87,7 @@ GROUP_OPTIONS = (
         "--delay",
         default="1",
         show_default=True,
-        help="One-way delay: NUMBER, uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA.",
+        help=f"One-way delay: {', '.join(('NUMBER', *USAGES))}, or file.py:Class:NUMBER,...",
     ),
     click.option(
         "--choice",
@@ -119,8 +120,17 @@ WORLD_OPTIONS = (
         "--loss-model",
         type=str,
         default=None,
-        help="uncorrelated (each receiver by itself), correlated (all receivers or none), or "
-        "adjusted (uncorrelated, and more with --collision).",
+        help="uncorrelated (each receiver by itself), correlated (all receivers or none), adjusted "
+        "(uncorrelated, and more with --collision), burst (losses follow each other on a link), or "
+        "file.py:Class.",
+    ),
+    click.option(
+        "--loss-set",
+        "loss_settings",
+        multiple=True,
+        metavar="KEY=NUMBER",
+        help="A setting of the loss model. burst: length (of a bad spell, in messages, 5), bad "
+        "(what a bad link loses, 1).",
     ),
     click.option(
         "--collision",
@@ -134,6 +144,25 @@ WORLD_OPTIONS = (
         multiple=True,
         metavar="A>B=DELAY",
         help="A link with a delay of its own.",
+    ),
+    click.option(
+        "--sites",
+        default=None,
+        metavar="NAME=MEMBERS,...",
+        help="Members at several sites, as a=20,b=10: the first 20 at a. --delay and --loss hold "
+        "within a site.",
+    ),
+    click.option(
+        "--between",
+        multiple=True,
+        metavar="A,B=DELAY",
+        help="The delay between two sites, as --delay has it; A>B=DELAY in one direction.",
+    ),
+    click.option(
+        "--between-loss",
+        multiple=True,
+        metavar="A,B=LOSS",
+        help="The loss between two sites; others lose as --loss says.",
     ),
     click.option("--duplicate", type=REAL, default=0.0, help="Probability of a second copy."),
     click.option(
@@ -153,6 +182,20 @@ WORLD_OPTIONS = (
     ),
     click.option("--drift", type=REAL, default=0.0, help="Largest error of a clock's rate."),
     click.option("--offset", type=REAL, default=0.0, help="Largest offset of a clock."),
+    click.option(
+        "--pause",
+        type=REAL,
+        default=None,
+        metavar="RATE",
+        help="Members stand still at random, each RATE times in a unit of time.",
+    ),
+    click.option(
+        "--pause-set",
+        "pause_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="length (of a pause, as --delay has it, 1), longest (no pause takes longer).",
+    ),
     click.option(
         "--detection",
         default="scripted",

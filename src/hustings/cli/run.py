@@ -12,6 +12,7 @@ import click
 
 from hustings.cli.numbers import WholeRange
 from hustings.core.errors import BadInput
+from hustings.core.numbers import finite_number
 from hustings.lab import parsing
 
 if TYPE_CHECKING:
@@ -325,5 +326,5 @@ def _attributes(texts: Iterable[str]) -> dict[str, float]:
             raise BadInput(f"--attribute {text!r} is not understood: write NAME=NUMBER")
         if name.strip() in table:
             raise BadInput(f"--attribute {name.strip()} is given twice")
-        table[name.strip()] = parsing.number(value, f"attribute {name.strip()}")
+        table[name.strip()] = finite_number(value, f"attribute {name.strip()}")
     return table

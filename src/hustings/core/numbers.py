@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
+from hustings.core.errors import BadInput
+
 _FORM = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MANY_DIGITS = 400  # longer texts are refused unread: no float and no sensible count has more
 _LARGEST = 10**30  # of whole numbers
@@ -73,4 +75,15 @@ def plain(value: object) -> object:
         return [plain(each) for each in value]
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
+    return value
+
+
+def finite_number(text: str, what: str) -> float:
+    """A finite number as a person types it; else a sentence that begins with `what`."""
+    try:
+        value = parse_number(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise BadInput(f"{what} must be a number, not {text.strip()!r}")
     return value

@@ -19,17 +19,20 @@ from hustings.sim import build as sim_build
 from hustings.sim.build import Composed, Description, ToVoting
 from hustings.sim.churn import Rates
 from hustings.sim.clocks import Clocks
+from hustings.sim.delay import parse_delay
 from hustings.sim.experiment import Experiment
+from hustings.sim.loss import parse_loss
 from hustings.sim.mobility import Mobility, parse_mobility
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.ordering import Order
+from hustings.sim.pauses import Pauses, parse_pauses
 from hustings.sim.scenarios import JOINING, Scenario
+from hustings.sim.sites import check_alone, parse_sites, site_delay, site_loss
 
 if TYPE_CHECKING:
     from hustings.quorum import QuorumConfig
 
 MEMBERS = 8  # unless others are asked for
-ADJUSTED = "adjusted"  # uncorrelated loss that grows with the traffic
 GUARDS = ("none", "memory", "quorum")
 VOTERS = 3
 
@@ -47,8 +50,10 @@ FLAGS = {
     "initiators": "initiator",
     "leadership_settings": "leadership-set",
     "links": "link",
+    "loss_settings": "loss-set",
     "measure": "measure-set",
     "mobility_settings": "mobility-set",
+    "pause_settings": "pause-set",
     "settings": "set",
     "gossip_settings": "gossip-set",
 }
@@ -69,8 +74,12 @@ class World(TypedDict, total=False):
     seed: int
     loss: Number
     loss_model: str
+    loss_settings: Settings
     collision: Number
     links: Mapping[tuple[MemberId, MemberId], Number] | Iterable[str]
+    sites: Mapping[str, int] | str
+    between: Mapping[tuple[str, str], Number | str] | Iterable[str]
+    between_loss: Mapping[tuple[str, str], Number] | Iterable[str]
     duplicate: Number
     reorder: Number
     hold_back: Number
@@ -79,6 +88,8 @@ class World(TypedDict, total=False):
     view: Number
     drift: Number
     offset: Number
+    pause: Number
+    pause_settings: Settings
     detection: str
     detection_settings: Settings
     guard: str
@@ -122,8 +133,12 @@ class Options:
     seed: int = 1
     loss: float = 0.0
     loss_model: str | None = None
+    loss_settings: tuple[str, ...] = ()
     collision: float = 0.0
     links: tuple[str, ...] = ()
+    sites: str | None = None
+    between: tuple[str, ...] = ()
+    between_loss: tuple[str, ...] = ()
     duplicate: float = 0.0
     reorder: float = 0.0
     hold_back: float = 0.0
@@ -132,6 +147,8 @@ class Options:
     view: float | None = None
     drift: float = 0.0
     offset: float = 0.0
+    pause: float | None = None
+    pause_settings: tuple[str, ...] = ()
     detection: str = "scripted"
     detection_settings: tuple[str, ...] = ()
     guard: str = "none"
@@ -164,6 +181,8 @@ class Options:
         """How many members there are, before any joins."""
         if self.members is not None:
             return self.members
+        if self.sites is not None:
+            return parse_sites(self.sites).members
         order = self.clockwise
         if order is None or isinstance(order, str):
             return MEMBERS
@@ -225,6 +244,7 @@ def build(
             seed=typed.seed,
             view=typed.view,
             clocks=Clocks(typed.drift, typed.offset),
+            pauses=_pauses(typed),
             detection=typed.detection,
             detection_settings=parsing.settings(typed.detection_settings),
             guard=lease(typed.guard, typed.guard_settings),
@@ -252,24 +272,34 @@ def _composer() -> Callable[[Description, Mapping[str, object]], Composed]:
 
 
 def _network(typed: Options) -> Network:
-    delay = parsing.delay(typed.delay, typed.links)
-    model = typed.loss_model
-    if model is None:
-        model = "uncorrelated" if typed.loss or typed.collision else "none"
-    if model == ADJUSTED:
-        if not typed.collision:
-            raise BadInput("loss model 'adjusted' needs --collision: how much each message adds")
-        model = "uncorrelated"
-    if model not in [each.value for each in LossModel]:
-        raise UnknownName("loss model", model, [*(each.value for each in LossModel), ADJUSTED])
+    delay = parse_delay(typed.delay, typed.links)
+    settings = parsing.settings(typed.loss_settings)
+    loss = parse_loss(typed.loss_model, typed.loss, typed.collision, settings)
+    if typed.sites is None:
+        check_alone(typed.between, typed.between_loss)
+    else:
+        if typed.links:
+            raise BadInput("--link does not go with --sites: --between gives delays")
+        sites = parse_sites(typed.sites)
+        delay = site_delay(sites, delay, typed.between)
+        loss = site_loss(sites, loss, typed.between_loss)
     return Network(
         delay=delay,
-        loss=Loss(LossModel(model), typed.loss, typed.collision),
+        loss=loss,
         duplicate=typed.duplicate,
         reorder=typed.reorder,
         hold_back=typed.hold_back,
         fifo=typed.fifo,
     )
+
+
+def _pauses(typed: Options) -> Pauses | None:
+    settings = parsing.settings(typed.pause_settings)
+    if typed.pause is not None:
+        return parse_pauses(typed.pause, settings)
+    if settings:
+        raise BadInput("--pause-set goes with --pause")
+    return None
 
 
 def _scenario(typed: Options) -> Scenario:
@@ -417,6 +447,18 @@ def _link_words(name: str, value: object) -> tuple[str, ...]:
     return tuple(f"{one}>{other}={_text(name, each)}" for (one, other), each in value.items())
 
 
+def _site_words(name: str, value: object) -> str | None:
+    if not isinstance(value, Mapping):
+        return _listed(name, value)
+    return ",".join(f"{site}={_text(f'{name} {site}', each)}" for site, each in value.items())
+
+
+def _between_words(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, Mapping):
+        return _several(name, value)
+    return tuple(f"{one},{other}={_text(name, each)}" for (one, other), each in value.items())
+
+
 def _choice_word(name: str, value: object) -> str:
     return value.name if isinstance(value, Choice) else _text(name, value)
 
@@ -424,10 +466,14 @@ def _choice_word(name: str, value: object) -> str:
 _WORDS: Mapping[str, Callable[[str, object], object]] = {
     **dict.fromkeys(("settings", "detection_settings", "guard_settings", "measure"), _pairs),
     **dict.fromkeys(("leadership_settings", "gossip_settings", "mobility_settings"), _pairs),
+    **dict.fromkeys(("loss_settings", "pause_settings"), _pairs),
     **dict.fromkeys(("detectors", "initiators", "faults"), _several),
     **dict.fromkeys(("crashed", "order"), _listed),
     "attributes": _attribute_words,
     "links": _link_words,
+    "sites": _site_words,
+    "between": _between_words,
+    "between_loss": _between_words,
     "choice": _choice_word,
     "delay": _text,
 }

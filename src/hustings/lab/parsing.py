@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_number
+from hustings.core.numbers import finite_number
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -24,7 +23,6 @@ from hustings.sim.faults import (
     Resume,
     Suspect,
 )
-from hustings.sim.models import Delay, Fixed, Lognormal, PerLink, Uniform
 from hustings.sim.ordering import Order
 
 SIMPLE: dict[str, Callable[..., Happening]] = {
@@ -35,7 +33,6 @@ SIMPLE: dict[str, Callable[..., Happening]] = {
     "leave": Leave,
     "call": Call,
 }
-MOST_SIGMA = 50.0  # beyond it a draw may be larger than any float
 Cut = Partition | OneWay
 CUTS: dict[str, type[Cut]] = {"partition": Partition, "one-way": OneWay}  # what `heal` ends
 Sides = tuple[tuple[MemberId, ...], ...]
@@ -79,53 +76,6 @@ def order(text: str) -> Order:
     if any(re.fullmatch(r"[0-9]{1,9}", part) is None for part in parts):
         raise BadInput(f"--order {text!r} is not understood: write ids as 3,32,5,80,6,12")
     return tuple(int(part) for part in parts)
-
-
-def number(text: str, what: str) -> float:
-    """A finite number."""
-    try:
-        value = parse_number(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise BadInput(f"{what} must be a number, not {text.strip()!r}")
-    return value
-
-
-def delay(text: str, links: Iterable[str] = ()) -> Delay:
-    """`0.1`, `uniform:0.5,1.5` or `lognormal:1,0.5`; links `1>2=5` differ from a fixed one."""
-    name, colon, rest = text.partition(":")
-    table = _links(links)
-    if not colon:
-        fixed = number(text, "delay")
-        return PerLink(table, fixed) if table else Fixed(fixed)
-    if table:
-        raise BadInput("--link goes with a fixed --delay only")
-    if name not in ("uniform", "lognormal"):
-        raise UnknownName("delay model", name, ["uniform:LOW,HIGH", "lognormal:MEDIAN,SIGMA"])
-    parts = [number(part, f"{name} delay") for part in rest.split(",")]
-    if len(parts) != 2:
-        raise BadInput(
-            f"delay {text!r} needs two numbers: uniform:LOW,HIGH, lognormal:MEDIAN,SIGMA"
-        )
-    if name == "lognormal" and parts[1] > MOST_SIGMA:
-        raise BadInput(f"lognormal delay's sigma must be at most {MOST_SIGMA:g}, not {parts[1]:g}")
-    return Uniform(*parts) if name == "uniform" else Lognormal(*parts)
-
-
-def _links(texts: Iterable[str]) -> dict[tuple[MemberId, MemberId], float]:
-    table: dict[tuple[MemberId, MemberId], float] = {}
-    for text in texts:
-        match = re.fullmatch(r"([0-9]{1,9})>([0-9]{1,9})=(.+)", text.strip())
-        if match is None:
-            raise BadInput(f"--link {text!r} is not understood: write SENDER>RECEIVER=DELAY")
-        link = int(match[1]), int(match[2])
-        if link[0] == link[1]:
-            raise BadInput(f"--link {text!r} joins a member to itself: name two members")
-        if link in table:
-            raise BadInput(f"--link {match[1]}>{match[2]} is given twice")
-        table[link] = number(match[3], "link delay")
-    return table
 
 
 def faults(texts: Iterable[str]) -> tuple[Happening, ...]:
@@ -179,7 +129,7 @@ def fault(text: str) -> Happening:
     what, who, when = match[1], match[2].strip(), match[3]
     if what not in FAULTS:
         raise UnknownName("fault", what, FAULTS)
-    at = number(when, f"the time of --fault {text!r}")
+    at = finite_number(when, f"the time of --fault {text!r}")
     if at < 0:
         raise BadInput(f"the time of --fault {text!r} must be >= 0")
     if what == "crash" and "+" in who:
@@ -244,4 +194,6 @@ def attribute(text: str) -> tuple[str, tuple[float, ...] | None]:
         raise BadInput(f"--attribute {text!r} is not understood: write NAME=1,2,3 or NAME=random")
     if values.strip() == "random":
         return name.strip(), None
-    return name.strip(), tuple(number(value, f"attribute {name}") for value in values.split(","))
+    return name.strip(), tuple(
+        finite_number(value, f"attribute {name}") for value in values.split(",")
+    )

@@ -10,9 +10,9 @@ from hustings.lab.options import Options, Voters
 from hustings.protocols.announce.idle import idle_settings, ranks_otherwise, says_goodbye
 from hustings.sim.build import scenario_settings
 from hustings.sim.course import MAX_STEPS, Course
+from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening, Leave
-from hustings.sim.models import Fixed, PerLink
 from hustings.sim.ordering import renamed
 from hustings.sim.prospects import idle_faults
 from hustings.sim.runs import Report

@@ -16,9 +16,10 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected, Outcome
 from hustings.sim.consistency import Metrics
+from hustings.sim.delay import Fixed
 from hustings.sim.instants import on_grid
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 
 MAX_ROUNDS = 10_000  # announcements of one member, after which a run is given up

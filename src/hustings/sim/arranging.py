@@ -9,7 +9,8 @@ import msgspec
 from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
-from hustings.sim.models import Loss, LossModel, Network, check_probability
+from hustings.sim.loss import Loss, check_probability
+from hustings.sim.network import Network
 
 AS_GOOD_AS_NONE = 1e-6  # a delay
 
@@ -42,8 +43,7 @@ def _at(loss: Loss, p: float | None) -> Loss:
     """The same loss with another probability."""
     if p is None or p == loss.p:
         return loss
-    model = LossModel.UNCORRELATED if loss.model is LossModel.NONE else loss.model
-    return Loss(model, p, loss.collision)
+    return loss.with_p(p)
 
 
 def derived_delta(kind: type[Election], network: Network) -> dict[str, object]:

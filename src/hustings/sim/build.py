@@ -28,8 +28,10 @@ from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Alive, Suspect
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Network, PerLink, check_probability
+from hustings.sim.loss import check_probability
+from hustings.sim.network import Network
 from hustings.sim.ordering import PLACE, RANDOM, Order, places_of
+from hustings.sim.pauses import Pauses
 from hustings.sim.prospects import endless_wait
 from hustings.sim.resident import Composition
 from hustings.sim.rounds import has_rounds
@@ -39,6 +41,7 @@ from hustings.sim.world import MAX_EVENTS
 
 DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
 MEMBERSHIPS = ("ideal", "gossip")
+ANY_NUMBER = 10**9  # members that churn may bring
 FEWEST_EVENTS = 2_000_000  # limit of a run that has an end of its own, at least
 
 Settings = Mapping[str, object]
@@ -76,6 +79,7 @@ class Description:
     seed: int = 1
     view: float | None = None  # probability that a member knows another one; None: 1
     clocks: Clocks = field(default_factory=Clocks)
+    pauses: Pauses | None = None  # members stand still at random
     detection: str = "scripted"
     detection_settings: Settings = field(default_factory=dict)
     guard: Settings | None = None
@@ -97,7 +101,7 @@ class Description:
 def build(described: Description) -> Experiment:
     """The experiment that is described; what is wrong is told before anything starts.
 
-    >>> from hustings.sim.models import Fixed
+    >>> from hustings.sim.delay import Fixed
     >>> class Quiet(Election):
     ...     about = None
     >>> build(Description(kind=Quiet, network=Network(delay=Fixed(0.1)))).config.delta
@@ -107,7 +111,9 @@ def build(described: Description) -> Experiment:
         raise BadInput(f"members must be at least 1, not {described.members}")
     if described.order is not None:
         described = _placed(described, described.order)
-    _check_links(described)
+    joining = ANY_NUMBER if described.scenario.name == "churn" else 1
+    joining *= described.scenario.name in (*JOINING, "churn")
+    described.network.delay.check(described.members, joining)
     _check_suspicions(described)
     if described.composer is not None:
         return _composed(described, described.composer)
@@ -138,6 +144,7 @@ def build(described: Description) -> Experiment:
         seed=described.seed,
         view_probability=1.0 if stack is not None else view,
         clocks=described.clocks,
+        pauses=described.pauses,
         detector=detector,
         oracle=oracle,
         guard=guard,
@@ -199,6 +206,7 @@ def _composed(
         scenario=described.scenario,
         seed=described.seed,
         clocks=described.clocks,
+        pauses=described.pauses,
         guard=made.guard,
         voting=None if described.voting is None else described.voting(made.config.delta),
         composition=made.composition,
@@ -281,16 +289,6 @@ def _check_suspicions(described: Description) -> None:
             )
         if fault.about not in known and scenario.name != "churn":
             raise UnknownName("member", str(fault.about), map(str, known))
-
-
-def _check_links(described: Description) -> None:
-    delay, name = described.network.delay, described.scenario.name
-    if not isinstance(delay, PerLink) or name == "churn":
-        return
-    members = described.members + (name in JOINING)
-    for sender, receiver in delay.table:
-        if not 1 <= min(sender, receiver) <= max(sender, receiver) <= members:
-            raise BadInput(f"--link {sender}>{receiver} names no member: ids are 1 to {members}")
 
 
 def _most_events(described: Description) -> int:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hustings.core.messages import Message
+from hustings.sim.delay import Fixed
 from hustings.sim.instants import on_grid
+from hustings.sim.loss import Coins, Loss
 from hustings.sim.member import SimContext, Status
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.traced import hear_at_once
 
 if TYPE_CHECKING:
@@ -54,7 +56,9 @@ class Carrier:
 
     __slots__ = (
         "_at",
+        "_fate",
         "_flying",
+        "_group_fate",
         "_landing",
         "_last",
         "_network",
@@ -73,6 +77,12 @@ class Carrier:
         self._at = -1.0  # the instant for which ...
         self._number_at = 0  # ... this many messages had been launched before
         self._last: dict[tuple[MemberId, MemberId], float] = {}  # latest arrival per link, fifo
+        # Loss models with a memory decide per link when a message leaves; coins are tossed here.
+        one, group = network.loss, network.multicasts
+        self._fate = None if isinstance(one, Coins) else one.fate(world.chance)
+        self._group_fate = self._fate
+        if network.multicast_loss is not None:
+            self._group_fate = None if isinstance(group, Coins) else group.fate(world.chance)
         fixed = isinstance(network.delay, Fixed)
         self._one_delay = fixed and not network.duplicate and not network.reorder
 
@@ -87,7 +97,11 @@ class Carrier:
         flight = self._launch(sender, to, message, loss)
         if sender.fuse is not None:
             self._burn(sender, 1)
-        if loss.collision:
+        if self._fate is not None:
+            if self._fate(world.now, sender.id, to):
+                self._lose(flight, to, "loss")
+                return
+        elif loss.collision:
             flight.toss = True  # how much traffic it met is known when it arrives
         elif loss.p and world.coin() < loss.p:
             self._lose(flight, to, "loss")
@@ -109,18 +123,22 @@ class Carrier:
                 others = others[: sender.fuse]
                 flight.reach = [member.id for member in others]
             self._burn(sender, len(others) or 1)
-        if loss.model is LossModel.UNCORRELATED:
-            flight.toss = True
-        elif loss.collision:
-            flight.doomed = None
-        elif loss.p and world.coin() < loss.p:
-            self._lose(flight, None, "loss")
-            return
-        if self._one_delay and not world.cuts:
+        fate = self._group_fate  # if there is one, it decides for each receiver below
+        if fate is None:
+            if not loss.shared:
+                flight.toss = True
+            elif loss.collision:
+                flight.doomed = None
+            elif loss.p and world.coin() < loss.p:
+                self._lose(flight, None, "loss")
+                return
+        if self._one_delay and not world.cuts and fate is None:
             self._schedule(sender.id, None, flight, self._network.delay.bound)
             return
         for member in others:  # a delay each, so those who join later do not hear it
-            if world.cuts and world.cuts.between(sender.id, member.id):
+            if fate is not None and fate(world.now, sender.id, member.id):
+                self._lose(flight, member.id, "loss")
+            elif world.cuts and world.cuts.between(sender.id, member.id):
                 self._lose(flight, member.id, "cut")
             else:
                 self._copies(sender.id, member, flight)
@@ -234,7 +252,7 @@ class Carrier:
         network = self._network
         flight = Flight(message, number, 0, network.multicasts if target is None else network.loss)
         flight.copies = 1
-        flight.toss = target is None and flight.loss.model is LossModel.UNCORRELATED
+        flight.toss = target is None and not flight.loss.shared
         self._flying += 1
         self._will_land(flight, self._world.now)
         return flight

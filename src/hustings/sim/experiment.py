@@ -17,6 +17,7 @@ from hustings.core.choice import Candidate, Choice, HighestId
 from hustings.core.config import Config
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
+from hustings.core.plugins import source_digest
 from hustings.core.streams import Stream, derive
 from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.layers.detector.detector import Detector
@@ -30,8 +31,9 @@ from hustings.sim.clocks import Clocks
 from hustings.sim.course import Sampled, check_step
 from hustings.sim.guarding import MemoryGuard
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Network
+from hustings.sim.network import Network
 from hustings.sim.oracle import Oracle
+from hustings.sim.pauses import Pauses, Pausing
 from hustings.sim.resident import Composition, Leaderships
 from hustings.sim.roaming import Roaming
 from hustings.sim.rounds import Rounds, has_rounds
@@ -74,6 +76,7 @@ class Experiment:
     view_probability: float = 1.0
     p_fail: float = 0.0  # a member's crash in one round, where there are rounds
     clocks: Clocks = field(default_factory=Clocks)
+    pauses: Pauses | None = None  # members stand still at random
     detector: HeartbeatConfig | None = None  # a failure detector under every member
     oracle: float | None = None  # latency of a perfect detector, if there is one
     guard: GuardConfig | None = None  # a guard that confirms leaders
@@ -195,6 +198,13 @@ class Experiment:
         check_step(step, self.horizon if self.endless else None)
 
     @property
+    def source(self) -> str:
+        """Digests of the files that its users' classes are in; kept results depend on them."""
+        network = self.network
+        classes = (self.kind, type(network.loss), type(network.multicasts), type(network.delay))
+        return "".join(source_digest(each) for each in dict.fromkeys(classes))
+
+    @property
     def announces(self) -> bool:
         """Whether members find out by themselves what happens; who speaks once begins so only."""
         announces = self.kind.assumptions.announces and self.composition is None
@@ -314,6 +324,7 @@ class _Stage(NamedTuple):
     study: Study | Settled | None
     rounds: Rounds | None
     leaderships: Leaderships | None = None
+    pausing: Pausing | None = None
 
 
 def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
@@ -362,7 +373,8 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         world.watch(leaderships)
     study = _begin(experiment, world, parts, plan)
     lease = experiment.guard or experiment.config
-    if isinstance(lease, GuardConfig) and not roams:  # who moves may come near a guard again
+    # A member that moves may come near a guard again, and one that is paused goes on.
+    if isinstance(lease, GuardConfig) and not roams and experiment.pauses is None:
         grace = lease.asked * lease.slack + settling_time(experiment.config)
         Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
     rounds = None
@@ -370,7 +382,10 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
         rounds = Rounds(arranged.p_fail)
         rounds.begin(world)
         world.knowledge.estimate(gossiped_size(len(world.live()), seed))
-    return _Stage(world, study or settled, rounds, leaderships)
+    pausing = None
+    if experiment.pauses is not None:
+        pausing = Pausing(experiment.pauses, world, experiment.origin)
+    return _Stage(world, study or settled, rounds, leaderships, pausing)
 
 
 def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
@@ -424,7 +439,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         checkers += safety_checkers(central=experiment.voting is None)
     if tracer is None and experiment.digest:
         tracer = Tracer(experiment.header(run))
-    world, study, rounds, leaderships = _prepare(experiment, run, tracer)
+    world, study, rounds, leaderships, pausing = _prepare(experiment, run, tracer)
     attach(checkers, world)
     if isinstance(study, Roaming):
         checkers.append(study.checker)
@@ -438,6 +453,8 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     metrics.update(measure(world, detecting=detecting, study=study))
     if leaderships is not None:
         metrics.update(leaderships.metrics())
+    if pausing is not None:
+        metrics.update(pausing.metrics())
     return RunResult(
         metrics=metrics,
         verdicts={checker.name: checker.judge(world, ended) for checker in checkers},

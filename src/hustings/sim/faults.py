@@ -18,7 +18,7 @@ from hustings.sim.cuts import Cuts
 from hustings.sim.guarding import GUARD
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import Status
-from hustings.sim.models import Network
+from hustings.sim.network import Network
 from hustings.sim.swarm_traps import Trap
 from hustings.sim.trace import Linked
 from hustings.sim.world import World

@@ -60,6 +60,8 @@ class MemoryGuard:
         self.grants: list[Grant] = []  # each token once, unless something is wrong
         self.asked = 0  # questions that reached it
         self._chance = Random(derive(world.seed, "guard"))
+        self._network = world.network
+        self._fate = world.network.loss.fate(self._chance)
         self._last: dict[tuple[MemberId, MemberId], float] = {}  # latest arrival per link, fifo
         self._waiting: dict[MemberId, list[Callable[[], None]]] = {}  # answers to the paused
         world.guard = self
@@ -140,8 +142,9 @@ class MemoryGuard:
 
     def _travel(self, sender: MemberId, receiver: MemberId, arrive: Callable[[], None]) -> None:
         world, network, chance = self.world, self.world.network, self._chance
-        p = network.loss.at(1)
-        if (p and chance.random() < p) or world.cuts.between(sender, receiver):
+        if self._network is not network:
+            self._network, self._fate = network, network.loss.fate(chance)
+        if self._fate(world.now, sender, receiver) or world.cuts.between(sender, receiver):
             return
         copies = 2 if network.duplicate and chance.random() < network.duplicate else 1
         for _ in range(copies):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from hustings.core.choice import MemberId
 from hustings.sim import faults
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Fixed
 from hustings.sim.scenarios import JOINING
 
 
@@ -24,6 +24,8 @@ def endless_wait(experiment: Experiment) -> str | None:
     deaf, drowned = experiment.network.multicasts.p >= 1.0, _drowned(experiment)
     if not waits or not (deaf or drowned):
         return None
+    if experiment.pauses is not None:
+        return None  # a member that is not paused agrees with itself
     if any(isinstance(one, faults.Crash | faults.Leave | faults.Pause) for one in scenario.extra):
         return None  # the one who is left agrees with itself
     members = experiment.members - len(set(scenario.crashed))

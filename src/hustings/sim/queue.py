@@ -63,6 +63,20 @@ class EventQueue:
         self._timers_at = NEVER
         self._timers_order = TIMER
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is left to happen; timers that were cancelled do not count."""
+        if self.tail_at != NEVER:
+            return True
+        for _, order, _, item in self.heap:
+            if order in (ARRIVAL, CONTROL):
+                return True
+            if any(
+                timer.deadline < NEVER for timer in (item if item.__class__ is list else [item])
+            ):
+                return True
+        return False
+
     # Arrivals
 
     def arrive(self, at: float, delivery: Delivery) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from hustings.sim.models import reached
+from hustings.sim.loss import reached
 
 if TYPE_CHECKING:
     from random import Random

@@ -17,8 +17,8 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import Message, Role
 from hustings.sim.consistency import held_by, most_held
 from hustings.sim.instants import END_OF_TIME
+from hustings.sim.loss import Loss
 from hustings.sim.member import SimContext
-from hustings.sim.models import Loss
 from hustings.sim.world import World
 
 REST = 1e-6
@@ -29,11 +29,11 @@ MOST_WAITED = 300  # periods in which nobody leads: many leases long
 def warm_up(loss: Loss, members: int) -> int:
     """How many announcements it takes until (nearly) surely everybody has heard one.
 
-    >>> from hustings.sim.models import LossModel
-    >>> warm_up(Loss(), 500), warm_up(Loss(LossModel.UNCORRELATED, 0.4), 500)
+    >>> from hustings.sim.loss import NoLoss, Uncorrelated
+    >>> warm_up(NoLoss(), 500), warm_up(Uncorrelated(0.4), 500)
     (1, 22)
     """
-    p = loss.at(members)  # at its worst: as if all were sending at once
+    p = loss.again(members)  # at its worst: as if all were sending at once
     if not 0.0 < p < 1.0:
         return MOST_PERIODS if p else 1
     return min(MOST_PERIODS, math.ceil(math.log(REST / members) / math.log(p)))

@@ -13,6 +13,7 @@ from functools import partial
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream
+from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
 from hustings.sim.faults import (
     EMPTY_DISK,
     Alive,
@@ -31,8 +32,9 @@ from hustings.sim.faults import (
     Weather,
 )
 from hustings.sim.guarding import GUARD
+from hustings.sim.loss import NoLoss, Uncorrelated
 from hustings.sim.member import Status
-from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import World
 
 DATE = 1000.0  # by so much the date grows in a unit of time: more than tokens ever do
@@ -183,7 +185,7 @@ def draw_network(stream: Stream) -> Network:
     reorder = stream.choice((0.0, 0.0, 0.2))
     return Network(
         delay=stream.choice(_DELAYS),
-        loss=Loss(LossModel.UNCORRELATED, p) if p else Loss(),
+        loss=Uncorrelated(p) if p else NoLoss(),
         duplicate=stream.choice((0.0, 0.0, 0.2)),
         reorder=reorder,
         hold_back=stream.choice((4.0, 20.0)) if reorder else 0.0,

@@ -10,7 +10,7 @@ from hustings.core.streams import Stream, derive
 from hustings.core.view import View
 from hustings.sim.derived_view import Acquaintance, DerivedView
 from hustings.sim.directory import Directory
-from hustings.sim.models import check_probability
+from hustings.sim.loss import check_probability
 
 if TYPE_CHECKING:
     from hustings.sim.member import SimContext

@@ -28,7 +28,7 @@ from hustings.sim.fast_path import relay, spread
 from hustings.sim.guarding import MemoryGuard
 from hustings.sim.instants import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
 from hustings.sim.member import Kept, SimContext, Status
-from hustings.sim.models import LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.observers import Eavesdropper, Observer
 from hustings.sim.queue import Delivery, EventQueue, Timer
 from hustings.sim.reach import Reach
@@ -141,7 +141,7 @@ class World:
         self.ears: list[Eavesdropper] = []
         # Whether a send is more than an entry in the queue: it is traced, heard, or may be lost.
         multicasts = network.multicasts
-        correlated = multicasts.model is LossModel.CORRELATED and multicasts.p > 0
+        correlated = multicasts.shared and multicasts.p > 0
         self.heeded = tracer is not None or network.loss.p > 0 or correlated
         self.tracer = tracer
         self.debug = debug

@@ -13,8 +13,10 @@ from types import MappingProxyType
 from hustings.lab.closed_forms.announce import delay, messages, rounds, suppression, uncorrelated
 from hustings.lab.closed_forms.announce.laws import Law
 from hustings.protocols.registry import find
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, play
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.loss import parse_loss
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from tests.agreement.announce.judging import Sample, sample
 
@@ -138,7 +140,7 @@ def experiment(
         kind,
         cell.members,
         kind.Settings.parse(usual | dict(settings)),
-        network=Network(Fixed(cell.delta), Loss(LossModel(cell.model), cell.loss, cell.collision)),
+        network=Network(Fixed(cell.delta), parse_loss(cell.model, cell.loss, cell.collision)),
         scenario=Scenario(scenario),
         until=until,
     )

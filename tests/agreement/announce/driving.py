@@ -17,11 +17,13 @@ from hustings.core.election import Election
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream, derive
 from hustings.protocols.registry import find
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.faults import Crash, Join, schedule
 from hustings.sim.instants import on_grid
+from hustings.sim.loss import parse_loss
 from hustings.sim.member import Status
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.trace import Changed, Declared, Fired, Header, Received, Sent, Tracer
 from hustings.sim.trace_read import Trace, read_stream
@@ -30,7 +32,6 @@ from tests.agreement.announce import transcription
 from tests.agreement.announce.transcription import TICKS, Case, Event, Metrics, Run, ticks
 
 CHOICE = HighestId()
-LOSSES = {model.value: model for model in LossModel}
 
 
 class Coarse(Stream):
@@ -68,7 +69,7 @@ class Story:
 
     @property
     def network(self) -> Network:
-        return Network(Fixed(self.delta), Loss(LOSSES[self.model], self.loss))
+        return Network(Fixed(self.delta), parse_loss(self.model, self.loss))
 
     def settings(self) -> dict[str, object]:
         """What the protocol is configured with."""

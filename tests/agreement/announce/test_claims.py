@@ -23,7 +23,7 @@ from hustings.lab.closed_forms.announce import (
 )
 from hustings.lab.closed_forms.announce.laws import Law
 from hustings.sim.experiment import play
-from hustings.sim.models import Loss, LossModel
+from hustings.sim.loss import Uncorrelated
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import (
     DELTA,
@@ -129,7 +129,7 @@ def test_needs_an_adjusted_loss_le_s_overtakes_al() -> None:
 
 def test_needs_an_adjusted_loss_the_crossing_at_200() -> None:
     """The fit: AL and LE-S at 70, 200 and 500 members."""
-    network = Loss(LossModel.UNCORRELATED, LOSS, CROSSING)
+    network = Uncorrelated(LOSS, CROSSING)
     quoted = {70: (4.90, 5.26), 200: (6.41, 6.41), 500: (8.40, 7.41)}
     for n, pair in quoted.items():
         al = delay.tmax_baseline(n, network.at(n), "uncorrelated")

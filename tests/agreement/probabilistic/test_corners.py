@@ -27,9 +27,10 @@ from hustings.lab.kernels.probabilistic import play
 from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import InitMsg
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.experiment import play as play_events
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from tests.agreement.announce.fastness import Columns, compare
 from tests.agreement.announce.judging import bound, judge, sample, score
 from tests.agreement.probabilistic.enumeration import Case, law

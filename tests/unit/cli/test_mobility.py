@@ -9,9 +9,10 @@ import pytest
 
 from hustings.protocols.registry import find
 from hustings.sim.build import Description, build
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import play
 from hustings.sim.mobility import MODELS, RandomWaypoint
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from scripts import measure_mobile
 from tests.unit.cli.commands import Hustings

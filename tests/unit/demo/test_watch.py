@@ -12,9 +12,10 @@ from hustings.demo.watch import State, Watcher
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
+from hustings.sim.delay import Fixed
 from hustings.sim.faults import Crash, Partition, Pause, Restart, Resume
 from hustings.sim.member import Status
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World

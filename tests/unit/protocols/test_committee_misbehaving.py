@@ -28,8 +28,9 @@ from hustings.protocols.committee.misbehaving import (
     infiltrated,
 )
 from hustings.protocols.committee.single import Agreement, AgreementConfig
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 from tests.unit.protocols.committee_kit import sit, worldly
 

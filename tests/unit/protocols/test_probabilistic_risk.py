@@ -15,8 +15,9 @@ from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.protocols.probabilistic.strategy import Strategy, strategy
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.world import World
 
 PAPER = strategy("paper", None, None, None)
@@ -170,7 +171,7 @@ def had_two(seed: int, members: int, p: float) -> tuple[bool, float]:
         lambda: Probabilistic(config, LowestId()),
         [Candidate(me) for me in ids],
         seed=seed,
-        network=Network(loss=Loss(LossModel.UNCORRELATED, p)),
+        network=Network(loss=Uncorrelated(p)),
         views=views,
     )
     leaders = Leaders()

@@ -19,11 +19,11 @@ from hustings.core.messages import (
     Message,
     kind_of,
 )
+from hustings.core.plugins import source_digest
 from hustings.joining import join
 from hustings.layers.gossip import layer as gossip
 from hustings.net import courtesy
 from hustings.protocols.bully import Bully
-from hustings.protocols.plugins import source_digest
 from hustings.protocols.registry import (
     BASELINES,
     BY_ROUNDS,

@@ -14,9 +14,10 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import ELECTING, Guarantee
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 
 

@@ -8,9 +8,11 @@ from hustings.core.errors import BadInput
 from hustings.sim.announcing import one_delay
 from hustings.sim.checkers import Verdict
 from hustings.sim.churn import Rates
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import RunResult, play
 from hustings.sim.faults import Crash, Heal, OneWay
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.unit.sim.beacons import beacons
@@ -100,7 +102,7 @@ def test_a_start_that_does_not_come_about_has_no_values() -> None:
 
 
 def lost(p: float) -> Network:
-    return Network(delay=Fixed(0.1), loss=Loss(LossModel.UNCORRELATED, p))
+    return Network(delay=Fixed(0.1), loss=Uncorrelated(p))
 
 
 def test_with_delays_of_their_own_nobody_knows_which_announcement_was_heard() -> None:

@@ -15,14 +15,16 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import CATALOGUE, classes, find
 from hustings.sim.build import Description, build
 from hustings.sim.clocks import Clocks
+from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
 from hustings.sim.experiment import Experiment, play
-from hustings.sim.models import Delay, Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.runs import report
 from hustings.sim.scenarios import Scenario
 from tests.unit.cli.commands import in_process
 
 TENTH = Network(delay=Fixed(0.1))
-LOSSY = Network(delay=Fixed(0.1), loss=Loss(LossModel.UNCORRELATED, 0.2))
+LOSSY = Network(delay=Fixed(0.1), loss=Uncorrelated(0.2))
 
 # What is typed after `hustings sim PROTOCOL`, and the same from Python.
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -43,7 +45,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "-n 40 --delay uniform:0.1,0.4 --view 0.8 --loss 0.2",
         {
             "members": 40,
-            "network": Network(delay=Uniform(0.1, 0.4), loss=Loss(LossModel.UNCORRELATED, 0.2)),
+            "network": Network(delay=Uniform(0.1, 0.4), loss=Uncorrelated(0.2)),
             "view": 0.8,
         },
     ),

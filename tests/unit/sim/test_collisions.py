@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
-from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, PerLink, Uniform
+from hustings.sim.delay import Delay, Fixed, PerLink, Uniform
+from hustings.sim.loss import Coins, Correlated, Uncorrelated
+from hustings.sim.network import Network
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Action, Script, Stage, cry, ping
 
-BOTH = [LossModel.UNCORRELATED, LossModel.CORRELATED]
+BOTH = [Uncorrelated, Correlated]
 ROUNDS = 1_500
 SENDS: dict[str, Callable[[int, int], Action]] = {
     "multicast": lambda number, sender: cry(number),
@@ -22,13 +24,13 @@ SENDS: dict[str, Callable[[int, int], Action]] = {
 }
 
 
-class Witness(Loss):
+class Witness(Uncorrelated):
     """Loses nothing, and writes down for how many messages at once it was asked."""
 
     asked: list[int]
 
-    def __init__(self, model: LossModel) -> None:
-        super().__init__(model, 0.0, 0.5)
+    def __init__(self) -> None:
+        super().__init__(0.0, 0.5)
         object.__setattr__(self, "asked", [])
 
     def at(self, overlapping: int) -> float:
@@ -36,20 +38,22 @@ class Witness(Loss):
         return 0.0
 
 
-def colliding(model: LossModel, p: float, c: float, delay: Delay | None = None) -> Network:
-    return Network(delay=delay or Fixed(), loss=Loss(model, p, c))
+def colliding(model: type[Coins], p: float, c: float, delay: Delay | None = None) -> Network:
+    return Network(delay=delay or Fixed(), loss=model(p, c))
 
 
 @pytest.mark.parametrize("p, c, s", [(0.0, 0.5, 1), (0.1, 0.2, 3), (0.4, 0.0, 9), (0.3, 1.0, 2)])
 def test_the_formula(p: float, c: float, s: int) -> None:
-    loss = Loss(LossModel.UNCORRELATED, p, c)
+    loss = Uncorrelated(p, c)
     assert loss.at(s) == pytest.approx(1 - (1 - p) * (1 - c) ** (s - 1))
 
 
 @pytest.mark.parametrize("model", BOTH)
 @pytest.mark.parametrize("send", list(SENDS))
 @pytest.mark.parametrize("senders", [1, 2, 3])
-def test_simultaneous_senders_disturb_each_other(model: LossModel, send: str, senders: int) -> None:
+def test_simultaneous_senders_disturb_each_other(
+    model: type[Coins], send: str, senders: int
+) -> None:
     p, c = 0.1, 0.2
     stage = Stage(3, network=colliding(model, p, c))
     for number in range(ROUNDS):
@@ -58,7 +62,7 @@ def test_simultaneous_senders_disturb_each_other(model: LossModel, send: str, se
     arrived = len(stage.played())
     copies = 2 if send == "multicast" else 1
     lost = 1 - (1 - p) * (1 - c) ** (senders - 1)
-    if model is LossModel.UNCORRELATED or send == "single":
+    if model is Uncorrelated or send == "single":
         assert believable(arrived, ROUNDS * senders * copies, 1 - lost)
     else:  # all or none
         assert believable(arrived // 2, ROUNDS * senders, 1 - lost)
@@ -66,7 +70,7 @@ def test_simultaneous_senders_disturb_each_other(model: LossModel, send: str, se
 
 @pytest.mark.parametrize("model", BOTH)
 @pytest.mark.parametrize("apart", [0.25, 0.5, 0.75])
-def test_flights_that_overlap_in_part_disturb_each_other(model: LossModel, apart: float) -> None:
+def test_flights_that_overlap_in_part_disturb_each_other(model: type[Coins], apart: float) -> None:
     """A third leaves while the second is under way but not the first."""
     stage = Stage(3, network=colliding(model, 0.0, 1.0))
     for number, at in enumerate((0.0, apart, 1.0 + apart / 2, 5.0)):
@@ -76,7 +80,7 @@ def test_flights_that_overlap_in_part_disturb_each_other(model: LossModel, apart
 
 @pytest.mark.parametrize("send", list(SENDS))
 def test_a_message_that_leaves_when_another_arrives_does_not_meet_it(send: str) -> None:
-    stage = Stage(3, network=colliding(LossModel.UNCORRELATED, 0.0, 1.0))
+    stage = Stage(3, network=colliding(Uncorrelated, 0.0, 1.0))
     for number in range(4):  # each leaves when the one before arrives, and goes first as a fault
         stage.let(float(number), number % 3 + 1, SENDS[send](number, number % 3 + 1))
     numbers = [int(what.split()[1]) for _, _, what in stage.played()]
@@ -85,7 +89,7 @@ def test_a_message_that_leaves_when_another_arrives_does_not_meet_it(send: str) 
 
 def test_a_message_sent_on_arrival_does_not_meet_those_that_arrive_with_it() -> None:
     """Two questions cross, and so do their two answers: two messages at once, each time."""
-    loss = Witness(LossModel.UNCORRELATED)
+    loss = Witness()
     answers: Script = {f"PING 1 from {sender}": ping(2, sender) for sender in (1, 2)}
     stage = Stage(2, answers, Network(loss=loss))
     ping(1, 2)(stage.members[1])
@@ -114,7 +118,7 @@ def test_the_number_under_way_at_once_is_counted_right(
 ) -> None:
     """Messages to member 4, on links of different length, against looking at all pairs."""
     delays = dict(zip((1, 2, 3), each, strict=True))
-    loss = Witness(LossModel.UNCORRELATED)
+    loss = Witness()
     table = {(sender, 4): delay for sender, delay in delays.items()}
     stage = Stage(4, network=Network(delay=PerLink(table), loss=loss))
     sends.sort(key=lambda send: send[0])
@@ -127,7 +131,7 @@ def test_the_number_under_way_at_once_is_counted_right(
 
 @pytest.mark.parametrize("copies", [0.0, 1.0])
 def test_a_multicast_counts_as_one_message(copies: float) -> None:
-    loss = Witness(LossModel.UNCORRELATED)
+    loss = Witness()
     stage = Stage(5, network=Network(loss=loss, duplicate=copies))
     cry(1)(stage.members[1])
     stage.run()
@@ -137,7 +141,7 @@ def test_a_multicast_counts_as_one_message(copies: float) -> None:
 @pytest.mark.parametrize("delay", [Fixed(0.5), Uniform(0.4, 0.5)])
 def test_a_correlated_multicast_reaches_all_or_nobody_with_collisions_too(delay: Delay) -> None:
     """One coin for the message, tossed when the first copy lands, and not one for each receiver."""
-    network = Network(delay=delay, loss=Loss(LossModel.CORRELATED, 0.3, 0.05))
+    network = Network(delay=delay, loss=Correlated(0.3, 0.05))
     stage = Stage(4, network=network)
     for number in range(400):
         stage.let(float(number), 1, cry(2 * number))

@@ -29,7 +29,8 @@ from hustings.sim.faults import (
     Restart,
     Resume,
 )
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 
@@ -147,13 +148,13 @@ def test_a_paused_voter_is_out_of_reach_until_it_goes_on() -> None:
 
 
 def test_a_network_that_loses_everything() -> None:
-    given_up(played(Bully, network=Network(loss=Loss(LossModel.UNCORRELATED, 1.0))))
+    given_up(played(Bully, network=Network(loss=Uncorrelated(1.0))))
 
 
 @pytest.mark.parametrize("kind", [Bully, LeS])
 @pytest.mark.parametrize("guard", ["memory", "quorum"])
 def test_a_loss_that_leaves_a_chance_gives_nobody_up(kind: type[Election], guard: str) -> None:
-    lossy = Network(loss=Loss(LossModel.UNCORRELATED, 0.6))
+    lossy = Network(loss=Uncorrelated(0.6))
     assert played(kind, guard=guard, network=lossy).ended is not Ended.UNCONFIRMABLE
 
 

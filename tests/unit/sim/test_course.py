@@ -11,9 +11,11 @@ from hustings.lab.simulation import run_all
 from hustings.protocols.registry import find
 from hustings.sim.consistency import Leaders
 from hustings.sim.course import MAX_STEPS, Sampled, check_step, summarise_courses
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.faults import Crash
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from tests.unit.sim.test_consistency import Say, stage_of
 from tests.unit.sim.worlds import Stage, arm
@@ -104,7 +106,7 @@ def experiment(protocol: str, scenario: str = "start", course: float | None = 0.
         kind,
         10,
         kind.Settings.parse(settings),
-        network=Network(Fixed(0.1), Loss(LossModel.UNCORRELATED, 0.4)),
+        network=Network(Fixed(0.1), Uncorrelated(0.4)),
         scenario=Scenario(name=scenario),
         until=60.0,
         seed=3,

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.sim.cuts import Cuts
+from hustings.sim.delay import Delay, Fixed, PerLink, Uniform
 from hustings.sim.faults import Happening, Heal, OneWay, Partition
-from hustings.sim.models import Delay, Fixed, Network, PerLink, Uniform
+from hustings.sim.network import Network
 from tests.unit.sim.worlds import Stage, cry, ping
 
 HALVES = Partition(sides=((1, 2), (3, 4)))

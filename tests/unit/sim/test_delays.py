@@ -10,8 +10,9 @@ from random import Random
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.sim.delay import Delay, Fixed, Lognormal, PerLink, Uniform
 from hustings.sim.instants import on_grid
-from hustings.sim.models import Delay, Fixed, Lognormal, Network, PerLink, Uniform
+from hustings.sim.network import Network
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Stage, cry, ping
 

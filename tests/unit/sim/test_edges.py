@@ -13,9 +13,11 @@ import pytest
 from hustings.core.context import Context
 from hustings.core.errors import BadInput
 from hustings.sim import world as worlds
+from hustings.sim.delay import Fixed, Lognormal, Uniform
 from hustings.sim.faults import Pause, Resume
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Fixed, Lognormal, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Correlated, Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import Ended
 from tests.unit.sim.laws import believable
@@ -28,7 +30,7 @@ HEADER = Header(protocol="chat", members=[1, 2, 3], seed=0)
 @pytest.mark.parametrize("traced", [False, True])
 def test_what_is_under_way_when_the_world_becomes_careful_is_tossed_once(traced: bool) -> None:
     """A message to one member was tossed when it left, and one to the group is when it arrives."""
-    loss = Loss(LossModel.UNCORRELATED, 0.4)
+    loss = Uncorrelated(0.4)
     tracer = Tracer(HEADER) if traced else None
     stage = Stage(3, network=Network(delay=Fixed(0.5), loss=loss), tracer=tracer)
     for number in range(MESSAGES):
@@ -43,7 +45,7 @@ def test_what_is_under_way_when_the_world_becomes_careful_is_tossed_once(traced:
 
 
 def test_correlated_loss_of_what_is_under_way_was_decided_when_it_left() -> None:
-    stage = Stage(3, network=Network(delay=Fixed(0.5), loss=Loss(LossModel.CORRELATED, 0.4)))
+    stage = Stage(3, network=Network(delay=Fixed(0.5), loss=Correlated(0.4)))
     for number in range(MESSAGES):
         cry(number)(stage.members[1])
     stage.at(0.25, stage.be_careful)
@@ -137,7 +139,7 @@ def test_the_bound_of_a_lognormal_delay_holds_for_all_but_one_in_a_thousand(
 
 def test_the_fast_path_is_taken_where_it_gives_the_same_run() -> None:
     """One fixed delay and plain loss; whoever becomes careful, or is debugged, leaves it."""
-    plain = Stage(3, network=Network(delay=Fixed(0.5), loss=Loss(LossModel.UNCORRELATED, 0.4)))
+    plain = Stage(3, network=Network(delay=Fixed(0.5), loss=Uncorrelated(0.4)))
     assert plain.plain_delay == 0.5
     assert Stage(3, careful=True).plain_delay is None
     assert Stage(3, debug=True).plain_delay is None
@@ -146,7 +148,7 @@ def test_the_fast_path_is_taken_where_it_gives_the_same_run() -> None:
         Network(delay=Uniform(0.5, 0.5)),
         Network(duplicate=0.1),
         Network(reorder=0.1, hold_back=1.0),
-        Network(loss=Loss(LossModel.UNCORRELATED, 0.1, 0.1)),
+        Network(loss=Uncorrelated(0.1, 0.1)),
     ):
         assert Stage(3, network=network).plain_delay is None
 

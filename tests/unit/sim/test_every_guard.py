@@ -23,10 +23,11 @@ from hustings.quorum import QuorumLeaseLayer
 from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.churn import Rates
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Heal, Partition
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.scenarios import SCENARIOS, Scenario
 from hustings.sim.world import Ended, World
 

@@ -15,10 +15,11 @@ from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Call, Crash, Partition, Pause
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Fixed, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.studies import measure
 from hustings.sim.trace import Tracer

@@ -10,6 +10,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
 from hustings.core.streams import Stream, derive
 from hustings.protocols.bully import Bully, BullyConfig
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -24,7 +25,7 @@ from hustings.sim.faults import (
     Update,
 )
 from hustings.sim.member import Status
-from hustings.sim.models import Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Ear, Script, Stage, arm, cry, people, ping, together
 

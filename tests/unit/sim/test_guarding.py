@@ -16,11 +16,13 @@ from hustings.protocols.registry import find
 from hustings.sim.checkers import Checker, attach
 from hustings.sim.checkers import Verdict as Judgement
 from hustings.sim.clocks import Clocks
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as put
 from hustings.sim.guarding import GUARD, Grant, Holder, MemoryGuard
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.safety import Grants, Holders, Tokens, Windows, safety_checkers
 from hustings.sim.world import Ended, World
 
@@ -186,7 +188,7 @@ def test_a_world_without_a_guard_says_whose_mistake_it_is() -> None:
 
 
 def test_questions_and_answers_get_lost() -> None:
-    stage = Stage(Network(loss=Loss(LossModel.UNCORRELATED, 0.5)), seed=3)
+    stage = Stage(Network(loss=Uncorrelated(0.5)), seed=3)
     for number in range(1, 401):
         stage.acquire(float(number), 1, request=number)
     stage.world.run()

@@ -16,9 +16,11 @@ from hustings.core.errors import BadInput
 from hustings.core.outcome import Outcome
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.faults import Call, Crash, Happening, Pause, Restart, Resume, Suspect, schedule
 from hustings.sim.instants import END_OF_TIME, on_grid
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.oracle import Oracle
 from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Action, Ear, Script, Stage, arm, cry, people, ping, together
@@ -178,7 +180,7 @@ HAPPENINGS: list[Happening] = [
 NETWORKS = [
     Network(),
     Network(delay=Fixed(0.1)),
-    Network(loss=Loss(LossModel.UNCORRELATED, 0.2)),
+    Network(loss=Uncorrelated(0.2)),
     Network(delay=Uniform(0.2, 1.0), duplicate=0.3),
     Network(delay=Fixed(0.0)),
 ]

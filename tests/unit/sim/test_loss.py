@@ -10,7 +10,9 @@ from random import Random
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform, reached
+from hustings.sim.delay import Fixed, Uniform
+from hustings.sim.loss import Uncorrelated, parse_loss, reached
+from hustings.sim.network import Network
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Stage, cry, lossy, ping
 
@@ -146,9 +148,9 @@ def test_different_seeds_lose_different_messages() -> None:
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan")])
 def test_what_is_no_probability_is_refused(p: float) -> None:
     with pytest.raises(BadInput, match=r"loss must lie in \[0, 1\]"):
-        Loss(LossModel.UNCORRELATED, p)
+        Uncorrelated(p)
     with pytest.raises(BadInput, match=r"collision must lie in \[0, 1\]"):
-        Loss(LossModel.UNCORRELATED, 0.0, p)
+        Uncorrelated(0.0, p)
     with pytest.raises(BadInput, match=r"duplicate must lie in \[0, 1\]"):
         Network(duplicate=p)
     with pytest.raises(BadInput, match=r"reorder must lie in \[0, 1\]"):
@@ -160,4 +162,4 @@ def test_a_network_that_loses_nothing_has_no_probability_of_loss(
     p: float, collision: float
 ) -> None:
     with pytest.raises(BadInput, match="'none' loses nothing"):
-        Loss(LossModel.NONE, p, collision)
+        parse_loss("none", p, collision)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.sim.delay import Delay, Fixed, Uniform
+from hustings.sim.loss import Correlated, Loss, NoLoss, Uncorrelated
 from hustings.sim.member import Status
-from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Stage, cry, ping
@@ -22,7 +24,7 @@ DELAYS: dict[str, Delay] = {
 
 
 def uncorrelated(p: float, collision: float = 0.0) -> Loss:
-    return Loss(LossModel.UNCORRELATED, p, collision)
+    return Uncorrelated(p, collision)
 
 
 def stage_of(way: str, network: Network) -> Stage:
@@ -54,7 +56,7 @@ def test_each_kind_of_message_has_its_own_loss(way: str, one: float, all_: float
 
 @pytest.mark.parametrize("way", list(DELAYS))
 def test_only_multicasts_may_be_lost_and_all_at_once(way: str) -> None:
-    network = Network(multicast_loss=Loss(LossModel.CORRELATED, 0.3))
+    network = Network(multicast_loss=Correlated(0.3))
     unicasts, multicasts = heard(stage_of(way, network))
     assert unicasts == MESSAGES
     assert multicasts % 3 == 0
@@ -64,7 +66,7 @@ def test_only_multicasts_may_be_lost_and_all_at_once(way: str) -> None:
 def test_the_loss_of_multicasts_is_that_of_all_messages_unless_given() -> None:
     network = Network(loss=uncorrelated(0.3))
     assert network.multicasts is network.loss
-    assert replace(network, multicast_loss=Loss()).multicasts == Loss()
+    assert replace(network, multicast_loss=NoLoss()).multicasts == NoLoss()
     same = replace(network, multicast_loss=uncorrelated(0.3))
     assert stage_of("fast", same).network.plain
     assert heard(stage_of("fast", same)) == heard(stage_of("fast", network))

@@ -9,9 +9,10 @@ from hustings.core.context import Context
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
 from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg
+from hustings.sim.delay import Delay, Fixed, Uniform
 from hustings.sim.faults import Call, Crash, Join, Pause, Restart, Resume, schedule
 from hustings.sim.member import Status
-from hustings.sim.models import Delay, Fixed, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import World
 from tests.unit.sim.worlds import Ping, Stage, arm, cry, people, ping, together
 

@@ -20,8 +20,9 @@ from hustings.core.streams import Stream
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.experiment import Experiment, play, prepare
 from hustings.sim.faults import Crash
+from hustings.sim.loss import Correlated, Uncorrelated
 from hustings.sim.member import SimContext, Status
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.rounds import has_rounds, struck
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import World
@@ -297,8 +298,8 @@ def test_who_is_struck() -> None:
 def test_the_world_is_as_the_settings_take_it_to_be() -> None:
     experiment = directed(p_ucastl=0.1, p_mcastl=0.4, p_fail=0.02, view_prob=0.5)
     arranged = experiment.arranged
-    assert arranged.network.loss == Loss(LossModel.UNCORRELATED, 0.1)
-    assert arranged.network.multicasts == Loss(LossModel.UNCORRELATED, 0.4)
+    assert arranged.network.loss == Uncorrelated(0.1)
+    assert arranged.network.multicasts == Uncorrelated(0.4)
     assert arranged.view_probability == 0.5
     assert arranged.p_fail == 0.02
     world = prepare(experiment, 0)
@@ -308,10 +309,10 @@ def test_the_world_is_as_the_settings_take_it_to_be() -> None:
 
 
 def test_what_the_settings_leave_open_stays_as_given() -> None:
-    network = Network(loss=Loss(LossModel.CORRELATED, 0.3, 0.1))
+    network = Network(loss=Correlated(0.3, 0.1))
     experiment = replace(directed(p_ucastl=0.2), network=network, view_probability=0.7, p_fail=0.5)
     arranged = experiment.arranged
-    assert arranged.network.loss == Loss(LossModel.CORRELATED, 0.2, 0.1)
+    assert arranged.network.loss == Correlated(0.2, 0.1)
     assert arranged.network.multicasts == network.loss
     assert arranged.view_probability == 0.7
     assert arranged.p_fail == 0.5

@@ -14,16 +14,18 @@ from hustings.core.outcome import Outcome
 from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.simulation import run_all
 from hustings.protocols.registry import find
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.loss import Loss, NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from hustings.sim.several import settled
 from hustings.sim.world import Ended, World
 
 LE_S = find("le-s")
-NO_LOSS = Loss()
-LOSSY = Loss(LossModel.UNCORRELATED, 0.3)
+NO_LOSS = NoLoss()
+LOSSY = Uncorrelated(0.3)
 
 
 def start(members: int, k: int, delay: float = 0.1, loss: Loss = NO_LOSS) -> Experiment:

@@ -9,9 +9,11 @@ import pytest
 from hustings.core.streams import Stream, derive
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, RunResult, play, prepare
 from hustings.sim.faults import Crash, Heal, OneWay
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.loss import Correlated, NoLoss, Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import HORIZON, Scenario
 from hustings.sim.steady import MOST_PERIODS, REST, warm_up
 from hustings.sim.world import Ended
@@ -34,28 +36,28 @@ def delay(result: RunResult) -> float | None:
 
 
 def test_nothing_lost_nothing_to_wait_for() -> None:
-    assert warm_up(Loss(), 1000) == 1
+    assert warm_up(NoLoss(), 1000) == 1
 
 
 @pytest.mark.parametrize("p", [0.1, 0.4, 0.7, 0.99])
 @pytest.mark.parametrize("n", [2, 500])
 def test_everybody_has_nearly_surely_heard_an_announcement(p: float, n: int) -> None:
-    number = warm_up(Loss(LossModel.UNCORRELATED, p), n)
+    number = warm_up(Uncorrelated(p), n)
     assert n * p**number <= REST < n * p ** (number - 1)
 
 
 def test_the_warm_up_is_bounded() -> None:
-    assert warm_up(Loss(LossModel.CORRELATED, 1.0), 2) == MOST_PERIODS
-    assert warm_up(Loss(LossModel.CORRELATED, 0.99999), 2) == MOST_PERIODS
+    assert warm_up(Correlated(1.0), 2) == MOST_PERIODS
+    assert warm_up(Correlated(0.99999), 2) == MOST_PERIODS
 
 
 def test_loss_by_collisions_takes_longer_to_become_steady() -> None:
-    plain = Loss(LossModel.UNCORRELATED, 0.4)
+    plain = Uncorrelated(0.4)
     assert warm_up(replace(plain, collision=0.01), 50) > warm_up(plain, 50)
 
 
 def lossy(p: float) -> Network:
-    return Network(delay=Fixed(D), loss=Loss(LossModel.UNCORRELATED, p))
+    return Network(delay=Fixed(D), loss=Uncorrelated(p))
 
 
 def test_it_happens_when_the_warm_up_is_over_between_two_announcements() -> None:
@@ -120,7 +122,7 @@ def test_who_had_a_successor_all_along_has_lost_no_time() -> None:
 
 def test_unless_the_last_announcement_wins_them_back() -> None:
     """The cut ends right before it is sent; with a delay of 0.9 it mostly lands after the crash."""
-    network = Network(delay=Fixed(0.9), loss=Loss(LossModel.UNCORRELATED, 1e-9))
+    network = Network(delay=Fixed(0.9), loss=Uncorrelated(1e-9))
     last = 2.0 + warm_up(network.loss, 3)
     scenario = Scenario("leader-crash", extra=(CUT, Heal(name="one-way", at=last - 0.05)))
     experiment = beacons(5.0, 0.2, 0.4, scenario=scenario, L=1.0, network=network)

@@ -14,10 +14,12 @@ from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.lab.swarming import play_worlds
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Fixed
 from hustings.sim.faults import CrashInside, Happening, Restart, Weather, schedule
 from hustings.sim.guarding import Grant, Holder
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext, Status
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.swarm import Entry, Swarm, play
 from hustings.sim.swarm_fickle import Fickle
 from hustings.sim.swarm_register import Register, Write
@@ -96,7 +98,7 @@ def test_a_lost_disk_is_empty() -> None:
 
 
 def test_the_weather_changes_in_mid_run() -> None:
-    storm = Network(delay=Fixed(1.0), loss=Loss(LossModel.UNCORRELATED, 1.0))
+    storm = Network(delay=Fixed(1.0), loss=Uncorrelated(1.0))
     world = scribes(Weather(network=storm, at=1.5))
     world.run(until=3.5)
     heard = [each.election.heard for each in world.live() if isinstance(each.election, Scribe)]

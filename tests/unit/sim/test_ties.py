@@ -5,9 +5,10 @@ from itertools import permutations
 import pytest
 
 from hustings.protocols.bully import Bully, BullyConfig
+from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.instants import on_grid
-from hustings.sim.models import Fixed, Network, PerLink
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 from tests.unit.sim.worlds import (
     Action,

@@ -7,8 +7,9 @@ import pytest
 
 from hustings.core.context import Context
 from hustings.core.errors import ProtocolBug
+from hustings.sim.delay import Fixed
 from hustings.sim.faults import Crash, Pause, Restart, Resume
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.world import Ended
 from tests.unit.sim.worlds import Action, Row, Script, Stage, arm, cancel, ping, together
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.messages import Message
+from hustings.sim.delay import Delay, Fixed, PerLink
 from hustings.sim.faults import Call, Crash, Happening, Restart
-from hustings.sim.models import Delay, Fixed, Network, PerLink
+from hustings.sim.network import Network
 from hustings.sim.world import Ended
 from tests.unit.sim.twin import Twin, TwinMember
 from tests.unit.sim.worlds import Ping, Puppet, Row, Stage

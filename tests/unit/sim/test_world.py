@@ -9,9 +9,11 @@ from hustings.core.context import Context
 from hustings.core.errors import ProtocolBug, StaleContext, UnknownName
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import Call, Crash, Leave, Pause, Restart, Resume
+from hustings.sim.loss import Coins, Correlated, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Ear, Ping, Pong, Script, Stage, arm, cry, ping, together
 
@@ -66,7 +68,7 @@ def test_who_listens_in_hears_of_every_send_also_of_those_that_get_lost(careful:
             self.rows.append((world.now, member.id, to, message))
 
     log = Log()
-    lossy = Network(loss=Loss(LossModel.UNCORRELATED, 0.9))
+    lossy = Network(loss=Uncorrelated(0.9))
     stage = Stage(3, network=lossy, careful=careful)
     cry(0)(stage.members[1])  # nobody listens yet
     stage.listen_in(log)
@@ -76,15 +78,15 @@ def test_who_listens_in_hears_of_every_send_also_of_those_that_get_lost(careful:
     assert log.rows == [(0.0, 1, None, Ping(1)), (2.0, 2, 3, Ping(2))]
 
 
-@pytest.mark.parametrize("model", [LossModel.UNCORRELATED, LossModel.CORRELATED])
+@pytest.mark.parametrize("model", [Uncorrelated, Correlated])
 @pytest.mark.parametrize("careful", [False, True])
-def test_losses_are_counted_alike_on_both_ways(model: LossModel, careful: bool) -> None:
-    stage = Stage(5, network=Network(loss=Loss(model, 0.3)), careful=careful)
+def test_losses_are_counted_alike_on_both_ways(model: type[Coins], careful: bool) -> None:
+    stage = Stage(5, network=Network(loss=model(0.3)), careful=careful)
     for number in range(200):
         stage.let(float(number), 1, cry(number))
     stage.run()
-    sends = 200 if model is LossModel.CORRELATED else 200 * 4
-    copies = 1 if model is LossModel.UNCORRELATED else 4
+    sends = 200 if model is Correlated else 200 * 4
+    copies = 1 if model is Uncorrelated else 4
     assert stage.lost["loss"] + stage.events // copies == sends
     assert 0.2 * sends < stage.lost["loss"] < 0.4 * sends
 

@@ -13,9 +13,11 @@ from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, GaveUp, NoLeader, Outcome
 from hustings.protocols.bully import Bully
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import Crash, Happening, Heal, Partition, Restart, Suspect, schedule
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import Status
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.trace import (
     Changed,
     Declared,
@@ -114,7 +116,7 @@ def turmoil(seed: int = 1) -> bytes:
             Heal(at=16.0),
             Restart(at=18.0, member=6),
         ],
-        network=Network(Uniform(0.6, 1.4), Loss(LossModel.UNCORRELATED, 0.1), duplicate=0.1),
+        network=Network(Uniform(0.6, 1.4), Uncorrelated(0.1), duplicate=0.1),
         seed=seed,
         until=40.0,
     )

@@ -15,9 +15,11 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, upon
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Outcome
+from hustings.sim.delay import Delay, Fixed
 from hustings.sim.faults import Happening, schedule
+from hustings.sim.loss import Correlated, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Delay, Fixed, Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.trace import Tracer
 from hustings.sim.world import World
 
@@ -187,5 +189,5 @@ def together(*actions: Action) -> Action:
 
 
 def lossy(p: float, *, correlated: bool = False, delay: Delay | None = None) -> Network:
-    model = LossModel.CORRELATED if correlated else LossModel.UNCORRELATED
-    return Network(delay=delay or Fixed(), loss=Loss(model, p))
+    model = Correlated if correlated else Uncorrelated
+    return Network(delay=delay or Fixed(), loss=model(p))

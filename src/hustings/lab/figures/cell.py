@@ -21,9 +21,11 @@ from hustings.lab.runs.goals import GROWTH, PILOT, Goal, RelativePrecision, Runs
 from hustings.lab.runs.playing import Series
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.registry import Use, find, use_of
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.loss import parse_loss
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 
 MAX_EVENTS = 50_000_000
@@ -126,7 +128,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ),
             network=Network(
                 delay=Fixed(self.delay),
-                loss=Loss(LossModel(self.loss_model), self.loss, self.collision),
+                loss=parse_loss(self.loss_model, self.loss, self.collision),
             ),
             scenario=Scenario(name=self.scenario),
             seed=self.seed(seed),

@@ -15,8 +15,10 @@ from hustings.lab.kernels.ballot import Ballot
 from hustings.lab.kernels.setting import PROTOCOLS, Setting
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.models import Fixed, LossModel, Network
+from hustings.sim.loss import Coins
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def setting_of(experiment: Experiment) -> Setting | Ballot:
             "protocol": experiment.kind.about.name,
             "members": experiment.members,
             "delay": network.delay.bound,
-            "loss_model": network.loss.model.value,
+            "loss_model": network.loss.name,
             "loss": network.loss.p,
             "collision": network.loss.collision,
             **given,
@@ -104,6 +106,9 @@ def _beyond(experiment: Experiment) -> Iterator[str]:
         yield f"knows no other choice than highest-id, not {experiment.choice.name}"
     if not isinstance(experiment.network.delay, Fixed):
         yield "knows one fixed delay only"
+    for loss in (experiment.network.loss, experiment.network.multicasts):
+        if not isinstance(loss, Coins):
+            yield f"knows losses decided by one coin each, not {loss.name} loss"
     large = isinstance(experiment.config, ProbabilisticConfig)
     yield from _strange_to_large(experiment) if large else _strange_to_announcing(experiment)
     taken = (*_TAKEN, *_LIMITS, *(_ARRANGED if large else ()))
@@ -133,7 +138,7 @@ def _strange_to_large(experiment: Experiment) -> Iterator[str]:
     if network != usual:
         yield "knows loss, and nothing else that may happen to a message"
     losses = (network.loss, network.multicasts)
-    if any(loss.model is LossModel.CORRELATED or loss.collision for loss in losses):
+    if any(loss.shared or loss.collision for loss in losses):
         yield "knows uncorrelated loss only, for this election"
     if network.delay.bound <= 0:
         yield "needs a --delay > 0 for this election"

@@ -29,7 +29,6 @@ from hustings.lab.runs.engines import (
 from hustings.lab.runs.executors import PROCESSES, THREADS, Pool, open_pool
 from hustings.lab.runs.goals import Goal, Precision, Runs
 from hustings.lab.runs.playing import Series, Tell, play_all
-from hustings.protocols.plugins import source_digest
 from hustings.sim.experiment import Experiment
 
 Value = str | int | float | bool | None
@@ -74,7 +73,7 @@ class Point:
         goal = f"{type(self.goal).__name__} {self.goal!r}"
         what = self.command or _ADDRESS.sub("", repr(self.experiment))
         parameters = msgspec.json.encode(dict(self.parameters)).decode()
-        source = source_digest(self.experiment.kind)
+        source = self.experiment.source
         parts = [parameters, self.engine, str(self.experiment.seed), goal, what]
         return "\n".join([*parts, source] if source else parts)
 

@@ -10,8 +10,10 @@ from hustings.core.errors import BadInput
 from hustings.lab.byzantine.experiment import MOST_EVENTS, ByRounds, by_rounds
 from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.settings import CommitteeConfig
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from tests.unit.cli.commands import Hustings, in_process
 
 
@@ -73,7 +75,7 @@ def test_messages_must_arrive_in_their_round(delay: Fixed | Uniform) -> None:
 
 def test_loss_of_multicasts_alone_is_loss() -> None:
     with pytest.raises(BadInput, match="loses, repeats and holds back nothing"):
-        by_rounds(made(Network(loss=Loss(LossModel.UNCORRELATED, 0.2))), limited=False)
+        by_rounds(made(Network(loss=Uncorrelated(0.2))), limited=False)
 
 
 def test_everything_else_is_kept() -> None:

@@ -17,9 +17,11 @@ from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.protocols.registry import CATALOGUE, COMPARED, classes
 from hustings.protocols.ring import Ring
 from hustings.sim.clocks import Clocks
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
-from hustings.sim.models import Fixed, Loss, LossModel, Network, Uniform
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 
 CRASH = Scenario("leader-crash", detectors=(1,))
@@ -72,7 +74,7 @@ def test_a_violated_property_is_unsound() -> None:
         {"choice": parse_choice("lowest-id"), "scenario": Scenario("leader-crash")},
         {"network": Network(Uniform(0.5, 1.0))},
         {"network": Network(Fixed(0.0))},
-        {"network": Network(loss=Loss(LossModel.UNCORRELATED, 0.1))},
+        {"network": Network(loss=Uncorrelated(0.1))},
         {"network": Network(duplicate=0.5)},
         {"network": Network(reorder=0.5, hold_back=1.0)},
         {"scenario": Scenario("leader-crash", detectors=(1,), extra=(Crash(member=7, at=2.5),))},

@@ -10,8 +10,10 @@ from hustings.lab.runs.engines import EVENTS, FAST
 from hustings.lab.runs.goals import Goal, Precision, Runs
 from hustings.lab.sweeps.points import Point
 from hustings.protocols.registry import find
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.models import Fixed, Loss, LossModel, Network
+from hustings.sim.loss import Uncorrelated
+from hustings.sim.network import Network
 
 
 def experiment(protocol: str = "le-s", members: int = 5, seed: int = 3) -> Experiment:
@@ -20,7 +22,7 @@ def experiment(protocol: str = "le-s", members: int = 5, seed: int = 3) -> Exper
         kind,
         members,
         kind.Settings.parse({"delta": 0.1}),
-        network=Network(delay=Fixed(0.1), loss=Loss(LossModel.UNCORRELATED, 0.2)),
+        network=Network(delay=Fixed(0.1), loss=Uncorrelated(0.2)),
         seed=seed,
     )
 

@@ -11,8 +11,9 @@ from hustings.lab.byzantine.experiment import by_rounds
 from hustings.lab.runs import engines
 from hustings.lab.runs.engines import AUTO, choose
 from hustings.protocols.registry import find
+from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.models import Fixed, Network
+from hustings.sim.network import Network
 from hustings.sim.runs import MAX_RUNS
 
 Describe = Callable[[bool], Experiment]

@@ -12,10 +12,12 @@ from hustings.lab.runs.playing import Progress
 from hustings.lab.simulation import run_all
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.checkers import Verdict
+from hustings.sim.delay import Uniform
 from hustings.sim.experiment import Experiment, RunResult, play
 from hustings.sim.faults import Crash
+from hustings.sim.loss import Uncorrelated
 from hustings.sim.metrics import summarise
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.runs import play_block, report
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
@@ -24,7 +26,7 @@ EXPERIMENT = Experiment(
     Bully,
     6,
     BullyConfig(),
-    network=Network(delay=Uniform(0.2, 1.0), loss=Loss(LossModel.UNCORRELATED, 0.2)),
+    network=Network(delay=Uniform(0.2, 1.0), loss=Uncorrelated(0.2)),
     scenario=Scenario("leader-crash"),
     seed=5,
     until=40.0,

@@ -9,7 +9,7 @@ from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
 from hustings.layers.detector.layer import DetectorLayer, with_detector
-from hustings.sim.models import Network
+from hustings.sim.network import Network
 from hustings.sim.world import World
 
 

@@ -14,9 +14,10 @@ from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg, Pi
 from hustings.layers.detector.layer import DetectorLayer, with_detector
 from hustings.protocols.bully import Bully, BullyConfig, CoordinatorMsg, ElectionMsg
 from hustings.protocols.ring import Ring, RingConfig
+from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.faults import Call, Crash, Happening, Leave, Restart, schedule
 from hustings.sim.member import SimContext
-from hustings.sim.models import Fixed, Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.testing.effects import Send, SetTimer

@@ -14,6 +14,7 @@ from hustings.core.choice import MemberId
 from hustings.layers.detector.accrual import AccrualConfig, AccrualMonitor
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.patterns import PATTERNS
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import (
     Crash,
     Happening,
@@ -28,7 +29,7 @@ from hustings.sim.faults import (
     schedule,
 )
 from hustings.sim.member import SimContext
-from hustings.sim.models import Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.world import World
 from tests.unit.layers.detector.listeners import Listening, under_watch
 

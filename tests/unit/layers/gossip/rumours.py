@@ -13,8 +13,9 @@ from hustings.core.election import Election, upon
 from hustings.core.messages import Message, Role
 from hustings.layers.gossip.layer import GossipConfig, GossipLayer, with_gossip
 from hustings.layers.gossip.membership import Membership
+from hustings.sim.loss import NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.network import Network
 from hustings.sim.views import Views
 from hustings.sim.world import World
 from tests.unit.layers.detector.listeners import people
@@ -82,7 +83,7 @@ class Town(World):
         self.journal: list[Note] = []
         self.config = config or GossipConfig()
         if network is None:
-            fate = Loss(LossModel.UNCORRELATED, loss) if loss else Loss()
+            fate = Uncorrelated(loss) if loss else NoLoss()
             network = Network(loss=fate)
         super().__init__(
             with_gossip(lambda: Gossip(self.journal), self.config),

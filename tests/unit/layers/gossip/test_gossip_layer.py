@@ -33,7 +33,8 @@ from hustings.protocols.probabilistic.messages import FinalMsg, InitMsg
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.faults import Call, Crash, schedule
-from hustings.sim.models import Loss, LossModel, Network
+from hustings.sim.loss import NoLoss, Uncorrelated
+from hustings.sim.network import Network
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import World
 from hustings.testing.effects import Acquire, Multicast, Release, Send
@@ -319,7 +320,7 @@ def test_the_cost_of_an_election_is_counted_as_without_a_stack() -> None:
 def probabilistic(n: int, *, loss: float, seed: int, tracer: Tracer | None = None) -> World:
     stack = GossipConfig(loss=max(loss, 0.1))
     settings = ProbabilisticConfig.parse({"T_3": stack.buffering_time, "estimate": "gossip"})
-    fate = Loss(LossModel.UNCORRELATED, loss) if loss else Loss()
+    fate = Uncorrelated(loss) if loss else NoLoss()
     world = World(
         with_gossip(lambda: Probabilistic(settings, HighestId()), stack),
         people(n),

@@ -14,6 +14,7 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
     longest_gossip,
 )
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import (
     Crash,
     Heal,
@@ -27,7 +28,7 @@ from hustings.sim.faults import (
     Update,
     schedule,
 )
-from hustings.sim.models import Network, Uniform
+from hustings.sim.network import Network
 from hustings.sim.views import partial_views
 from tests.unit.layers.gossip.rumours import Scales, Town
 

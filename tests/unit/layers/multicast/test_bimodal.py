@@ -19,8 +19,10 @@ from hustings.layers.multicast.messages import (
     SolicitMsg,
     longest_upkeep,
 )
+from hustings.sim.delay import Uniform
 from hustings.sim.faults import Call, Crash, schedule
-from hustings.sim.models import Loss, LossModel, Network, Uniform
+from hustings.sim.loss import NoLoss, Uncorrelated
+from hustings.sim.network import Network
 from hustings.testing.effects import Multicast, Send, SetTimer
 from hustings.testing.recording import RecordingContext, recording, view_of
 from tests.unit.layers.gossip.rumours import Scales, Town
@@ -35,8 +37,8 @@ def got(town: Town, origin: MemberId) -> Counter[MemberId]:
 
 def lossy(multicast: float, unicast: float = 0.0) -> Network:
     return Network(
-        loss=Loss(LossModel.UNCORRELATED, unicast) if unicast else Loss(),
-        multicast_loss=Loss(LossModel.UNCORRELATED, multicast) if multicast else Loss(),
+        loss=Uncorrelated(unicast) if unicast else NoLoss(),
+        multicast_loss=Uncorrelated(multicast) if multicast else NoLoss(),
     )
 
 
@@ -114,8 +116,8 @@ def test_nothing_is_delivered_after_the_buffering_time() -> None:
     config = GossipConfig(rounds=6)
     network = Network(
         delay=Uniform(0.2, 1.0),
-        loss=Loss(LossModel.UNCORRELATED, 0.2),
-        multicast_loss=Loss(LossModel.UNCORRELATED, 0.8),
+        loss=Uncorrelated(0.2),
+        multicast_loss=Uncorrelated(0.8),
     )
     ages = []
     for seed in range(6):
