@@ -44,7 +44,7 @@ def test_every_kind_of_bug_is_planted_where_it_can_be() -> None:
 
 
 def test_each_mutant_differs_from_the_program_and_from_the_others() -> None:
-    path = "src/hustings/net/replay.py"
+    path = "src/hustings/net/filter.py"
     source = (ROOT / path).read_text()
     mutants = mutants_of(path, source)
     planted = [ast.unparse(each.planted()) for each in mutants]

@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from hustings.core.errors import HustingsError as HustingsError
     from hustings.joining import Joining as Joining
     from hustings.joining import join as join
-    from hustings.net.campaigns import Term as Term
+    from hustings.net.campaign import Term as Term
     from hustings.net.member import Member as Member
-    from hustings.net.states import Leadership as Leadership
-    from hustings.net.states import LeadershipLost as LeadershipLost
-    from hustings.net.states import Metrics as Metrics
-    from hustings.net.states import NotLeader as NotLeader
-    from hustings.net.states import NotTakenOver as NotTakenOver
-    from hustings.net.states import Peer as Peer
+    from hustings.net.member_state import Leadership as Leadership
+    from hustings.net.member_state import LeadershipLost as LeadershipLost
+    from hustings.net.member_state import Metrics as Metrics
+    from hustings.net.member_state import NotLeader as NotLeader
+    from hustings.net.member_state import NotTakenOver as NotTakenOver
+    from hustings.net.member_state import Peer as Peer
 
 # Found when they are asked for, so that a simulation does not wait for the network's modules.
 _WHERE = {
     "BadInput": "hustings.core.errors",
     "HustingsError": "hustings.core.errors",
     "Joining": "hustings.joining",
-    "Leadership": "hustings.net.states",
-    "LeadershipLost": "hustings.net.states",
+    "Leadership": "hustings.net.member_state",
+    "LeadershipLost": "hustings.net.member_state",
     "Member": "hustings.net.member",
-    "Metrics": "hustings.net.states",
-    "NotLeader": "hustings.net.states",
-    "NotTakenOver": "hustings.net.states",
-    "Peer": "hustings.net.states",
-    "Term": "hustings.net.campaigns",
+    "Metrics": "hustings.net.member_state",
+    "NotLeader": "hustings.net.member_state",
+    "NotTakenOver": "hustings.net.member_state",
+    "Peer": "hustings.net.member_state",
+    "Term": "hustings.net.campaign",
     "__version__": "hustings._version",
     "join": "hustings.joining",
 }

@@ -21,21 +21,20 @@ from hustings.core.streams import Stream, derive
 from hustings.layers.leadership.priority import OBSERVER, with_attribute
 from hustings.net.addresses import Address, endpoints, parse_address, parse_seed, permit
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
-from hustings.net.book import Place
 from hustings.net.composition import Configured, Design, compose, configure, multicast_policy
-from hustings.net.dialect import check_label
+from hustings.net.discovery import Seeds
+from hustings.net.duplicate_names import LivedLater
 from hustings.net.files import make_state_folder, shown, state_folder
-from hustings.net.gate import Gate
-from hustings.net.host import Host
-from hustings.net.keying import ring_of
+from hustings.net.filter import Gate
+from hustings.net.keys import ring_of
 from hustings.net.limits import Counters, Limits
 from hustings.net.member import Member, checked_attributes
-from hustings.net.memory import Forgetful, Memory, life_by_clock
-from hustings.net.namesakes import LivedLater
-from hustings.net.port import Endpoint, Port
-from hustings.net.seeds import Seeds
+from hustings.net.node import Host
+from hustings.net.peer_addresses import Place
+from hustings.net.storage import Forgetful, Memory, life_by_clock
+from hustings.net.transport import Endpoint, Port
 from hustings.net.udp import open_port, resolve
-from hustings.net.wire import Wire
+from hustings.net.wire import Wire, check_label
 from hustings.protocols.registry import PROTOCOLS, Protocol, Use, find, is_ours, use_of
 
 if TYPE_CHECKING:
@@ -43,9 +42,9 @@ if TYPE_CHECKING:
 
     from hustings.guard.chosen import Chosen, GuardLike
     from hustings.guard.petition import Petitioner
-    from hustings.net.durable import DurableState
-    from hustings.net.keying import KeyLike
-    from hustings.net.sealing import KeyRing
+    from hustings.net.keys import KeyLike
+    from hustings.net.seal import KeyRing
+    from hustings.net.state_file import DurableState
 
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
@@ -462,7 +461,10 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
         wanted.note(f"state directory {shown(wanted.state)} was not there and is made")
     from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
 
-    from hustings.net.durable import DurableState, refuse_absurd  # noqa: PLC0415 (memory: likewise)
+    from hustings.net.state_file import (  # noqa: PLC0415 (memory: likewise)
+        DurableState,
+        refuse_absurd,
+    )
 
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     path = os.path.join(wanted.state, file)

@@ -20,7 +20,7 @@ from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
 from hustings.layers.confirmed import STEP, ConfirmedMsg
 from hustings.net.limits import Reason
 from hustings.net.member import Member
-from hustings.net.plausible import bounds
+from hustings.net.validation import bounds
 from tests.guard.engines.base import Engine
 from tests.guard.test_members import TTL, seated
 from tests.net.kit.loops import run, until

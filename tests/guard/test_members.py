@@ -12,7 +12,7 @@ import hustings
 from hustings.core.outcome import Guarantee
 from hustings.guard import HeldBy, Holder, make_guard
 from hustings.net.member import Member
-from hustings.net.states import LeadershipLost
+from hustings.net.member_state import LeadershipLost
 from tests.guard.engines.base import Engine
 from tests.net.kit.loops import run, until
 

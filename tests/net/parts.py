@@ -26,12 +26,11 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
 )
 from hustings.layers.multicast.messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
-from hustings.net.dialect import Dialect
-from hustings.net.gate import Gate
+from hustings.net.filter import Gate
 from hustings.net.keys import Key
 from hustings.net.limits import Limits
-from hustings.net.sealing import KeyRing
-from hustings.net.wire import Wire
+from hustings.net.seal import KeyRing
+from hustings.net.wire import Dialect, Wire
 from hustings.protocols.registry import CATALOGUE, classes
 
 GROUP = "billing"

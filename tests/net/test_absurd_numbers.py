@@ -20,8 +20,8 @@ from hustings.layers.confirmed import ConfirmedMsg
 from hustings.layers.gossip.messages import Entry, GossipMsg
 from hustings.layers.leadership.messages import HandOverMsg
 from hustings.net.limits import Reason
-from hustings.net.memory import life_by_clock
-from hustings.net.plausible import MONTH, RELEASED, SHORT_STEP, STEP, Plausible, bounds
+from hustings.net.storage import life_by_clock
+from hustings.net.validation import MONTH, RELEASED, SHORT_STEP, STEP, Plausible, bounds
 from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.protocols.registry import JOINED

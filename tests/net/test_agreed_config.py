@@ -11,9 +11,18 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.guard.chosen import choose
-from hustings.net.agreed_config import BARRED, AgreedConfig, Field, differing, label_of
-from hustings.net.courtesy import ConfigMsg
-from hustings.net.rivals import ENOUGH, LASTING, Rivals, Witness
+from hustings.net.agreed_config import (
+    BARRED,
+    ENOUGH,
+    LASTING,
+    AgreedConfig,
+    Field,
+    Rivals,
+    Witness,
+    differing,
+    label_of,
+)
+from hustings.net.control_messages import ConfigMsg
 from hustings.testing import Group
 
 TTL = 2.0

@@ -9,9 +9,9 @@ import pytest
 
 from hustings.core.choice import Candidate, candidate, parse_choice
 from hustings.core.messages import Message
-from hustings.net.hearsay import flaw_of_candidates
 from hustings.net.limits import Reason
 from hustings.net.member import Member
+from hustings.net.validation import flaw_of_candidates
 from hustings.protocols.broadcast import IdMsg, StartMsg
 from hustings.protocols.bully_grant import OkMsg
 from hustings.protocols.registry import JOINED

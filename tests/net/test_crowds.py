@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from hustings.net.host import Host
+from hustings.net.node import Host
 from hustings.testing import Group
 
 CROWD = 150

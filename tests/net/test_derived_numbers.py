@@ -16,9 +16,9 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.messages import PACE, TERM_NAMES, Message
 from hustings.layers.leadership.messages import HandOverMsg
-from hustings.net.durable import refuse_absurd
 from hustings.net.limits import Reason
-from hustings.net.plausible import SHORT_STEP, STEP, bounds
+from hustings.net.state_file import refuse_absurd
+from hustings.net.validation import SHORT_STEP, STEP, bounds
 from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg
 from hustings.protocols.registry import JOINED
 from hustings.quorum.messages import KINDS

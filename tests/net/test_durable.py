@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.net.durable import LARGEST, DurableState
-from hustings.net.memory import MAX_INCARNATION, NotPersisted
+from hustings.net.state_file import LARGEST, DurableState
+from hustings.net.storage import MAX_INCARNATION, NotPersisted
 
 PATIENCE = 60  # seconds
 
@@ -351,7 +351,7 @@ def test_a_write_that_failed_half_way_is_made_again(
 
 WRITER = """
 import sys
-from hustings.net.durable import DurableState
+from hustings.net.state_file import DurableState
 with DurableState(sys.argv[1], "billing", 7) as state:
     number = state.stored.get("number", 0)
     print("life", state.incarnation, flush=True)

@@ -15,11 +15,11 @@ from hustings.layers.gossip.config import GossipConfig
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.gossip.messages import Entry
 from hustings.net.addresses import Address
-from hustings.net.book import Book
-from hustings.net.courtesy import GoneMsg
-from hustings.net.host import Host
+from hustings.net.control_messages import GoneMsg
 from hustings.net.member import Member
-from hustings.net.port import Endpoint
+from hustings.net.node import Host
+from hustings.net.peer_addresses import Book
+from hustings.net.transport import Endpoint
 from hustings.net.udp import resolve
 from tests.net.kit.crowd import Crowd, endpoint, standing
 from tests.net.kit.loops import run, throughout, until
@@ -206,7 +206,7 @@ def test_multicasts_reach_a_member_where_it_is_now(
 def test_a_seed_known_under_another_address_is_not_approached_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hustings.net.search._COMPANY", 0.1)
+    monkeypatch.setattr("hustings.net.discovery._COMPANY", 0.1)
 
     async def story() -> None:
         async with Crowd(insecure=True) as crowd:

@@ -11,22 +11,24 @@ import pytest
 
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import Message, Role
-from hustings.net.courtesy import ProbeMsg
-from hustings.net.dialect import Dialect, check_label
-from hustings.net.gate import Gate
+from hustings.net.control_messages import ProbeMsg
+from hustings.net.filter import LEAP, Gate
 from hustings.net.keys import Key, _check, parse_key, read_key
 from hustings.net.limits import Counters, Limits, Reason
-from hustings.net.plausible import RELEASED, bounds
-from hustings.net.replay import LEAP
-from hustings.net.sealing import MOST_KEYS, OVERHEAD, KeyRing
-from hustings.net.strict import MAX_INTEGER, MAX_TEXT, flaw
+from hustings.net.seal import MOST_KEYS, OVERHEAD, KeyRing
+from hustings.net.validation import RELEASED, bounds
 from hustings.net.wire import (
+    MAX_INTEGER,
     MAX_NUMBER,
+    MAX_TEXT,
     SIGNED,
+    Dialect,
     Direction,
     Frame,
     Received,
     Wire,
+    check_label,
+    flaw,
     group_tag,
 )
 from tests.net.parts import GROUP, KEY, OTHER_KEY, PING, PingMsg, gate, wire

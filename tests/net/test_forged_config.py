@@ -13,9 +13,15 @@ import pytest
 
 from hustings.core.names import member_id
 from hustings.net.agreed_config import BARRED
-from hustings.net.courtesy import ConfigMsg, LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import (
+    ConfigMsg,
+    LivedLaterMsg,
+    NameTakenMsg,
+    PresentMsg,
+    ProbeMsg,
+)
 from hustings.net.member import Member
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint
 from hustings.net.wire import Direction, Received, Wire
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import background, run, throughout, until

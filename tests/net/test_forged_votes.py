@@ -16,7 +16,7 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import Message, kind_of
 from hustings.net.limits import Reason
 from hustings.net.member import Member
-from hustings.net.plausible import bounds
+from hustings.net.validation import bounds
 from hustings.quorum import QuorumLeaseLayer
 from hustings.quorum.epochs import EPOCH_BITS
 from hustings.quorum.messages import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.net.filter import LEAP, Replays
 from hustings.net.limits import Budget, Counters, Limits, Rates, Reason
-from hustings.net.replay import LEAP, Replays
-from hustings.net.streams import HEAD, PREFIX, Unstreamed, on_stream, refusal_of
+from hustings.net.tcp import HEAD, PREFIX, Unstreamed, on_stream, refusal_of
 from hustings.net.wire import (
     CLEAR,
     SEALED,

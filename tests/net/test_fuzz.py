@@ -26,10 +26,10 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
 )
 from hustings.layers.multicast.messages import CopyMsg, DigestMsg, ElectionCast
-from hustings.net.gate import Gate
+from hustings.net.filter import Gate
 from hustings.net.keys import Key
 from hustings.net.limits import Limits, Reason
-from hustings.net.streams import Unstreamed, on_stream
+from hustings.net.tcp import Unstreamed, on_stream
 from hustings.net.wire import Direction, Frame, Received, group_tag
 from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg, PreferMsg
 from tests.net.parts import DIALECTS, GROUP, KEY, gate

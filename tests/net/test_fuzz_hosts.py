@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hustings.core.messages import Message
-from hustings.net.host import Host
 from hustings.net.member import Member
-from hustings.net.streams import on_stream
+from hustings.net.node import Host
+from hustings.net.tcp import on_stream
 from hustings.net.wire import Direction, Frame, Wire
 from tests.net.kit.crowd import Crowd, one_leader
 from tests.net.kit.loops import run, until

@@ -16,8 +16,8 @@ import pytest
 import hustings
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
-from hustings.net.campaigns import Term
-from hustings.net.states import LeadershipLost, Peer
+from hustings.net.campaign import Term
+from hustings.net.member_state import LeadershipLost, Peer
 from hustings.protocols.registry import BASELINES, CATALOGUE, CONSENSUS, PRINTED, classes
 from hustings.testing import Group
 

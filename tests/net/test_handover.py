@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import hustings
-from hustings.net.durable import DurableState
-from hustings.net.plausible import bounds
+from hustings.net.state_file import DurableState
+from hustings.net.validation import bounds
 from hustings.testing import Group
 
 PROTOCOLS = ["le-s", "bully", "ring", "probabilistic"]

@@ -19,9 +19,9 @@ from hustings.layers.gossip.messages import (
     presentable,
 )
 from hustings.net.addresses import Address
-from hustings.net.book import Place, read_place
-from hustings.net.courtesy import OtherConfigMsg
+from hustings.net.control_messages import OtherConfigMsg
 from hustings.net.member import Member, checked_attributes
+from hustings.net.peer_addresses import Place, read_place
 from hustings.protocols.announce.messages import AnnounceMsg
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import run, until

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import hustings
-from hustings.net.courtesy import ProbeMsg
+from hustings.net.control_messages import ProbeMsg
 from hustings.net.keys import new_key, write_key
 from hustings.net.member import Member
-from hustings.net.streams import on_stream
+from hustings.net.tcp import on_stream
 from hustings.net.wire import VERSION
 from tests.net.kit.crowd import Crowd, dropped, endpoint, one_leader
 from tests.net.kit.loops import run, throughout, until
@@ -365,7 +365,7 @@ def test_half_a_frame_on_a_stream_is_counted() -> None:
 
 
 def test_who_connects_and_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hustings.net.connections._FIRST_FRAME", 0.3)
+    monkeypatch.setattr("hustings.net.tcp._FIRST_FRAME", 0.3)
 
     async def story() -> None:
         loop = asyncio.get_running_loop()

@@ -14,10 +14,10 @@ from hustings.core.messages import Message
 from hustings.layers.detector.heartbeat import HeartbeatMsg
 from hustings.layers.gossip.messages import LeaveMsg
 from hustings.layers.leadership.messages import AskMsg
-from hustings.net.courtesy import PresentMsg, ProbeMsg
+from hustings.net.control_messages import PresentMsg, ProbeMsg
+from hustings.net.filter import LEAP, Replays
 from hustings.net.member import Member
-from hustings.net.plausible import bounds
-from hustings.net.replay import LEAP, Replays
+from hustings.net.validation import bounds
 from hustings.net.wire import MAX_NUMBER, Wire
 from tests.net.kit.crowd import Crowd, cut, dropped, endpoint, heal, one_leader
 from tests.net.kit.loops import run, throughout, until

@@ -6,12 +6,10 @@ import pytest
 
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import WelcomeMsg
-from hustings.net.courtesy import COURTESY, ConfigMsg, ProbeMsg
-from hustings.net.dialect import Dialect
-from hustings.net.labels import Labels
+from hustings.net.agreed_config import ENOUGH, Labels, Rivals, Witness
+from hustings.net.control_messages import COURTESY, ConfigMsg, ProbeMsg
 from hustings.net.limits import Reason
-from hustings.net.rivals import ENOUGH, Rivals, Witness
-from hustings.net.wire import Direction, Received, Wire
+from hustings.net.wire import Dialect, Direction, Received, Wire
 from tests.net.kit.crowd import Crowd, endpoint
 from tests.net.kit.loops import run, until
 from tests.net.kit.stranger import datagrams, frame

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.messages import Message
-from hustings.net.courtesy import COURTESY, ConfigMsg, PresentMsg, ProbeMsg
-from hustings.net.dialect import Dialect
-from hustings.net.gate import Gate
+from hustings.net.control_messages import COURTESY, ConfigMsg, PresentMsg, ProbeMsg
+from hustings.net.filter import Gate
 from hustings.net.limits import Counters, Limits, Rates, Reason
-from hustings.net.wire import Direction
+from hustings.net.wire import Dialect, Direction
 from tests.net.parts import KEY, OTHER_KEY, PingMsg, gate
 
 UDP = Direction.DATAGRAM

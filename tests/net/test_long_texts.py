@@ -12,15 +12,14 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.layers.gossip.messages import MAX_PLACE, Entry, GossipMsg
-from hustings.net import book
-from hustings.net.book import read_place
-from hustings.net.courtesy import LifelineMsg
-from hustings.net.dialect import ANY, MARK, Dialect
-from hustings.net.hearsay import is_address
+from hustings.net import peer_addresses
+from hustings.net.control_messages import LifelineMsg
 from hustings.net.keys import new_key, write_key
-from hustings.net.sealing import KeyRing
-from hustings.net.streams import on_stream
-from hustings.net.wire import Direction, Wire
+from hustings.net.peer_addresses import read_place
+from hustings.net.seal import KeyRing
+from hustings.net.tcp import on_stream
+from hustings.net.validation import is_address
+from hustings.net.wire import ANY, MARK, Dialect, Direction, Wire
 from tests.net.test_streams import GROUP, MIB, SLACK, member_process
 
 
@@ -58,8 +57,8 @@ def test_long_texts_are_not_remembered(who: str, tmp_path: Path) -> None:
 
 
 def test_what_is_no_place_by_its_length_is_not_remembered() -> None:
-    before = book._read_place.cache_info().currsize
+    before = peer_addresses._read_place.cache_info().currsize
     for number in range(10):
         assert read_place(f"{number}".ljust(MAX_PLACE + 1, "x")) is None
         assert not is_address(f"{number}".ljust(MAX_PLACE + 1, "x"), 7400)
-    assert book._read_place.cache_info().currsize == before
+    assert peer_addresses._read_place.cache_info().currsize == before

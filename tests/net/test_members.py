@@ -10,7 +10,7 @@ import pytest
 
 import hustings
 from hustings.net.member import Member
-from hustings.net.states import Leadership
+from hustings.net.member_state import Leadership
 from tests.net.kit.crowd import Crowd, one_leader
 from tests.net.kit.loops import background, run, throughout, until
 

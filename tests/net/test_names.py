@@ -12,7 +12,7 @@ import pytest
 import hustings
 from hustings.core.messages import Message
 from hustings.core.names import member_id
-from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
 from hustings.net.member import Member
 from hustings.net.wire import Direction, Received, Wire
 from tests.net.kit.crowd import Crowd, dropped, endpoint

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hustings.net.book import Book, Place, read_place
-from hustings.net.port import Endpoint
+from hustings.net.peer_addresses import Book, Place, read_place
+from hustings.net.transport import Endpoint
 
 ME = 1
 

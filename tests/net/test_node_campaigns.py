@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hustings.net.campaigns import Campaign
-from hustings.net.states import Leadership, LeadershipLost
+from hustings.net.campaign import Campaign
+from hustings.net.member_state import Leadership, LeadershipLost
 from tests.net.kit.virtual import virtually
 
 

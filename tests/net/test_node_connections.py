@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from hustings.net import connections
+from hustings.net import tcp
 from hustings.net.addresses import Address
-from hustings.net.connections import Accepted, _oldest_of_most
 from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
-from hustings.net.port import Endpoint
-from hustings.net.streams import HEAD, on_stream
+from hustings.net.tcp import HEAD, Accepted, _oldest_of_most, on_stream
+from hustings.net.transport import Endpoint
 from hustings.net.udp import UdpPort, open_port
 from hustings.net.wire import Direction
 from tests.net.kit.loops import run, until
@@ -153,7 +152,7 @@ def test_a_stream_that_ends_within_a_frame_is_counted_and_one_between_two_is_not
 
 
 def test_a_frame_has_a_time_to_become_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_FIRST_FRAME", 0.15)
+    monkeypatch.setattr(tcp, "_FIRST_FRAME", 0.15)
 
     async def story(port: UdpPort, ears: Ears) -> None:
         with await dialled(port) as silent, await dialled(port) as proven:
@@ -266,7 +265,7 @@ def test_of_several_sources_the_one_with_most_and_of_its_streams_the_oldest() ->
 def test_a_kernel_that_gives_no_stream_is_asked_again_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "SHORTEST", 0.05)
+    monkeypatch.setattr(tcp, "SHORTEST", 0.05)
 
     async def story(port: UdpPort, ears: Ears) -> None:
         listener: Any = port.connections._listener
@@ -399,7 +398,7 @@ def test_streams_are_kept_alive_and_hold_little_unread() -> None:
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) <= 2 * 32_768
         assert not listener.getblocking()
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as stream:
-            connections._keep_alive(stream)
+            tcp._keep_alive(stream)
             assert stream.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
             assert stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
             assert stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 10

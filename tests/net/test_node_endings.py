@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hustings.net.courtesy import GoneMsg, ProbeMsg
-from hustings.net.endings import Endings
+from hustings.net.control_messages import GoneMsg, ProbeMsg
+from hustings.net.crash_watch import Endings
 from tests.net.kit.fake_host import ME, FakeHost, at
 from tests.net.kit.virtual import virtually
 

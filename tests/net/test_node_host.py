@@ -15,14 +15,13 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import LeaveMsg
 from hustings.layers.multicast.messages import CoordinatorCast
-from hustings.net.courtesy import ConfigMsg, GoneMsg, LifelineMsg, PresentMsg, ProbeMsg
-from hustings.net.dialect import Dialect
-from hustings.net.gate import Gate
-from hustings.net.host import Host
+from hustings.net.control_messages import ConfigMsg, GoneMsg, LifelineMsg, PresentMsg, ProbeMsg
+from hustings.net.filter import Gate
 from hustings.net.limits import STALE, Reason
-from hustings.net.memory import NotPersisted
-from hustings.net.port import Endpoint
-from hustings.net.wire import Direction, Received, Wire
+from hustings.net.node import Host
+from hustings.net.storage import NotPersisted
+from hustings.net.transport import Endpoint
+from hustings.net.wire import Dialect, Direction, Received, Wire
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully, CoordinatorMsg
 from hustings.testing import Group

@@ -13,9 +13,9 @@ from hustings.core.choice import Candidate
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import Entry, JoinMsg, LeaveMsg
-from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.duplicate_names import LivedLater, Namesakes
 from hustings.net.limits import Reason
-from hustings.net.namesakes import LivedLater, Namesakes
 from tests.net.kit.fake_host import LIFE, ME, OWN, FakeHost, at, place_of
 from tests.net.kit.virtual import virtually
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
-from hustings.net.courtesy import ProbeMsg
-from hustings.net.port import Endpoint
-from hustings.net.proofs import Proofs
+from hustings.net.control_messages import ProbeMsg
+from hustings.net.peer_addresses import Proofs
+from hustings.net.transport import Endpoint
 from tests.net.kit.fake_host import FakeHost, at
 from tests.net.kit.virtual import virtually
 

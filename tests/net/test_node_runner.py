@@ -12,7 +12,7 @@ from hustings.core.context import Context
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected
-from hustings.net.context import NetContext
+from hustings.net.runner import NetContext
 from tests.net.kit.stage import ME, PAUSE, Stage, Word, on_stage
 
 # Effects

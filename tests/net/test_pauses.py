@@ -14,8 +14,8 @@ import pytest
 
 import hustings
 from hustings.net.member import Member
-from hustings.net.memory import NotPersisted
-from hustings.net.states import Leadership, Unable
+from hustings.net.member_state import Leadership, Unable
+from hustings.net.storage import NotPersisted
 from hustings.testing import Group
 
 PROTOCOLS = ("le-s", "bully", "ring")

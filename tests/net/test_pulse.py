@@ -6,7 +6,7 @@ import asyncio
 from math import inf
 
 from hustings.core.streams import Stream
-from hustings.net.pulse import Pulse, pulse_of
+from hustings.net.stall_detector import Pulse, pulse_of
 
 
 def test_who_waits_for_its_turn_was_not_away() -> None:

@@ -13,11 +13,10 @@ from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.core.names import member_id
 from hustings.layers.gossip.messages import Entry, GossipMsg, JoinMsg, PullMsg, WelcomeMsg
-from hustings.net.book import Place
-from hustings.net.courtesy import GoneMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import GoneMsg, PresentMsg, ProbeMsg
 from hustings.net.keys import Key
 from hustings.net.member import Member
-from hustings.net.proofs import Window
+from hustings.net.peer_addresses import Place, Window
 from hustings.net.wire import Direction
 from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.testing import Group
@@ -239,7 +238,7 @@ def test_a_group_forms_and_loses_its_leader_where_only_answers_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a key and between machines nothing but an answer proves where a member is."""
-    monkeypatch.setattr("hustings.net.proofs.is_loopback", lambda host: False)
+    monkeypatch.setattr("hustings.net.peer_addresses.is_loopback", lambda host: False)
     with Group(seed=3, delay=(0.001, 0.02), loss=0.2) as group:
         for name in "abcdefgh":
             group.join(name)
@@ -272,9 +271,9 @@ def test_the_window_grows_with_answers_and_shrinks_without() -> None:
 
 
 def test_what_is_held_back_is_bounded_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hustings.net.proofs._FRESH", 0.3)
-    monkeypatch.setattr("hustings.net.proofs._ANSWER", 0.2)
-    monkeypatch.setattr("hustings.net.proofs._BYTES", 100_000)
+    monkeypatch.setattr("hustings.net.peer_addresses._FRESH", 0.3)
+    monkeypatch.setattr("hustings.net.peer_addresses._ANSWER", 0.2)
+    monkeypatch.setattr("hustings.net.peer_addresses._BYTES", 100_000)
 
     async def story() -> None:
         async with Crowd() as crowd:

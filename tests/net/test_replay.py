@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hustings.net.filter import Replays
 from hustings.net.limits import Limits, Reason
-from hustings.net.replay import Replays
 from hustings.net.wire import MAX_NUMBER, Direction, Frame
 from tests.net.parts import KEY, PingMsg, gate
 

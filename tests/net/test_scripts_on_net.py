@@ -25,9 +25,8 @@ from hustings.core.messages import Message
 from hustings.core.outcome import NoLeader, Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
-from hustings.net.context import Desk, NetContext
-from hustings.net.memory import Forgetful, NotPersisted
-from hustings.net.runner import Runner
+from hustings.net.runner import Desk, NetContext, Runner
+from hustings.net.storage import Forgetful, NotPersisted
 from hustings.protocols.bully import ElectionMsg
 from hustings.protocols.registry import find
 from hustings.testing import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hustings.core.errors import BadInput, UnknownName
 from hustings.net.keys import Key, new_key
 from hustings.net.limits import Reason
-from hustings.net.sealing import MOST_KEYS, NONCE, OVERHEAD, KeyRing
+from hustings.net.seal import MOST_KEYS, NONCE, OVERHEAD, KeyRing
 from hustings.net.wire import HEADER, Direction, Frame, Received, Wire, group_tag
 from tests.net.parts import GROUP, KEY, OTHER_KEY, PingMsg, wire
 

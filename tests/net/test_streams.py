@@ -20,16 +20,26 @@ import pytest
 
 from hustings.core.messages import Message
 from hustings.net.addresses import Address
-from hustings.net.courtesy import LifelineMsg, PresentMsg
-from hustings.net.dialect import ANY, MARK, Dialect
+from hustings.net.control_messages import LifelineMsg, PresentMsg
 from hustings.net.keys import Key, new_key, write_key
 from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
 from hustings.net.member import Member
-from hustings.net.port import Endpoint
-from hustings.net.sealing import KeyRing
-from hustings.net.streams import HEAD, Unstreamed, on_stream, refusal_of
+from hustings.net.seal import KeyRing
+from hustings.net.tcp import HEAD, Unstreamed, on_stream, refusal_of
+from hustings.net.transport import Endpoint
 from hustings.net.udp import UdpPort, open_port
-from hustings.net.wire import CLEAR, MAGIC, SEALED, VERSION, Direction, Wire, group_tag
+from hustings.net.wire import (
+    ANY,
+    CLEAR,
+    MAGIC,
+    MARK,
+    SEALED,
+    VERSION,
+    Dialect,
+    Direction,
+    Wire,
+    group_tag,
+)
 from tests.net.kit.crowd import Crowd, dropped, endpoint
 from tests.net.kit.loops import run, until
 from tests.net.kit.stranger import forged
@@ -368,7 +378,7 @@ def test_a_knock_takes_a_slot_and_no_more_are_taken_than_there_are() -> None:
 def test_one_that_does_not_read_holds_few_transfers_and_few_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hustings.net.connections._OUTGOING", 30 * MIB)
+    monkeypatch.setattr("hustings.net.tcp._OUTGOING", 30 * MIB)
 
     async def story() -> None:
         here, there, _, counters = await two_ports(Limits(transfer=16 * MIB, incomplete=16 * MIB))

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from hustings.core.messages import Message
 from hustings.net.limits import Reason
-from hustings.net.strict import MAX_INTEGER, MAX_TEXT, flaw, strict
+from hustings.net.wire import MAX_INTEGER, MAX_TEXT, flaw, strict
 from tests.net.parts import PING, PingMsg
 from tests.net.test_fuzz import DIALECT, FAST, SAMPLES, thing
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from hustings.agent import event_loop
 from hustings.core.election import Election
-from hustings.net import loops
 from hustings.protocols.registry import BASELINES, CATALOGUE, CONSENSUS, PRINTED, classes
 from tests.net.kit.crowd import Crowd
 
@@ -22,7 +22,7 @@ def test_programs_run_on_it() -> None:
     async def where() -> str:
         return type(asyncio.get_running_loop()).__module__
 
-    assert loops.run(where()).startswith("uvloop")
+    assert event_loop.run(where()).startswith("uvloop")
 
 
 @pytest.mark.parametrize("kind", JOINABLE, ids=lambda kind: kind.about.name)
@@ -41,4 +41,4 @@ def test_elects_loses_and_re_elects(kind: type[Election]) -> None:
             await crowd.add(first.name)
             await crowd.known(3)
 
-    loops.run(story())
+    event_loop.run(story())

@@ -15,12 +15,12 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import Message, Role, kind_of
 from hustings.layers.gossip.messages import Entry, WelcomeMsg
-from hustings.net.dialect import Dialect
 from hustings.net.limits import LARGEST_DATAGRAM, Limits, Reason
 from hustings.net.wire import (
     CLEAR,
     HEADER,
     MAX_NUMBER,
+    Dialect,
     Direction,
     Frame,
     Received,

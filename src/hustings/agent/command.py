@@ -33,7 +33,7 @@ from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
 from hustings.guard.urls import parse_url
 from hustings.net.composition import LEASE
-from hustings.net.states import LeadershipLost
+from hustings.net.member_state import LeadershipLost
 
 if TYPE_CHECKING:
     from hustings.joining import Joining

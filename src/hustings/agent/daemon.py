@@ -29,7 +29,7 @@ from hustings.core.errors import HustingsError
 from hustings.net.addresses import Address
 from hustings.net.files import check_state_folder
 from hustings.net.keys import Key
-from hustings.net.states import Leadership
+from hustings.net.member_state import Leadership
 
 FINE, FAILED = 0, 1
 _LAST_S = 1.0  # for what is still under way when the time to leave is over

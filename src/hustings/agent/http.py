@@ -28,7 +28,7 @@ from hustings.agent.metrics import CONTENT_TYPE, Exposition
 from hustings.agent.openapi import document
 from hustings.agent.parts import AgentMember
 from hustings.core.errors import BadInput, HustingsError, UnknownName
-from hustings.net.states import NotLeader, NotTakenOver
+from hustings.net.member_state import NotLeader, NotTakenOver
 
 LARGEST_BODY = 4096  # bytes
 BODY_S = 10.0  # within which it has to arrive

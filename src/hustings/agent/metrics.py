@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from hustings._version import __version__
 from hustings.agent.events import Broadcast
 from hustings.agent.parts import AgentMember
-from hustings.net.states import Metrics
+from hustings.net.member_state import Metrics
 
 KEPT_S = 1.0  # for which a page is shown again: making one takes as long as many answers
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

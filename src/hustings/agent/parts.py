@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Protocol
 
 from hustings.net.keys import Key
-from hustings.net.states import Leadership, Metrics, Peer
+from hustings.net.member_state import Leadership, Metrics, Peer
 
 
 class AgentMember(Protocol):

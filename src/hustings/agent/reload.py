@@ -9,7 +9,7 @@ from hustings.agent.access import Token, permit_http, read_token
 from hustings.agent.config import AgentConfig, GroupConfig
 from hustings.agent.layers import variable
 from hustings.net.keys import Key, read_key
-from hustings.net.sealing import KeyRing
+from hustings.net.seal import KeyRing
 
 _AGENT = ("groups", "token_file", "token", "notes")  # read again, or compared below
 _GROUP = ("attributes", "blame", "keys", "place")

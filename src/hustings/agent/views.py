@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hustings.agent.parts import AgentMember
-from hustings.net.states import Leadership, Peer
+from hustings.net.member_state import Leadership, Peer
 
 Json = dict[str, Any]
 

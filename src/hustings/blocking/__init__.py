@@ -17,7 +17,7 @@ exits, if that can be done quickly. After a fork the child has no member: it joi
 from hustings.blocking.campaign import Term
 from hustings.blocking.member import Joining, Member, join
 from hustings.blocking.observing import Observation
-from hustings.net.states import Leadership, LeadershipLost, Metrics, NotLeader, Peer
+from hustings.net.member_state import Leadership, LeadershipLost, Metrics, NotLeader, Peer
 
 __all__ = [
     "Joining",

@@ -8,15 +8,15 @@ from queue import Empty, SimpleQueue
 
 from hustings.blocking.loop import Flag
 from hustings.core.errors import HustingsError
-from hustings.net import campaigns
+from hustings.net import campaign as asynchronous
 from hustings.net.member import Member
-from hustings.net.states import LeadershipLost, NotLeader
+from hustings.net.member_state import LeadershipLost, NotLeader
 
 
 class Term:
     """One period of leading, as the code inside a campaign sees it."""
 
-    def __init__(self, term: campaigns.Term) -> None:
+    def __init__(self, term: asynchronous.Term) -> None:
         self.number = term.number
         self.token = term.token
         self.group = term.group
@@ -65,7 +65,7 @@ class Campaign:
         finally:
             self.entered.put(NotLeader("this member was closed meanwhile"))
 
-    async def _stand_for_block(self, theirs: campaigns.Term) -> None:
+    async def _stand_for_block(self, theirs: asynchronous.Term) -> None:
         self.term = term = Term(theirs)
         telling = asyncio.create_task(_pass_on(theirs.draining, term.draining))
         self.entered.put(term)

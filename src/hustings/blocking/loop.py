@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from hustings.net.states import NotLeader
+from hustings.net.member_state import NotLeader
 
 ROUNDS = 5  # of a loop that is about to end: as many as a connection takes to come or go
 

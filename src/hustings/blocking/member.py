@@ -19,7 +19,7 @@ from hustings.blocking.observing import Newest, Observation
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Guarantee
 from hustings.net import member as asynchronous
-from hustings.net.states import Leadership, Metrics, NotLeader, Peer
+from hustings.net.member_state import Leadership, Metrics, NotLeader, Peer
 
 EXIT_S = 2.0  # for a goodbye when the interpreter exits
 

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 
 from hustings.core.errors import HustingsError
 from hustings.net.member import Member
-from hustings.net.states import Leadership
+from hustings.net.member_state import Leadership
 
 
 class Newest:

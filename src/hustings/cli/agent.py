@@ -90,9 +90,9 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
     read = load(config, given, os.environ)
     try:
         from hustings.agent.daemon import Daemon, checked
+        from hustings.agent.event_loop import run as run_loop
         from hustings.agent.logs import Log
         from hustings.agent.wiring import Sockets
-        from hustings.net import loops
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] not in FROM_EXTRA:
             raise
@@ -111,4 +111,4 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
             again = Daemon(read, sockets, log, lambda: load(config, given, os.environ))
             return await again.run()
 
-    return loops.run(run())
+    return run_loop(run())

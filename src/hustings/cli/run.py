@@ -264,10 +264,10 @@ def run(
 
 
 def _supervised(wanted: Joining, spec: CommandSpec, say: Say) -> int:
+    from hustings.agent import event_loop
     from hustings.agent.command import supervise
-    from hustings.net import loops
 
-    return loops.run(supervise(wanted, spec, say))
+    return event_loop.run(supervise(wanted, spec, say))
 
 
 def _spec(

@@ -17,7 +17,7 @@ from hustings.guard.seam import Guard, Holder, Promise, Unreachable
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
 from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.net.agreed_config import Field
-from hustings.net.host import Host
+from hustings.net.node import Host
 
 GuardLike = str | Callable[[str], Guard]
 

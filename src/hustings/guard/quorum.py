@@ -20,7 +20,7 @@ from hustings.guard.urls import GuardUrl
 from hustings.layers.confirmed import Confirmed
 from hustings.layers.gossip.layer import GossipContext
 from hustings.net.agreed_config import Field
-from hustings.net.host import Host
+from hustings.net.node import Host
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
 from hustings.quorum.layer import Move
 

@@ -1,9 +1,9 @@
 """The real world: what members send each other over real networks, and keep on real disks.
 
-It names no protocol. `gate` is what a member's traffic passes, in and out; below it are `wire`
-(frames), `dialect` and `strict` (what is in them), `sealing` and `keys`, `replay`, `streams` and
-`limits`; `memory` and `durable` keep what a member must not forget, `addresses` reads where members
-are.
+It names no protocol. A `Member` is what a program holds; its `node` carries what the election says
+to the others and back, and its `runner` calls the election's handlers. Below are the `filter` that
+all traffic passes, the `wire` format and its `seal`, and the `transport` with its sockets (`udp`,
+`tcp`). `storage` and `state_file` keep what a member must not forget.
 """
 
 from importlib import import_module
@@ -11,38 +11,37 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hustings.net.addresses import Address, Endpoints, endpoints, parse_address, permit
-    from hustings.net.dialect import Dialect
-    from hustings.net.durable import DurableState
-    from hustings.net.gate import Gate
+    from hustings.net.filter import Gate
     from hustings.net.keys import Key, new_key, read_key, write_key
     from hustings.net.limits import Counters, Limits, Reason
-    from hustings.net.memory import NotPersisted, life_by_clock
-    from hustings.net.sealing import KeyRing
-    from hustings.net.streams import Unstreamed, on_stream
-    from hustings.net.wire import Direction, Frame, Received, Wire
+    from hustings.net.seal import KeyRing
+    from hustings.net.state_file import DurableState
+    from hustings.net.storage import NotPersisted, life_by_clock
+    from hustings.net.tcp import Unstreamed, on_stream
+    from hustings.net.wire import Dialect, Direction, Frame, Received, Wire
 
 # Found when they are asked for: a member without a key or a state file need not load these.
 _WHERE = {
     "Address": "addresses",
     "Counters": "limits",
-    "Dialect": "dialect",
+    "Dialect": "wire",
     "Direction": "wire",
-    "DurableState": "durable",
+    "DurableState": "state_file",
     "Endpoints": "addresses",
     "Frame": "wire",
-    "Gate": "gate",
+    "Gate": "filter",
     "Key": "keys",
-    "KeyRing": "sealing",
+    "KeyRing": "seal",
     "Limits": "limits",
-    "NotPersisted": "memory",
+    "NotPersisted": "storage",
     "Reason": "limits",
     "Received": "wire",
-    "Unstreamed": "streams",
+    "Unstreamed": "tcp",
     "Wire": "wire",
     "endpoints": "addresses",
-    "life_by_clock": "memory",
+    "life_by_clock": "storage",
     "new_key": "keys",
-    "on_stream": "streams",
+    "on_stream": "tcp",
     "parse_address": "addresses",
     "permit": "addresses",
     "read_key": "keys",

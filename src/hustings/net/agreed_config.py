@@ -7,16 +7,25 @@ field differs, and say so.
 
 Who comes to a group that is there already, and differs, is refused: by what it hears from a seed,
 and from nobody else. Where two groups with guards meet that were settled before, the smaller one
-leads no more while it sees the other; of equal ones neither does. How large the other one is counts
-as far as its members answer (`rivals`). A guard yields to nobody that has none.
+leads no more while it sees the other; of equal ones neither does. What an answer says of its group
+is the sender's to choose. So another group counts for as many members as have answered, each in its
+own name, a question that went to its address alone; not for as many as it claims. A member counts
+for some seconds after its last answer. Where so many have answered that more would prove little
+(`ENOUGH`), what both claim decides. A guard yields to no group that has none.
 
 A member acts only on an answer to a question of its own, from where the question went: nobody else
 can make it.
+
+An observer has no configuration of its own, so it may be of any group of the name. It takes up the
+label of the group that lets it in: of a state transfer that comes from where it asked for one.
+Without a key anybody can send frames with any label; so a label that no frame has borne for a while
+is given up again.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,18 +35,19 @@ from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput
+from hustings.core.messages import Message
 from hustings.layers.gossip.layer import GossipContext
-from hustings.net.courtesy import ConfigMsg, OtherConfigMsg
-from hustings.net.dialect import ANY, MARK
-from hustings.net.hearsay import is_address
+from hustings.layers.gossip.messages import WelcomeMsg
+from hustings.net.control_messages import ConfigMsg, OtherConfigMsg
 from hustings.net.limits import Rates
-from hustings.net.port import Endpoint
-from hustings.net.rivals import ENOUGH, LASTING, Rivals, Witness
+from hustings.net.transport import Endpoint
+from hustings.net.validation import is_address
+from hustings.net.wire import ANY, MARK, Wire
 
 if TYPE_CHECKING:
     from hustings.net.addresses import Address
     from hustings.net.composition import Configured, Design
-    from hustings.net.host import Host
+    from hustings.net.node import Host
 
 BARRED = "a group of this name with another configuration is there"
 DIGEST = 5  # bytes
@@ -379,3 +389,97 @@ def differing(found: Iterable[tuple[Field, str]]) -> str:
 def _shown(value: str) -> str:
     """What somebody else has sent, for a log."""
     return (value if value.isprintable() else ascii(value))[:_SHOWN] or "none"
+
+
+ENOUGH = 16  # members of another group that have answered
+LASTING = 10.0  # seconds for which one of them counts as there after it has answered last
+_MOST = 4 * ENOUGH  # that are remembered
+
+
+class Witness(NamedTuple):
+    """A member of another group, and what it says of that."""
+
+    member: MemberId
+    config: str  # by what it differs from this group
+    members: int
+    led: bool
+
+
+class Rivals:
+    """What one member knows of other groups of its group's name.
+
+    >>> rivals = Rivals()
+    >>> rivals.answered(("192.0.2.1", 7400), Witness(1, "other", 1000, True), now=0.0)
+    >>> rivals.outweigh(members=3, led=True, now=0.0), rivals.outweigh(1, led=True, now=0.0)
+    (False, True)
+    """
+
+    def __init__(self) -> None:
+        self._witnesses: dict[Endpoint, tuple[Witness, float]] = {}  # longest ago first
+
+    def answered(self, endpoint: Endpoint, witness: Witness, now: float) -> None:
+        """Somebody has answered from there. One member counts once, and so does one address."""
+        kept = {
+            where: (other, at)
+            for where, (other, at) in self._fresh(now).items()
+            if where != endpoint and (other.member, other.config) != witness[:2]
+        }
+        if len(kept) >= _MOST:
+            del kept[next(iter(kept))]
+        self._witnesses = {**kept, endpoint: (witness, now)}
+
+    def there(self, now: float) -> list[Endpoint]:
+        """Where somebody has answered lately."""
+        return list(self._fresh(now))
+
+    def outweigh(self, members: int, led: bool, now: float) -> bool:
+        """Whether a group of so many members must not lead beside one of these."""
+        groups: defaultdict[str, list[Witness]] = defaultdict(list)
+        for witness, _ in self._fresh(now).values():
+            groups[witness.config].append(witness)
+        return any(_weight(group) >= _own(members, led) for group in groups.values())
+
+    def _fresh(self, now: float) -> dict[Endpoint, tuple[Witness, float]]:
+        return {
+            where: (witness, at)
+            for where, (witness, at) in self._witnesses.items()
+            if now - at < LASTING
+        }
+
+
+def _own(members: int, led: bool) -> tuple[int, int, bool]:
+    return (members, 0, led) if members < ENOUGH else (ENOUGH, members, led)
+
+
+def _weight(group: list[Witness]) -> tuple[int, int, bool]:
+    claimed, led = max(each.members for each in group), any(each.led for each in group)
+    return (len(group), 0, led) if len(group) < ENOUGH else (ENOUGH, claimed, led)
+
+
+_UNHEARD = 5.0  # seconds after which a label that nobody bears is given up
+
+
+class Labels:
+    """One host's label, if it observes; of a member it never changes."""
+
+    def __init__(self, wire: Wire, now: float) -> None:
+        self._wire = wire
+        self.observes = wire.dialect.undecided
+        self._heard = now  # when a frame with the label that was taken up came last
+
+    def heard(self, message: Message, invited: bool, now: float) -> None:
+        """A frame was understood; `invited`: it comes from where this one wants to be let in."""
+        dialect, label = self._wire.dialect, self._wire.label
+        if not self.observes:
+            return
+        if dialect.undecided and invited and isinstance(message, WelcomeMsg):
+            dialect.take_up(label)
+        if label == dialect.protocol:
+            self._heard = now
+
+    def refused(self, now: float) -> bool:
+        """A frame with another label came; whether the next one of its kind is understood."""
+        if not self.observes or now - self._heard < _UNHEARD:
+            return False
+        self._wire.dialect.give_up()
+        return True

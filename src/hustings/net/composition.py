@@ -40,11 +40,10 @@ from hustings.layers.measurement import (
 )
 from hustings.layers.multicast.bimodal import Bimodal
 from hustings.net.addresses import Address, parse_address
-from hustings.net.courtesy import COURTESY
-from hustings.net.dialect import Dialect
-from hustings.net.hearsay import flaw_of_candidates
+from hustings.net.control_messages import COURTESY
 from hustings.net.limits import Limits
-from hustings.net.plausible import bounds
+from hustings.net.validation import bounds, flaw_of_candidates
+from hustings.net.wire import Dialect
 
 if TYPE_CHECKING:
     from hustings.layers.confirmed import Confirmed, GuardConfig

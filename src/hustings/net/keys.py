@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput
+from hustings.net.addresses import Address
 from hustings.net.files import create, read_whole, shown, why
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from hustings.net.seal import KeyRing
 
 SECRET = 32  # bytes
 ID = 4  # bytes
@@ -120,3 +124,29 @@ def write_key(path: str | Path, key: Key) -> None:
 
 def _check(lines: bytes) -> str:
     return blake2b(lines, digest_size=8, person=b"hustings key").hexdigest()
+
+
+if TYPE_CHECKING:
+    KeyLike = Key | str | Path
+
+
+def ring_of(
+    key: KeyLike | Sequence[KeyLike] | None, bind: Address, insecure: bool
+) -> KeyRing | None:
+    """The keys of a member that listens there; None for one that has none, or must not listen."""
+    if keys := _given(key):
+        from hustings.net.seal import KeyRing  # noqa: PLC0415 (memory: not all have a key)
+
+        return KeyRing(keys)
+    if insecure or not bind.is_loopback:
+        return None
+    from hustings.net.local_key import LocalRing, local_key  # noqa: PLC0415 (memory: as above)
+
+    return LocalRing([local_key()])
+
+
+def _given(key: KeyLike | Sequence[KeyLike] | None) -> tuple[Key, ...]:
+    if key is None:
+        return ()
+    given = [key] if isinstance(key, Key | str | os.PathLike) else list(key)
+    return tuple(each if isinstance(each, Key) else read_key(each) for each in given)

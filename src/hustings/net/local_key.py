@@ -25,7 +25,7 @@ from hustings.core.errors import BadInput
 from hustings.net.files import create, shown, why
 from hustings.net.keys import ID, Key, new_key, read_key
 from hustings.net.limits import Reason
-from hustings.net.sealing import KeyRing
+from hustings.net.seal import KeyRing
 from hustings.net.wire import SIGNED
 
 VARIABLE = "HUSTINGS_KEY_FILE"

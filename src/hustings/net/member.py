@@ -20,11 +20,19 @@ from hustings.core.names import LONGEST_NAME, PROJECT, is_attribute_name
 from hustings.core.outcome import Elected, GaveUp, Guarantee, NoLeader, Outcome
 from hustings.layers.gossip.messages import MAX_ATTRIBUTES
 from hustings.layers.leadership.priority import OBSERVER, with_attribute
-from hustings.net.campaigns import Campaign
-from hustings.net.figures import Figures
-from hustings.net.handover import taken_over
-from hustings.net.host import Host
-from hustings.net.states import JOINING, LEFT, Leadership, Metrics, NotLeader, Peer, Unable
+from hustings.net.campaign import Campaign
+from hustings.net.member_state import (
+    JOINING,
+    LEFT,
+    Figures,
+    Leadership,
+    Metrics,
+    NotLeader,
+    NotTakenOver,
+    Peer,
+    Unable,
+)
+from hustings.net.node import Host
 from hustings.net.wire import SIGNED
 
 if TYPE_CHECKING:
@@ -486,3 +494,49 @@ def checked_attributes(attributes: Mapping[str, float]) -> dict[str, float]:
             raise BadInput(f"attribute {name!r} must be finite, not {value!r}")
         checked[name] = float(value)
     return checked
+
+
+# A transfer of leadership
+
+_LEAST_S = 3.0  # seconds that a successor has at least
+_DELTAS = 40  # times delta, that it has too
+
+
+async def taken_over(member: Member, heir: MemberId, name: str, within: float | None) -> None:
+    """Until the successor leads; `NotTakenOver` says who does instead."""
+    host = member.host
+    if within is None:
+        lease = None if host.confirmed is None else host.confirmed.lease
+        within = max(_LEAST_S, _DELTAS * host.stack.membership.config.delta)
+        within += 0.0 if lease is None else lease.asked
+    end = member.clock() + within
+    while not _leads(member, heir):
+        left = end - member.clock()
+        if member.closed:
+            raise NotLeader(f"{member.name} has left group {member.group!r}")
+        if left <= 0:
+            raise NotTakenOver(
+                f"{name!r} has not taken over group {member.group!r} within {within:g} s: "
+                f"{_instead(member, heir)}"
+            )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(left, _GLANCE)):
+                await member.changes()
+
+
+def _leads(member: Member, heir: MemberId) -> bool:
+    host, leader = member.host, member.leader
+    if host.stack.seats > 1:
+        return heir in host.stack.leaders
+    if leader is None or leader.id != heir:
+        return False
+    return host.confirmed is not None or host.helm.accepted == heir
+
+
+def _instead(member: Member, heir: MemberId) -> str:
+    leader = member.leader
+    if not any(peer.id == heir for peer in member.members()):
+        return "it is gone"
+    if leader is None:
+        return "nobody leads now"
+    return "it has not answered" if leader.id == heir else f"{leader.name} leads"

@@ -29,9 +29,8 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
-from hustings.net.context import NetContext
-from hustings.net.memory import Memory, NotPersisted
-from hustings.net.pulse import Pulse
+from hustings.net.stall_detector import Pulse
+from hustings.net.storage import Memory, NotPersisted
 
 UNWRITABLE = "its state cannot be written"
 _SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
@@ -313,3 +312,87 @@ class Runner:
         if self._said is not None and not ctx.declared:
             self._owner.told(self._said)
         self._settle(ctx)
+
+
+class Desk(Protocol):
+    """What a context reads from, and where its timers are."""
+
+    me: Candidate
+    view: View
+    rng: Stream
+    incarnation: int
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        """What was persisted."""
+
+    def now(self) -> float:
+        """The monotonic clock."""
+
+    def arm(self, key: TimerKey, delay: float) -> None:
+        """Arm a timer, or arm it anew."""
+
+    def disarm(self, key: TimerKey) -> None:
+        """Forget a timer."""
+
+
+class NetContext:
+    """The context of one handler call."""
+
+    __slots__ = (
+        "_desk",
+        "declared",
+        "fields",
+        "incarnation",
+        "lease_calls",
+        "me",
+        "now",
+        "rng",
+        "sent",
+        "view",
+    )
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        # None of these changes during a handler, and each is asked for several times.
+        self.me = desk.me
+        self.view = desk.view
+        self.rng = desk.rng
+        self.incarnation = desk.incarnation
+        self.now = desk.now
+        self.sent: list[tuple[MemberId | None, Message]] = []  # None: to all
+        self.fields: dict[str, object] = {}
+        self.declared: list[Outcome] = []
+        self.lease_calls: list[tuple[float | None, int]] = []  # (ttl, request); None: release
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        stored = self._desk.stored
+        return {**stored, **self.fields} if self.fields else stored
+
+    def send(self, to: MemberId, message: Message) -> None:
+        self.sent.append((to, message))
+
+    def multicast(self, message: Message) -> None:
+        self.sent.append((None, message))
+
+    def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
+        """On a real clock no two things happen at one instant: `eager` makes no difference."""
+        if not delay >= 0:
+            raise ProtocolBug(f"member {self.me.id} armed timer {key!r} with delay {delay}")
+        self._desk.arm(key, delay)
+
+    def cancel_timer(self, key: TimerKey) -> None:
+        self._desk.disarm(key)
+
+    def persist(self, **fields: object) -> None:
+        self.fields.update(fields)
+
+    def declare(self, outcome: Outcome) -> None:
+        self.declared.append(outcome)
+
+    def acquire(self, ttl: float, request: int) -> None:
+        self.lease_calls.append((ttl, request))
+
+    def release(self, request: int) -> None:
+        self.lease_calls.append((None, request))

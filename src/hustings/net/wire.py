@@ -1,7 +1,7 @@
 """Messages as bytes and back: one frame format for datagrams and streams, sealed or not.
 
     frame     = "H" | version (1) | mode (1) | group tag (4) | body
-    body      = envelope, or what `sealing` makes of it, as the mode says
+    body      = envelope, or what `seal` makes of it, as the mode says
     envelope  = [group, protocol, version, sender, incarnation, number, recipient, payload]
     payload   = [kind, fields ...]: the same frozen struct that the simulator passes on
 
@@ -9,29 +9,51 @@ The group tag is a short digest of the group's label, so that several groups may
 label itself stands in the envelope and is bound into the seal. So is the direction: a datagram
 cannot be passed off as a part of a stream, nor a question on a stream as an answer.
 
+A codec knows the kinds of message of one protocol in one version, as one tagged union. It decodes
+twice. A protocol's messages say `int` and mean a number that one can count on with; they say
+`tuple` and mean no more entries than a member can bear, and `str` and mean a name or a line. So
+`strict` makes of each type a stricter double, with bounds on numbers and lengths and with no field
+too many or too few: one more decoding in C finds what a walk through the message would find in many
+times the time. `flaw` is that walk: it names what is wrong, and the doubles are tested against it.
+
 Law of this file: what arrives yields a message or a reason, never an exception, and nothing that
-arrives says how much memory is taken. It is read as data only: msgpack into structs that are known
-beforehand.
+arrives decides how much memory is taken. It is read as data only: msgpack into structs that are
+known beforehand.
 """
 
 from __future__ import annotations
 
+import math
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache, reduce
+from operator import or_
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
+from msgspec import Meta
 
 from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
-from hustings.core.errors import ProtocolBug
-from hustings.core.messages import Message
-from hustings.net.courtesy import ConfigMsg
-from hustings.net.dialect import UNREADABLE, UNWRITABLE, Dialect, check_label
+from hustings.core.election import Election
+from hustings.core.errors import BadInput, ProtocolBug
+from hustings.core.messages import Message, kind_of
+from hustings.net.control_messages import ConfigMsg
 from hustings.net.limits import Limits, Reason
-from hustings.net.strict import MAX_INTEGER
 
 if TYPE_CHECKING:
-    from hustings.net.sealing import KeyRing
+    from hustings.net.seal import KeyRing
 
 MAGIC = b"H"
 VERSION = 2  # of frames: their form and the tags of messages; others are refused
@@ -268,3 +290,204 @@ def version_of(data: bytes) -> int:
     (1, 0, 0)
     """
     return data[1] if len(data) > 1 and data[:1] == MAGIC else 0
+
+
+MARK = "#"  # in a label, before the digest of what members must have in common
+ANY = "*"  # instead of the digest: one that only observes
+LONGEST_LABEL = 64  # bytes, of groups and protocols
+
+# What msgspec raises for bytes that are not what was asked for; text is decoded late.
+UNREADABLE = (msgspec.DecodeError, ValueError, OverflowError, RecursionError)
+UNWRITABLE = (msgspec.EncodeError, ValueError, TypeError, OverflowError, RecursionError)
+
+Payload = bytes | msgspec.Raw
+Read = Callable[[Payload], Message | Reason]
+
+
+class _Kind(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A payload's first element, whatever follows."""
+
+    tag: str
+
+
+_kinds = msgspec.msgpack.Decoder(_Kind)
+
+
+class Dialect:
+    """What a group's members say to each other."""
+
+    __slots__ = ("_decoder", "_tags", "kinds", "protocol", "version")
+
+    def __init__(self, protocol: str, kinds: Sequence[type[Message]], version: int = 1) -> None:
+        if not kinds:
+            raise ProtocolBug(f"{protocol} has no messages to send")
+        tags = [kind_of(kind) for kind in kinds]
+        if twice := sorted({tag for tag in tags if tags.count(tag) > 1}):
+            raise ProtocolBug(f"{protocol} has two kinds of message named {', '.join(twice)}")
+        check_label("protocol", protocol)
+        self.protocol = protocol
+        self.version = version
+        self.kinds = tuple(kinds)
+        self._tags = frozenset(tags)
+        self._decoder = _decoder(self.kinds)
+
+    def understands(self, label: str) -> bool:
+        """Whether frames with this label are of this group, or may be."""
+        if label == self.protocol:
+            return True
+        own, theirs = self.protocol.partition(MARK), label.partition(MARK)
+        return own[0] == theirs[0] and ANY in (own[2], theirs[2])
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it may be of any group of this protocol, still."""
+        return self.protocol.endswith(MARK + ANY)
+
+    def take_up(self, label: str) -> None:
+        """One that may be of any group is of this one from now on."""
+        if self.undecided and self.understands(label):
+            self.protocol = label
+
+    def give_up(self) -> None:
+        """It may be of any group again."""
+        self.protocol = f"{self.protocol.partition(MARK)[0]}{MARK}{ANY}"
+
+    @classmethod
+    def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> Dialect:
+        """What an election handles, together with all that it is composed with."""
+        return cls(protocol, tuple(election.handlers), version)
+
+    def reader(self, most: int) -> Read:
+        """From a payload to a message with sane fields, and at most so many entries in any list."""
+        check = _strict_decoder(self.kinds, most).decode
+        decode = self._decoder.decode
+
+        def read(payload: Payload) -> Message | Reason:
+            try:
+                check(payload)
+                message = decode(payload)
+            except msgspec.ValidationError:
+                return self._blame(payload, most)
+            except UNREADABLE:
+                return Reason.MALFORMED
+            assert isinstance(message, Message)
+            return message
+
+        return read
+
+    def _blame(self, payload: Payload, most: int) -> Reason:
+        """What is wrong with a payload that was refused; it need not be quick."""
+        try:
+            tag = _kinds.decode(payload).tag
+        except UNREADABLE:
+            return Reason.MALFORMED
+        if tag not in self._tags:
+            return Reason.UNKNOWN_KIND
+        try:
+            return flaw(self._decoder.decode(payload), most) or Reason.BAD_FIELDS
+        except UNREADABLE:
+            return Reason.BAD_FIELDS
+
+
+def check_label(what: str, label: str) -> None:
+    """Refuse a group's or protocol's name that has no place on the wire or in a log."""
+    try:
+        size = len(label.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not (1 <= size <= LONGEST_LABEL and label.isprintable() and label == label.strip()):
+        raise BadInput(
+            f"{what} {label!r} does not do: 1 to {LONGEST_LABEL} bytes of printable text, "
+            "without blanks around it"
+        )
+
+
+@lru_cache(maxsize=64)
+def _strict_decoder(kinds: tuple[type[Message], ...], most: int) -> msgspec.msgpack.Decoder[Any]:
+    """Shared by the members of one process: making the doubles takes a while."""
+    return msgspec.msgpack.Decoder(strict(_union(kinds), most))
+
+
+@lru_cache(maxsize=64)
+def _decoder(kinds: tuple[type[Message], ...]) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(_union(kinds))
+
+
+def _union(kinds: tuple[type[Message], ...]) -> Any:
+    return reduce(or_, kinds)
+
+
+MAX_INTEGER = 1 << 63  # not included: one more can still be written
+MAX_TEXT = 4096  # characters
+
+_LARGEST = sys.float_info.max
+_INTEGER = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER - 1)]
+_FLOAT = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]  # which no NaN is either
+_TEXT = Annotated[str, Meta(max_length=MAX_TEXT)]
+
+
+def strict(kind: Any, most: int) -> Any:
+    """The double of a type, with at most so many entries in anything that has entries."""
+    return _double(kind, most, {})
+
+
+def flaw(value: object, most: int) -> Reason | None:
+    """What no member would say: numbers that one cannot reckon with, endless lists and texts."""
+    if isinstance(value, int):
+        return None if -MAX_INTEGER <= value < MAX_INTEGER else Reason.IMPLAUSIBLE_NUMBER
+    if isinstance(value, float):
+        return None if math.isfinite(value) else Reason.IMPLAUSIBLE_NUMBER
+    if isinstance(value, str):
+        return None if len(value) <= MAX_TEXT else Reason.BAD_FIELDS
+    if isinstance(value, msgspec.Struct):
+        parts: Sequence[object] = [getattr(value, name) for name in value.__struct_fields__]
+    elif isinstance(value, tuple | list | set | frozenset | Mapping):
+        if len(value) > most:
+            return Reason.TOO_MANY
+        parts = [*value, *value.values()] if isinstance(value, Mapping) else list(value)
+    else:
+        return None
+    for part in parts:
+        if found := flaw(part, most):
+            return found
+    return None
+
+
+def _double(kind: Any, most: int, made: dict[Any, Any]) -> Any:
+    if kind is int:
+        return _INTEGER
+    if kind is float:
+        return _FLOAT
+    if kind is str:
+        return _TEXT
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return made[kind] if kind in made else _double_struct(kind, most, made)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _double(parts[0], most, made)  # its own bounds are checked with the real type
+    doubles = tuple(part if part is ... else _double(part, most, made) for part in parts)
+    if origin in (Union, types.UnionType):
+        return reduce(or_, doubles)
+    if origin is tuple and ... not in parts:
+        return types.GenericAlias(tuple, doubles)
+    if origin in (tuple, list, set, frozenset, dict):
+        return Annotated[origin[doubles], Meta(max_length=most)]
+    return kind
+
+
+def _double_struct(kind: type[msgspec.Struct], most: int, made: dict[Any, Any]) -> Any:
+    config = kind.__struct_config__
+    made[kind] = kind  # a type within itself is left as it is there
+    hints = get_type_hints(kind, include_extras=True)
+    made[kind] = msgspec.defstruct(
+        kind.__name__,
+        [(name, _double(hints[name], most, made)) for name in kind.__struct_fields__],
+        rename=dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)),
+        tag=config.tag,
+        tag_field=None if config.array_like else config.tag_field,
+        array_like=config.array_like,
+        forbid_unknown_fields=True,
+        frozen=True,
+        gc=False,
+    )
+    return made[kind]

@@ -18,8 +18,8 @@ from hustings.core.streams import derive
 from hustings.guard.memory import REGISTERS, Registers
 from hustings.joining import join
 from hustings.net.member import Member
-from hustings.net.port import Endpoint
-from hustings.net.states import Leadership
+from hustings.net.member_state import Leadership
+from hustings.net.transport import Endpoint
 from hustings.testing.clock import Life, VirtualLoop
 from hustings.testing.memory_port import MemoryPort
 from hustings.testing.switchboard import Conditions, Switchboard

@@ -13,9 +13,16 @@ from contextvars import copy_context
 from functools import partial
 
 from hustings.core.streams import derive
-from hustings.net.faults import Faults
-from hustings.net.lifelines import RECONNECT, TRANSFER, Lifeline, Receivers, keep
-from hustings.net.port import Endpoint, Receiver
+from hustings.net.transport import (
+    RECONNECT,
+    TRANSFER,
+    Endpoint,
+    Faults,
+    Lifeline,
+    Receiver,
+    Receivers,
+    keep,
+)
 from hustings.net.wire import Direction
 from hustings.testing.switchboard import Line, Switchboard
 

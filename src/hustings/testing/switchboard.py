@@ -21,7 +21,7 @@ from typing import Protocol
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint
 
 HELD_UP = 3.0  # a datagram that is overtaken takes up to so many delays more
 RESEND = 0.2  # seconds until a lost part of a connection is sent again; doubled each time

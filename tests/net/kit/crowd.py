@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import hustings
-from hustings.net.faults import Faults
 from hustings.net.member import Member
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint, Faults
 from tests.net.kit.loops import until
 
 GROUP = "crowd"

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from hustings.core.messages import Message
-from hustings.net.book import read_place
 from hustings.net.limits import Counters, Limits
-from hustings.net.port import Endpoint
+from hustings.net.peer_addresses import read_place
+from hustings.net.transport import Endpoint
 
 ME, LIFE = 1, 50
 OWN: Endpoint = ("127.0.0.1", 1000)

@@ -21,7 +21,7 @@ from typing import Any
 import hustings
 from hustings.joining import join
 from hustings.net.member import Member
-from hustings.net.states import Leadership
+from hustings.net.member_state import Leadership
 from tests.net.kit import tunnels
 
 

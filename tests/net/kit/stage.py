@@ -13,9 +13,9 @@ from hustings.core.messages import Message, Role
 from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
-from hustings.net.memory import Forgetful, NotPersisted
-from hustings.net.pulse import Pulse
 from hustings.net.runner import Runner
+from hustings.net.stall_detector import Pulse
+from hustings.net.storage import Forgetful, NotPersisted
 from tests.net.kit.virtual import virtually
 
 ME = Candidate(1)

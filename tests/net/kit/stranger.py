@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from hustings.core.messages import Message
 from hustings.net.member import Member
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint
 from hustings.net.wire import Direction, Wire
 
 

@@ -24,7 +24,7 @@ from hustings.agent.serving import Server, connections_for, listen, server_for
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.net.addresses import Address
 from hustings.net.keys import Key
-from hustings.net.states import Leadership, Metrics, NotLeader, Peer
+from hustings.net.member_state import Leadership, Metrics, NotLeader, Peer
 
 TOKEN = "open-sesame-open-sesame"
 PATIENCE_S = 20.0

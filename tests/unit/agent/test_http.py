@@ -14,7 +14,7 @@ import pytest
 from hustings.agent.http import LARGEST_BODY, Api
 from hustings.agent.logs import Log
 from hustings.core.errors import BadInput, HustingsError
-from hustings.net.states import Peer
+from hustings.net.member_state import Peer
 from tests.unit.agent.fake import TOKEN, FakeMember, api_of
 
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}

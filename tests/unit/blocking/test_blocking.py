@@ -21,7 +21,7 @@ from hustings import blocking
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.names import member_id
 from hustings.core.outcome import Guarantee
-from hustings.net.states import Leadership, LeadershipLost, NotLeader
+from hustings.net.member_state import Leadership, LeadershipLost, NotLeader
 
 PATIENCE_S = 30.0
 

@@ -22,7 +22,7 @@ from hustings.core.messages import (
 from hustings.core.plugins import source_digest
 from hustings.joining import join
 from hustings.layers.gossip import layer as gossip
-from hustings.net import courtesy
+from hustings.net import control_messages
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import (
     BASELINES,
@@ -241,7 +241,7 @@ def subclasses(kind: type[Message]) -> set[type[Message]]:
 
 def test_the_tags_of_all_layers_are_reserved_and_no_others() -> None:
     """By the classes that there are, once everything that defines some is loaded."""
-    assert {courtesy.__name__, gossip.__name__} <= sys.modules.keys()
+    assert {control_messages.__name__, gossip.__name__} <= sys.modules.keys()
     tags = {
         kind_of(kind)
         for kind in subclasses(LayerMessage)

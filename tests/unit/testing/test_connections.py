@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint
 from hustings.net.wire import Direction
 from hustings.testing.clock import Life
 from hustings.testing.memory_port import BACKLOG

@@ -10,7 +10,7 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.net.member import Member
-from hustings.net.states import LeadershipLost
+from hustings.net.member_state import LeadershipLost
 from hustings.testing import Group, NotSettled
 from hustings.testing.company import SEEDS
 from tests.unit.testing.groups import NAMES, fail, lone, three

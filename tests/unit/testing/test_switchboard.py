@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.net.port import Port, Receiver
+from hustings.net.transport import Port, Receiver
 from hustings.net.wire import group_tag
 from hustings.testing.clock import Life
 from hustings.testing.memory_port import BUFFER, MemoryPort

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint
 from hustings.net.wire import HEADER, Direction, group_tag
 from hustings.testing.clock import VirtualLoop
 from hustings.testing.memory_port import MemoryPort

@@ -24,7 +24,7 @@ from hustings.demo.live.channel import (
 )
 from hustings.joining import Joining, join
 from hustings.net.member import Member
-from hustings.net.states import Leadership
+from hustings.net.member_state import Leadership
 
 FIGURES = 0.25  # seconds between two reports of figures
 

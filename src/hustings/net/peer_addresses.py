@@ -1,16 +1,20 @@
-"""Which addresses have answered: until one has, it gets a question and nothing else.
+"""Where members are: the address book, and which of its addresses have answered.
 
-    gossip: X is at V        -> PROBE(nonce) to V, addressed to X
-    X at V: PROBE-REPLY(nonce)-> V is X's: what was held back goes there, and all that follows
+The book has what gossip says, and where members were heard. A place is a text that gossip passes
+on: address and name, as `192.0.2.1:7400 web-1`. Until an address has answered, it gets a question
+and nothing else.
 
-Where members are is hearsay. Whoever is believed when it puts members where somebody else is makes
-a whole group send there: heartbeats, gossip, state transfers, connections. So an address counts
-only when that member has answered from it with a number that went nowhere else; or, where sources
-of datagrams cannot well be forged (sealed ones, and those on one machine), when the member itself
-was heard from it. An address for which that is not so yet gets a few questions for each piece of
-news about its member, while there is something to send: each after twice the time that the one
-before it was given. Question or answer may be lost, and where views are partial there may be no
-other news until that member itself is reached.
+    gossip: X is at V          -> PROBE(nonce) to V, addressed to X
+    X at V: PROBE-REPLY(nonce) -> V is X's: what was held back goes there, and all that follows
+
+Where members are is hearsay. A liar that puts members where somebody else is would make a whole
+group send there: heartbeats, gossip, state transfers, connections. So an address counts only when
+that member has answered from it with a number that went nowhere else; or, where sources of
+datagrams cannot well be forged (sealed ones, and those on one machine), when the member itself was
+heard from it. An address that does not count yet gets a few questions for each piece of news about
+its member, while there is something to send: each after twice the time that the one before it was
+given. Question or answer may be lost, and where views are partial there may be no other news until
+that member itself is reached.
 
 Bounds     To the addresses of one host as many questions at a time as a window allows, which grows
            with every answer and shrinks with every question that is not answered in time: as a
@@ -22,17 +26,149 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hustings.core.choice import MemberId
 from hustings.core.digests import blake2b
-from hustings.net.addresses import is_loopback
-from hustings.net.courtesy import ProbeMsg
+from hustings.core.errors import BadInput
+from hustings.core.names import is_member_name
+from hustings.layers.gossip.membership import Membership
+from hustings.layers.gossip.messages import MAX_PLACE
+from hustings.net.addresses import Address, is_loopback, parse_address
+from hustings.net.control_messages import ProbeMsg
 from hustings.net.limits import Reason
-from hustings.net.port import Endpoint
+from hustings.net.transport import Endpoint
 
 if TYPE_CHECKING:
-    from hustings.net.host import Host
+    from hustings.net.node import Host
+
+_LOST = 64  # addresses of members that were forgotten, in case they are only cut off
+_MISSED = 86_400.0  # seconds for which they are looked for: a day
+_HEARD = 4096  # members whose last address is kept
+
+
+class Place(NamedTuple):
+    """Where a member is, and what it is called."""
+
+    endpoint: Endpoint
+    name: str
+
+    def text(self) -> str:
+        """As gossip passes it on.
+
+        >>> Place(("::1", 7400), "web-1").text()
+        '[::1]:7400 web-1'
+        """
+        return f"{Address(*self.endpoint)} {self.name}"
+
+
+def read_place(text: str) -> Place | None:
+    """A place as gossip brings it; None if it is none.
+
+    >>> read_place("192.0.2.1:7400 web-1")
+    Place(endpoint=('192.0.2.1', 7400), name='web-1')
+    >>> read_place("everywhere web-1"), read_place("[fe80::1%eth0]:7400 web-1")
+    (None, None)
+    """
+    # Whoever sends texts decides what is remembered here: so no more than that of each.
+    return _read_place(text) if len(text) <= MAX_PLACE else None
+
+
+@lru_cache(maxsize=8192)
+def _read_place(text: str) -> Place | None:
+    where, blank, name = text.partition(" ")
+    if not blank or not is_member_name(name):
+        return None
+    try:
+        address = parse_address(where, "place")
+    except BadInput:
+        return None
+    if address.ip is None or address.ip.is_multicast or address.is_wildcard or not address.port:
+        return None
+    if "%" in address.host:
+        return None  # an interface's name means nothing elsewhere
+    place = Place((address.host, address.port), name)
+    return place if place.text() == text else None  # as written by who is there, and no otherwise
+
+
+class Book:
+    """One member's address book."""
+
+    def __init__(self, me: MemberId, membership: Membership) -> None:
+        self._me = me
+        self._circle = membership.circle
+        self._heard: dict[MemberId, Endpoint] = {}
+        self._lost: dict[Endpoint, float | None] = {}  # since when it is looked for; latest last
+        self._known: dict[MemberId, Endpoint] = {}  # of the present view
+        # Whether a member has shown that it is at an address: else it is not looked for there.
+        self.reached: Callable[[MemberId, Endpoint], bool] = lambda member, endpoint: True
+        self._owners: dict[Endpoint, MemberId] = {}
+        self._version = -1
+
+    def place(self, member: MemberId) -> Place | None:
+        """What gossip says about a member."""
+        entry = self._circle.entry(member)
+        return None if entry is None else read_place(entry.place)
+
+    def endpoint(self, member: MemberId) -> Endpoint | None:
+        """Where to send to."""
+        place = self.place(member)
+        return self._heard.get(member) if place is None else place.endpoint
+
+    def heard(self, member: MemberId, source: Endpoint) -> None:
+        """Something came from a member that nobody may have spoken of yet."""
+        if self._heard.get(member) == source:
+            return
+        self._heard.pop(member, None)
+        self._heard[member] = source
+        if len(self._heard) > _HEARD:
+            del self._heard[next(iter(self._heard))]
+
+    @property
+    def known(self) -> Mapping[MemberId, Endpoint]:
+        """Where the live others are said to be."""
+        self._refresh()
+        return self._known
+
+    def everybody(self) -> list[Endpoint]:
+        """The same, without their names."""
+        return list(self.known.values())
+
+    def owner(self, endpoint: Endpoint) -> MemberId | None:
+        """Which live member is there."""
+        self._refresh()
+        return self._owners.get(endpoint)
+
+    def lost(self, now: float) -> list[Endpoint]:
+        """Where members were that are in view no longer, and not for too long."""
+        self._refresh()
+        since = {each: now if at is None else at for each, at in self._lost.items()}
+        self._lost = {each: at for each, at in since.items() if now - at < _MISSED}
+        return list(self._lost)
+
+    def _refresh(self) -> None:
+        view = self._circle.view
+        if view.version == self._version:
+            return
+        self._version = view.version
+        before = self._known
+        self._known, self._owners = {}, {}
+        for member in view.ids:
+            place = self.place(member) if member != self._me else None
+            if place is not None:
+                self._known[member] = place.endpoint
+                self._owners[place.endpoint] = member
+                self._lost.pop(place.endpoint, None)
+        for member, endpoint in before.items():
+            lost = member not in self._known and endpoint not in self._owners
+            if lost and self.reached(member, endpoint):
+                self._lost.pop(endpoint, None)
+                self._lost[endpoint] = None
+        while len(self._lost) > _LOST:
+            del self._lost[next(iter(self._lost))]
+
 
 K = TypeVar("K")
 V = TypeVar("V")

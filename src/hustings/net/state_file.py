@@ -24,8 +24,8 @@ from hustings.core.digests import blake2b
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import TOKEN_PACE
 from hustings.net.files import read_whole, replace, shown, why
-from hustings.net.memory import MAX_INCARNATION, NotPersisted
-from hustings.net.plausible import bounds
+from hustings.net.storage import MAX_INCARNATION, NotPersisted
+from hustings.net.validation import bounds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,22 +23,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
-from hustings.layers.gossip.messages import (
-    GossipMsg,
-    JoinMsg,
-    LeaveMsg,
-    PullMsg,
-    WelcomeMsg,
-)
-from hustings.net.book import read_place
-from hustings.net.courtesy import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
-from hustings.net.gate import UNNUMBERED
+from hustings.layers.gossip.messages import GossipMsg, JoinMsg, LeaveMsg, PullMsg, WelcomeMsg
+from hustings.net.control_messages import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.filter import UNNUMBERED
 from hustings.net.limits import Rates, Reason
-from hustings.net.port import Endpoint
+from hustings.net.peer_addresses import read_place
+from hustings.net.transport import Endpoint
 from hustings.net.wire import Received
 
 if TYPE_CHECKING:
-    from hustings.net.host import Host
+    from hustings.net.node import Host
 
 _ANSWER = 0.5  # seconds that the one who was there first has to speak up
 _AT_ONCE = 256  # members in doubt

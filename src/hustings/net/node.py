@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import Context
@@ -33,8 +33,8 @@ from hustings.layers.leadership.layer import LeadershipLayer
 from hustings.layers.leadership.priority import favour_of, with_favour
 from hustings.layers.leadership.state import TICK
 from hustings.layers.measurement import Measuring
-from hustings.net.book import Book
-from hustings.net.courtesy import (
+from hustings.net.agreed_config import Labels
+from hustings.net.control_messages import (
     ConfigMsg,
     GoneMsg,
     LifelineMsg,
@@ -44,28 +44,23 @@ from hustings.net.courtesy import (
     PresentMsg,
     ProbeMsg,
 )
-from hustings.net.endings import Endings
-from hustings.net.gate import Gate
-from hustings.net.hearsay import Hearsay
-from hustings.net.labels import Labels
-from hustings.net.limits import STALE, Reason
-from hustings.net.memory import Memory
-from hustings.net.namesakes import Namesakes
-from hustings.net.owner import Household, LeaseRequests
-from hustings.net.port import Endpoint, Port
-from hustings.net.proofs import Proofs
-from hustings.net.pulse import Pulse
+from hustings.net.crash_watch import Endings
+from hustings.net.discovery import Search, Seeds
+from hustings.net.duplicate_names import Namesakes
+from hustings.net.filter import Gate
+from hustings.net.limits import STALE, Reason, RejectionLog
+from hustings.net.peer_addresses import Book, Proofs
 from hustings.net.runner import Runner
-from hustings.net.search import Search
-from hustings.net.seeds import Seeds
-from hustings.net.streams import refusal_of
-from hustings.net.unreadable import Unreadable
-from hustings.net.wire import Direction, Received, group_tag
+from hustings.net.stall_detector import Pulse
+from hustings.net.storage import Memory
+from hustings.net.tcp import refusal_of
+from hustings.net.transport import Endpoint, Port
+from hustings.net.validation import Hearsay
+from hustings.net.wire import VERSION, Direction, Received, group_tag, version_of
 
 if TYPE_CHECKING:
     from hustings.layers.confirmed import Confirmed
     from hustings.net.agreed_config import ConfigCheck
-
 
 _SHOWN = 200  # characters of an error, in a log
 
@@ -138,7 +133,7 @@ class Host:
         self._namesakes = Namesakes(self)
         self._hearsay = Hearsay(self)
         self._labels = Labels(gate.wire, asyncio.get_running_loop().time())
-        self.unreadable = Unreadable(self.note)
+        self.unreadable = RejectionLog(self.note, VERSION)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
         self.search = Search(self)
@@ -364,7 +359,7 @@ class Host:
         reason = refusal_of(data, self.gate.wire)
         if reason is not None:
             self.gate.counters.count(reason)
-            self.unreadable.saw(reason, source, self._loop.time(), data)
+            self.unreadable.saw(reason, source, self._loop.time(), version_of(data))
         return reason is None
 
     def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
@@ -377,7 +372,8 @@ class Host:
         if got is None:
             self._refused_to_read(data, source)
             return False
-        self._labels.heard(got.message, self.lets_in(source), now)
+        if self._labels.observes:
+            self._labels.heard(got.message, self.lets_in(source), now)
         if direction is Direction.DATAGRAM:
             self.book.heard(got.sender, source)
             self.proofs.heard(got.sender, source)
@@ -435,8 +431,34 @@ class Host:
         if got is not None and reason in STALE and self.gate.lost_count(got):
             self._namesakes.ask(got.sender)
         if reason is not None and not (reason is Reason.ECHO and source == self.port.endpoint):
-            self.unreadable.saw(reason, source, self._loop.time(), data)
+            self.unreadable.saw(reason, source, self._loop.time(), version_of(data))
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:
             self.endings.refused(to)
+
+
+class Household(Protocol):
+    """Whom a host works for."""
+
+    def told(self, outcome: Outcome) -> None:
+        """The election has come to something."""
+
+    def changed(self) -> None:
+        """Members have come or gone, or stand otherwise."""
+
+    def note(self, sentence: str) -> None:
+        """Something worth a line in a log."""
+
+    def failed(self, error: Exception) -> None:
+        """The host cannot go on."""
+
+
+class LeaseRequests(Protocol):
+    """The client of a member's guard, as a host sees it. It answers through `Host.hear`."""
+
+    def acquire(self, ttl: float, request: int) -> None:
+        """Ask for a lease of `ttl`, or renew the one that is held."""
+
+    def release(self, request: int) -> None:
+        """Give the lease back; there is no answer."""

@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hustings.core.choice import MemberId
-from hustings.net.courtesy import GoneMsg, LifelineMsg, ProbeMsg
-from hustings.net.port import Endpoint, Watch
+from hustings.net.control_messages import GoneMsg, LifelineMsg, ProbeMsg
+from hustings.net.transport import Endpoint, Watch
 from hustings.net.wire import Direction
 
 if TYPE_CHECKING:
-    from hustings.net.host import Host
+    from hustings.net.node import Host
 
 _REFUSALS = 2  # and a member counts as gone, if they come within ...
 _FRESH = 3.0  # ... so many seconds

@@ -13,7 +13,7 @@ import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hustings.net.states import Leadership, LeadershipLost
+from hustings.net.member_state import Leadership, LeadershipLost
 
 if TYPE_CHECKING:
     from hustings.net.member import Member

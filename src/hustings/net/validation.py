@@ -1,0 +1,421 @@
+"""What is believed of what arrives: numbers, and what is said about members.
+
+Numbers. Terms, rounds, tokens, incarnations and counters decide by being higher than others. A
+member that says the highest that can be written would decide for good: nobody can outbid it. So the
+date bounds them. An honest term grows by less than one in a millisecond, so it is less than the
+milliseconds since 1970; a lie that is just within the bound is outbid a moment later, because the
+bound has grown.
+
+    last month, by this clock    terms may jump up to here, if that is confirmed
+    next month, by this clock    they may go up to here in small steps; beyond, they are refused
+
+What a protocol reckons from these numbers is bounded likewise, before it does so: a term that a
+message leads to counts as one that stands in it. The two months are for clocks that differ. A term
+that is far above all that is known here is refused at first. It is believed when a second member
+says the like, or when its sender still says so some seconds later: a group that was cut off may
+have held many elections meanwhile. A member that knows of no term yet believes the first one that
+it hears.
+
+Members. A process that is in the group, or reaches it where it has no key, can speak of members
+that do not exist. So what arrives about a member is held to the rules for one's own: its name, its
+attributes, an address that can be one. Its id is the digest of its name, so no member goes by the
+name of another. Of members that were unknown so far, one teller brings `newcomers` a second in the
+long run, all tellers together twice as many, and at once four times as many: else a state transfer
+could not tell of a large group. No member is taken in by hearsay at an address that belongs to
+another one.
+
+Law of this file: no clock inside; the date and the time come as arguments.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import msgspec
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.messages import PACE, TERM_NAMES, Message
+from hustings.core.names import member_id
+from hustings.layers.gossip.messages import (
+    Entry,
+    GossipMsg,
+    JoinMsg,
+    News,
+    PullMsg,
+    WelcomeMsg,
+    presentable,
+)
+from hustings.layers.leadership.priority import favour_of
+from hustings.net.control_messages import OtherConfigMsg
+from hustings.net.limits import Rates, Reason
+from hustings.net.peer_addresses import Place, read_place
+from hustings.net.transport import Endpoint
+from hustings.net.wire import Received
+
+if TYPE_CHECKING:
+    from hustings.net.node import Host
+
+CanRank = Callable[[Candidate], bool]
+CandidateWalk = Callable[[Any], Iterator[Candidate]]
+
+_AT_ONCE = 4  # seconds' worth of newcomers
+_SOURCES = 4096  # of newcomers that introduce themselves
+
+
+class Hearsay:
+    """What one host lets through."""
+
+    def __init__(self, host: Host) -> None:
+        limits = host.gate.wire.limits
+        rate, burst = limits.newcomers, round(_AT_ONCE * limits.newcomers)
+        self._host = host
+        self._tellers = Rates(rate, burst, 2 * limits.members)
+        self._together = Rates(2 * rate, 2 * burst, 1)
+        self._themselves = Rates(rate, burst, _SOURCES)  # by where they are
+
+    def heard(self, got: Received, source: Endpoint, now: float) -> Message | None:
+        """What may be handled of a message: all, a part of it, or nothing."""
+        message, reason = got.message, None
+        if isinstance(message, GossipMsg | WelcomeMsg):
+            return self._news(message, got.sender, source, now)
+        if isinstance(message, JoinMsg | PullMsg):
+            new = self._host.stack.membership.circle.entry(got.sender) is None
+            if not self._fits(message.entry):
+                reason = Reason.BAD_NAME
+            elif new and not self._themselves.allow(source[0], now):
+                reason = Reason.NEWCOMERS
+        elif isinstance(message, OtherConfigMsg):
+            if not is_address(message.host, message.port):  # a name would have to be resolved
+                reason = Reason.BAD_NAME
+        else:
+            reason = flaw_of_candidates(message, self._host.election.can_rank)
+        if reason is None:
+            return message
+        self._refuse(reason, source, now)
+        return None
+
+    def _news(self, message: News, teller: MemberId, source: Endpoint, now: float) -> Message:
+        known = self._host.stack.membership.circle.entry
+        kept, taken = [], dict[Endpoint, MemberId]()
+        for entry in message.entries:
+            old = known(entry.who.id)
+            if old is None or old.place != entry.place or old.who != entry.who:
+                if reason := self._flaw(entry, old is None, teller, taken, now):
+                    self._refuse(reason, source, now)
+                    continue
+            kept.append(entry)
+        if len(kept) == len(message.entries):
+            return message
+        return msgspec.structs.replace(message, entries=tuple(kept))
+
+    def _flaw(
+        self,
+        entry: Entry,
+        new: bool,
+        teller: MemberId,
+        taken: dict[Endpoint, MemberId],
+        now: float,
+    ) -> Reason | None:
+        place = place_of(entry)
+        if place is None or not presentable(entry.who):
+            return Reason.BAD_NAME
+        who = entry.who.id
+        if not new or who == teller:
+            return None
+        owner = taken.setdefault(place.endpoint, who)
+        if owner == who:
+            owner = self._host.book.owner(place.endpoint) or who
+        if owner != who:
+            return Reason.ADDRESS_TAKEN
+        if self._tellers.allow(teller, now) and self._together.allow(None, now):
+            return None
+        return Reason.NEWCOMERS
+
+    @staticmethod
+    def _fits(entry: Entry) -> bool:
+        return place_of(entry) is not None and presentable(entry.who)
+
+    def _refuse(self, reason: Reason, source: Endpoint, now: float) -> None:
+        self._host.gate.counters.count(reason)
+        self._host.unreadable.saw(reason, source, now)
+
+
+def place_of(entry: Entry) -> Place | None:
+    """Where a member is said to be, if the name there is that member's."""
+    place = read_place(entry.place)
+    return place if place is not None and _id_of(place.name) == entry.who.id else None
+
+
+def is_address(host: str, port: int) -> bool:
+    """Whether somebody can be there, by number."""
+    return read_place(Place((host, port), "x").text()) is not None
+
+
+@lru_cache(maxsize=8192)
+def _id_of(name: str) -> MemberId:
+    return member_id(name)
+
+
+def flaw_of_candidates(message: Message, can_rank: CanRank) -> Reason | None:
+    """What is wrong with a candidate that an election's message speaks of, wherever it stands.
+
+    It must be fit to be shown to people. And it must have what candidates are ranked by: an
+    election compares them as it likes, now or when a timer goes.
+    """
+    walk = _candidates_of(type(message))
+    for candidate in () if walk is None else walk(message):
+        if not presentable(candidate):
+            return Reason.BAD_NAME
+        if not can_rank(candidate):
+            return Reason.BAD_FIELDS
+    return None
+
+
+@lru_cache(maxsize=256)
+def _candidates_of(kind: Any) -> CandidateWalk | None:
+    """How the candidates in values of a type are found; None if there are none."""
+    if kind is Candidate:
+        return lambda value: iter((value,))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        fields = get_type_hints(kind)
+        names = kind.__struct_fields__
+        return _candidates_in([(name, _candidates_of(fields[name])) for name in names])
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is dict:
+        return _each(_candidates_of(parts[1]), lambda value: value.values())
+    if origin in (tuple, list, set, frozenset):  # of a fixed length too: some parts may be others
+        return _each(_any_of(parts), iter)
+    return _any_of(parts) if origin in (Union, types.UnionType) else None
+
+
+def _candidates_in(parts: list[tuple[str, CandidateWalk | None]]) -> CandidateWalk | None:
+    found = [(name, walk) for name, walk in parts if walk is not None]
+
+    def walk_all(value: Any) -> Iterator[Candidate]:
+        for name, walk in found:
+            yield from walk(getattr(value, name))
+
+    return walk_all if found else None
+
+
+def _any_of(kinds: tuple[Any, ...]) -> CandidateWalk | None:
+    """Of a value that is of one of these types."""
+    walks = [(each, walk) for each in kinds if each is not ... and (walk := _candidates_of(each))]
+
+    def walk_one(value: Any) -> Iterator[Candidate]:
+        for kind, walk in walks:
+            if isinstance(value, get_origin(kind) or kind):
+                yield from walk(value)
+                return
+
+    return walk_one if walks else None
+
+
+def _each(
+    walk: CandidateWalk | None, values: Callable[[Any], Iterable[Any]]
+) -> CandidateWalk | None:
+    if walk is None:
+        return None
+    return lambda value: (found for part in values(value) for found in walk(part))
+
+
+# Numbers
+
+RELEASED = 1_767_225_600.0  # 2026: a clock that shows an earlier date is wrong
+MONTH = 32 * 86_400.0  # seconds
+STEP = 1 << 16  # what a term may be ahead of all that is known
+SHORT_STEP = 16  # the same where only a lie can have brought it
+_CONFIRMED = 2.0  # seconds after which a far term counts if its sender still says it
+_TIMES = 3  # that it must have said so
+_RECENT = 10.0  # seconds for which it is remembered
+_MOST = 64  # senders of far terms that are remembered
+
+_TERM = (1, "term")
+_FAVOUR = (1, None)
+
+Found = tuple[tuple[int, str | None], float]  # how fast it can grow and what it follows, its value
+NumberWalk = Callable[[Any], Iterator[Found]]
+
+
+class Bounds(NamedTuple):
+    """Up to where numbers may jump, and up to where they may go, for one kind of them."""
+
+    jump: int
+    end: int
+
+
+def bounds(date: float, per_ms: int) -> Bounds:
+    """The bounds of a number that grows so fast at most; `date` in seconds since 1970.
+
+    >>> bounds(RELEASED, 1).end < bounds(RELEASED + 60.0, 1).end < 2**41
+    True
+    """
+    date = max(date, RELEASED)
+    return Bounds(int((date - MONTH) * 1000.0) * per_ms, int((date + MONTH) * 1000.0) * per_ms)
+
+
+class Plausible:
+    """What one member believes of the numbers in messages."""
+
+    __slots__ = ("_far", "_known", "_walks")
+
+    def __init__(self, kinds: Iterable[type[Message]]) -> None:
+        self._walks = _walks_by_kind(tuple(kinds))
+        self._known: dict[str, int] = {}  # the highest of each kind that was believed or said
+        self._far: dict[MemberId, tuple[float, int]] = {}  # who says far terms: since when, times
+
+    def known(self, follows: str = "term") -> int | None:
+        """The highest term, or token, that was believed or said here."""
+        return self._known.get(follows)
+
+    def refuses(
+        self, sender: MemberId, message: Message, date: float, now: float, implied: int = 0
+    ) -> Reason | None:
+        """Why a message is not believed, or None: then its numbers are known from now on.
+
+        `implied` is a term that it leads to beside those that stand in it.
+        """
+        walk = self._walks.get(type(message))
+        if walk is None:
+            return None
+        found = list(walk(message))
+        if implied:
+            found.append((_TERM, implied))
+        for (per_ms, follows), value in found:
+            if reason := self._judge(sender, per_ms, follows, value, date, now):
+                return reason
+        self._learn(found)
+        return None
+
+    def said(self, message: Message, implied: int = 0) -> None:
+        """This member says so itself."""
+        walk = self._walks.get(type(message))
+        if walk is not None:
+            self._learn((*walk(message), (_TERM, implied)))
+
+    def _learn(self, found: Iterable[Found]) -> None:
+        for (_, follows), value in found:
+            if follows is not None and value > self._known.get(follows, 0):
+                self._known[follows] = int(value)
+
+    def _judge(
+        self,
+        sender: MemberId,
+        per_ms: int,
+        follows: str | None,
+        value: float,
+        date: float,
+        now: float,
+    ) -> Reason | None:
+        if value < STEP:
+            return Reason.IMPLAUSIBLE_NUMBER if value < 0 and follows is not None else None
+        jump, end = bounds(date, per_ms)
+        if not value <= end:
+            return Reason.IMPLAUSIBLE_NUMBER
+        known = None if follows is None else self._known.get(follows)
+        if follows is None or (known is not None and value <= known):
+            return None
+        if value > jump:
+            near = known is not None and value <= known + SHORT_STEP
+            return None if near else Reason.FAR_TERM
+        if follows != "term" or known is None or value <= known + STEP:
+            return None
+        return None if self._confirmed(sender, now) else Reason.FAR_TERM
+
+    def _confirmed(self, sender: MemberId, now: float) -> bool:
+        """Whether others say such terms too, or this one has done so for a while."""
+        self._far = {who: said for who, said in self._far.items() if now - said[0] < _RECENT}
+        since, times = self._far.pop(sender, (now, 0))
+        others = bool(self._far)
+        self._far[sender] = (since, times + 1)
+        if len(self._far) > _MOST:
+            del self._far[next(iter(self._far))]
+        if others or (now - since >= _CONFIRMED and times + 1 >= _TIMES):
+            self._far.clear()
+            return True
+        return False
+
+
+# Where the numbers are
+
+
+@lru_cache(maxsize=64)
+def _walks_by_kind(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], NumberWalk]:
+    """For each kind of message that has such numbers, how they are found in it."""
+    found = ((kind, _numbers_of(kind, "")) for kind in kinds)
+    return {kind: walk for kind, walk in found if walk is not None}
+
+
+def _numbers_of(kind: Any, name: str) -> NumberWalk | None:
+    """How the numbers in values of a type are found; None if there are none.
+
+    Lists are left out: what stands in them is gossip's, which bounds it as it takes it in.
+    """
+    if kind is int:
+        return _leaf(_TERM) if name in TERM_NAMES else None
+    if kind is Candidate:
+        return _favour
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        hints = get_type_hints(kind, include_extras=True)
+        fields = ((field, _numbers_of(hints[field], field)) for field in kind.__struct_fields__)
+        return _numbers_in([(field, walk) for field, walk in fields if walk is not None], getattr)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _annotated(parts, name)
+    if origin in (Union, types.UnionType):
+        walks = [walk for part in parts if (walk := _numbers_of(part, name)) is not None]
+        return _optional(walks[0]) if walks else None
+    if origin is tuple and ... not in parts:
+        walks_at = [(place, _numbers_of(part, "")) for place, part in enumerate(parts)]
+        return _numbers_in([(at, walk) for at, walk in walks_at if walk is not None], _item)
+    return None
+
+
+def _annotated(parts: tuple[Any, ...], name: str) -> NumberWalk | None:
+    for meta in parts[1:]:
+        if isinstance(meta, msgspec.Meta) and meta.extra and PACE in meta.extra:
+            return _leaf((meta.extra[PACE], meta.extra.get("follows")))
+    bare = parts[0]
+    return None if bare is int else _numbers_of(bare, name)  # what has bounds of its own keeps them
+
+
+def _leaf(what: tuple[int, str | None]) -> NumberWalk:
+    return lambda value: iter(((what, value),))
+
+
+def _item(value: Any, place: Any) -> Any:
+    return value[place]
+
+
+def _numbers_in(
+    parts: list[tuple[Any, NumberWalk]], get: Callable[[Any, Any], Any]
+) -> NumberWalk | None:
+    if not parts:
+        return None
+
+    def walk(value: Any) -> Iterator[Found]:
+        for part, inner in parts:
+            yield from inner(get(value, part))
+
+    return walk
+
+
+def _optional(inner: NumberWalk) -> NumberWalk:
+    return lambda value: iter(()) if value is None else inner(value)
+
+
+def _favour(value: Any) -> Iterator[Found]:
+    if value.attributes:
+        yield (_FAVOUR, favour_of(value))
