@@ -1,7 +1,7 @@
-"""A service behind a fence, and a thread that writes after its time: what the store must do.
+"""A service behind a fence, and a thread that writes too late: what the store must do.
 
-The fence keeps requests of a former leader away from the application. A thread that is in the
-application already cannot be cancelled. When it is slower than the fence's grace, it writes after
+The fence keeps requests of a former leader away from the application. It cannot cancel a thread
+that is in the application already. If the thread is slower than the fence's grace, it writes after
 its successor, unless the store compares the token in the statement that writes.
 """
 
@@ -20,7 +20,7 @@ FENCED = PLAIN + " WHERE token <= :token"
 
 
 class Bank:
-    """One account, and the application in front of it. The first request thinks too long."""
+    """One account, and the application in front of it. The first request takes too long."""
 
     def __init__(self, folder: Path, statement: str) -> None:
         self.path = folder / "bank.db"

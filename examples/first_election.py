@@ -1,4 +1,4 @@
-"""A first election: five members, nobody leads, and member 2 calls an election."""
+"""A first election: five members, no leader yet, and member 2 calls an election."""
 
 from hustings.core.choice import HighestId, candidate
 from hustings.protocols.bully import Bully, BullyConfig

@@ -1,7 +1,7 @@
-"""What a guard has to answer, with an election in front of it and without: the thundering herd.
+"""The load of a guard, with an election in front of it and without: the thundering herd.
 
-Three of the members vote. A group starts, elects, loses its leader, and has another; counted are
-the questions that reach voters until then. Without an election every member asks for itself.
+Three of the members vote. A group starts, elects, loses its leader, and elects another one. The
+program counts the questions that reach voters until then. Without an election every member asks.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ QUESTIONS = ("Q-PREPARE", "Q-ACCEPT", "Q-RELEASE")
 
 
 class Everybody(Election):
-    """No election at all: each member takes itself for the leader, and asks."""
+    """No election at all: each member believes that it leads, and asks."""
 
     def start(self, ctx: Context) -> None:
         self.elect(ctx, ctx.me.id, 1)
@@ -52,7 +52,7 @@ def leader_within(world: World, time: float, but: int | None = None) -> int:
             said = member.outcome
             if isinstance(said, Elected) and said.leader == member.id != but:
                 return member.id
-    raise SystemExit("nobody was confirmed in time")
+    raise SystemExit("no member was confirmed in time")
 
 
 def bully() -> Election:

@@ -1,4 +1,4 @@
-"""The lab: what the command line studies, in three lines of Python, with the same numbers."""
+"""The lab: the studies of the command line, in three lines of Python, with the same numbers."""
 
 from hustings import lab
 

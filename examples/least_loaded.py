@@ -1,9 +1,9 @@
-"""Load as what the choice function goes by: in a large group the least loaded member leads.
+"""The choice function ranks by load: in a large group the least loaded member leads.
 
 "A good choice function can account for load", says section 3.1 of the probabilistic paper. Every
 member knows half of the others and their loads, one message in ten is lost, and about seven of 300
-settle the leader. Leading costs load; after each term the group elects again. By load the work goes
-round; by id one member does it all.
+settle the leader. Leading costs load, and after each term the group elects again. By load the work
+goes round; by id one member does all of it.
 """
 
 from hustings.core.choice import Choice, HighestId, parse_choice
@@ -17,7 +17,7 @@ CONFIG = ProbabilisticConfig(N=MEMBERS, view_prob=0.5, p_ucastl=0.1, p_mcastl=0.
 
 
 def elected(loads: list[float], choice: Choice, term: int) -> int | None:
-    """Who leads if these are the loads, or nobody if the group does not agree."""
+    """The leader with these loads, or None if the group does not agree."""
     told = (("load", tuple(loads)),)
     experiment = Experiment(Probabilistic, MEMBERS, CONFIG, choice, attributes=told, seed=7)
     leader = play(experiment, term).metrics["leader"]
@@ -25,7 +25,7 @@ def elected(loads: list[float], choice: Choice, term: int) -> int | None:
 
 
 def serve(choice: Choice) -> None:
-    """So many terms; whoever leads is more loaded after each."""
+    """Play the terms; the leader of each has more load after it."""
     stream = Stream(derive(7, "loads"))
     loads = [round(stream.random(), 3) for _ in range(MEMBERS)]
     print(f"{choice.name}:")

@@ -1,7 +1,7 @@
-"""A choice function of one's own: who leads best is not who has the highest number.
+"""A choice function of your own: the best leader is not the member with the highest number.
 
-A choice function ranks what candidates carry, the same way at all members, and ends with the id so
-that no two are equal. Every protocol takes any of them.
+A choice function ranks candidates by their attributes, in the same way at all members. It ends with
+the id, so that no two candidates are equal. Every protocol takes any choice function.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ from hustings.sim.world import World
 
 
 class MainsFirst(Choice):
-    """Whoever has mains power before whoever runs on battery; then the most free memory."""
+    """Members with mains power before members on battery; then the most free memory."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""A protocol of one's own: a roll call. All members speak, then each takes the best it heard."""
+"""A protocol of your own: a roll call. All members speak, then each picks the best it heard."""
 
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ SILENCE = "silence"
 
 
 class HereMsg(Message, frozen=True, tag="HERE"):
-    """I am here, and this is what I am."""
+    """I am here, and these are my attributes."""
 
     role: ClassVar[Role] = Role.ELECTION
     term: int
@@ -23,17 +23,17 @@ class HereMsg(Message, frozen=True, tag="HERE"):
 
 
 class RollCall(Election):
-    """One multicast of each member; a call that nobody knew of makes all others speak up too."""
+    """One multicast of each member; a member that hears of a new roll call speaks, too."""
 
     about = About(
         name="roll-call",
         family="broadcast",
         paper="none",
-        idea="everybody speaks, and each takes the best it has heard",
+        idea="every member speaks, and each picks the best that it has heard",
         model="synchronous, complete",
         guarantee=Guarantee.ADVISORY,
         cost="one multicast of each live member",
-        promises="one leader, the best alive, if nobody crashes during the roll call",
+        promises="one leader, the best alive, if no member crashes during the roll call",
     )
     messages = (HereMsg,)
 

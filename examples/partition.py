@@ -1,6 +1,6 @@
 """A partition, watched by checkers: two leaders while it lasts, one after it has healed.
 
-An election alone cannot prevent this: the smaller side cannot know that the others still live.
+An election alone cannot prevent this: the smaller side cannot know that the others are alive.
 """
 
 from hustings.core.choice import HighestId
@@ -28,7 +28,7 @@ for checker in checkers:
 
 for until, what in ((50, "before"), (100, "cut in two"), (150, "healed")):
     ended = world.run(until)
-    print(f"{what}, at {world.now:g}: whom each member follows: {beliefs(world)}")
+    print(f"{what}, at {world.now:g}: the leader of each member: {beliefs(world)}")
 
 # Termination stays undecided: heartbeats never rest, so the run had to be cut off.
 print()

@@ -1,4 +1,4 @@
-"""Reading a trace: record one run, check its seal, count, and draw it."""
+"""Reading a trace: record one run, check its digest, count, and draw it."""
 
 import io
 from collections import Counter
@@ -26,6 +26,6 @@ print(f"{trace.header.protocol}: {trace.footer.records} records, {trace.footer.e
 print(dict(Counter(kind(event) for event in trace.events if isinstance(event, Sent))))
 for event in trace.events:
     if isinstance(event, Declared) and isinstance(event.outcome, Elected):
-        print(f"at {event.t:g} member {event.m} takes {event.outcome.leader} for the leader")
+        print(f"at {event.t:g} member {event.m} accepts {event.outcome.leader} as leader")
 print()
 print(draw_text(trace, width=80, plain=True).text, end="")

@@ -1,4 +1,4 @@
-"""A leader that is cut off ends before the voters confirm another; the register sees to the rest.
+"""A leader that is cut off steps down before the voters grant another lease; a register fences.
 
 Real members on a virtual clock: the network between them is in memory, and the seed decides.
 """
@@ -9,7 +9,7 @@ NAMES = ("ada", "ben", "cleo", "dan", "eve")
 
 
 class Register:
-    """What the leader writes to: it refuses tokens below the highest it has seen."""
+    """The resource: it refuses tokens below the highest that it has seen."""
 
     def __init__(self) -> None:
         self.highest = 0
@@ -38,7 +38,7 @@ def main() -> None:
         cut = group.now
         while group.member(first).is_leader:
             group.advance(0.01)
-        print(f"cut off, {first} leads no more after {group.now - cut:.2f} s")
+        print(f"cut off, {first} no longer leads after {group.now - cut:.2f} s")
         second = group.settle(others)
         new = group.member(second).state.token or 0
         print(f"{second} leads with token {new} after {group.now - cut:.2f} s")
