@@ -28,16 +28,18 @@ def main(name: str) -> None:
         mark()
         kernel.nothing(numba.__name__ != "")
     elif name == "le-s":
-        announce = import_module("hustings.lab.kernels.announce")
-        setting = import_module("hustings.lab.kernels.setting")
+        announce = import_module("hustings.lab.kernels.announce.play")
+        parameters = import_module("hustings.lab.kernels.announce.parameters")
         mark()
-        group = setting.Setting(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
+        group = parameters.AnnounceParameters(
+            protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4
+        )
         announce.play(group, 1, 0, 1)
     else:
-        probabilistic = import_module("hustings.lab.kernels.probabilistic")
-        ballot = import_module("hustings.lab.kernels.ballot")
+        probabilistic = import_module("hustings.lab.kernels.probabilistic.play")
+        parameters = import_module("hustings.lab.kernels.probabilistic.parameters")
         mark()
-        probabilistic.play(ballot.Ballot(members=10**9), 1, 0, 1)
+        probabilistic.play(parameters.ProbabilisticParameters(members=10**9), 1, 0, 1)
     mark()
     wall = [later[0] - earlier[0] for earlier, later in pairwise(MARKS)]
     cpu = [later[1] - earlier[1] for earlier, later in pairwise(MARKS)]

@@ -17,8 +17,8 @@ import numpy as np
 from bench.kernels import plain_numpy, twin
 from bench.kernels.work import BALLOTS, GROUP, SEED, by_events, elect, on_two_threads, ours, rows_of
 from bench.measure import ROOT, say
-from hustings.lab.kernels import announce
-from hustings.lab.kernels import columns as col
+from hustings.lab.kernels.announce import columns as col
+from hustings.lab.kernels.announce import play as announce
 
 OURS, TWIN, NUMPY, EVENTS = "hustings", "C twin", "NumPy", "event simulator"
 ONE, TWO = "one thread", "two threads"

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.kernels.work import GROUP, SEED, Rows
-from hustings.lab.kernels import columns as col
+from hustings.lab.kernels.announce import columns as col
+from hustings.lab.kernels.announce.parameters import TICKS, ticks
 from hustings.lab.kernels.counter import BRANCH, FIRST, MESSAGE, SECOND, STEP, limit, root
-from hustings.lab.kernels.setting import TICKS, ticks
 
 Words = NDArray[np.uint64]
 UNIT = 2.0**-53

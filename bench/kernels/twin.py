@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.kernels.work import GROUP, SEED, Rows
-from hustings.lab.kernels.columns import COLUMNS
+from hustings.lab.kernels.announce.columns import COLUMNS
+from hustings.lab.kernels.announce.parameters import TICKS, ticks
 from hustings.lab.kernels.counter import limit, root
-from hustings.lab.kernels.setting import TICKS, ticks
 
 SOURCE = Path(__file__).with_name("le_s.c")
 FLAGS = ("-std=c11", "-O3", "-march=native", "-shared", "-fPIC")

@@ -8,10 +8,11 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from hustings.lab.kernels import announce, probabilistic
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.columns import COLUMNS
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.announce import play as announce
+from hustings.lab.kernels.announce.columns import COLUMNS
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
+from hustings.lab.kernels.probabilistic import play as probabilistic
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment, play
@@ -22,13 +23,15 @@ from hustings.sim.scenarios import Scenario
 Rows = NDArray[np.float64]
 
 SEED = 1
-GROUP = Setting(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
+GROUP = AnnounceParameters(protocol="le-s", members=500, loss_model="uncorrelated", loss=0.4)
 RUNS = 10_000  # of which the times are told
 
 
-def ballot(members: int, loss: float) -> Ballot:
+def ballot(members: int, loss: float) -> ProbabilisticParameters:
     """Half of the others known, one in a thousand crashes per round."""
-    return Ballot(members=members, view_prob=0.5, p_ucastl=loss, p_mcastl=loss, p_fail=0.001)
+    return ProbabilisticParameters(
+        members=members, view_prob=0.5, p_ucastl=loss, p_mcastl=loss, p_fail=0.001
+    )
 
 
 BALLOTS = {
@@ -59,7 +62,7 @@ def on_two_threads(runs: int) -> None:
             part.result()
 
 
-def elect(group: Ballot, runs: int) -> None:
+def elect(group: ProbabilisticParameters, runs: int) -> None:
     probabilistic.play(group, SEED, 0, runs)
 
 

@@ -31,7 +31,7 @@ from hustings.lab.byzantine.engines import TASKS
 from hustings.lab.byzantine.experiment import by_rounds
 from hustings.lab.byzantine.large import play_large
 from hustings.lab.byzantine.messages import play
-from hustings.lab.kernels.committee import Assembly, corrupted, seating
+from hustings.lab.kernels.committee.play import CommitteeParameters, corrupted, seating
 from hustings.protocols.committee.corruption import CORRUPTIONS
 from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
@@ -317,11 +317,11 @@ def test_two_layers_keep_one_schedule_whatever_they_do(kind: type[Committee]) ->
 # Whom each engine's adversary corrupts, given the same seats.
 
 SEATS = {
-    "small": Assembly(members=24, c0=4, layers=((2, 2, 1),), b=0.2),
-    "twice": Assembly(members=60, c0=4, d0=2, layers=((3, 3, 1),), b=0.25),
-    "many": Assembly(members=1200, c0=8, layers=((8, 8, 3),), b=0.05),
-    "shot": Assembly(members=1200, c0=8, layers=((8, 8, 2),), b=0.05, bins="oneshot"),
-    "high": Assembly(members=600, c0=4, layers=((4, 4, 1), (4, 4, 1)), b=0.1),
+    "small": CommitteeParameters(members=24, c0=4, layers=((2, 2, 1),), b=0.2),
+    "twice": CommitteeParameters(members=60, c0=4, d0=2, layers=((3, 3, 1),), b=0.25),
+    "many": CommitteeParameters(members=1200, c0=8, layers=((8, 8, 3),), b=0.05),
+    "shot": CommitteeParameters(members=1200, c0=8, layers=((8, 8, 2),), b=0.05, bins="oneshot"),
+    "high": CommitteeParameters(members=600, c0=4, layers=((4, 4, 1), (4, 4, 1)), b=0.1),
 }
 
 
@@ -339,7 +339,7 @@ def test_both_adversaries_own_as_many_of_the_same_electorates(name: str, kind: s
     assert abs(upper[0] - upper[1]) <= slack + 0.02 * nodes, upper
 
 
-def both_corrupt(assembly: Assembly, run: int) -> list[tuple[int, int]]:
+def both_corrupt(assembly: CommitteeParameters, run: int) -> list[tuple[int, int]]:
     """For messages and for outcomes: electorates owned, and nodes of the last layer below which
     a third of the neighbours are."""
     leaves, *layers = seating(assembly, 3, run)

@@ -17,8 +17,8 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.lab.byzantine.large import check
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.kernels.announce import play
-from hustings.lab.kernels.committee_assembly import memory
+from hustings.lab.kernels.announce.play import play
+from hustings.lab.kernels.committee.parameters import memory
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import play as play_events
 from hustings.sim.world import Ended

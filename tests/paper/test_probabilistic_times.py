@@ -15,8 +15,8 @@ import pytest
 from hustings.lab.closed_forms.probabilistic import times
 from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.probabilistic import play
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
+from hustings.lab.kernels.probabilistic.play import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.delay import Fixed
@@ -42,7 +42,9 @@ def test_every_round_takes_3k_over_2_delays_and_three_multicasts(N: int, K: int)
 
 def test_the_kernel_takes_as_long_in_any_group() -> None:
     for N, K in product((2, 10**4, 10**9), (3.0, 7.0, 40.0)):
-        ballot = Ballot(members=N, sizes=(K,), p_mcastl=0.2, delay=0.5, view_prob=0.5)
+        ballot = ProbabilisticParameters(
+            members=N, sizes=(K,), p_mcastl=0.2, delay=0.5, view_prob=0.5
+        )
         found = play(ballot, 1, 0, 50).metrics["time"].tolist()
         assert found == pytest.approx([times.round_time(Round(K=K, N=N), 0.5, 0.5)] * 50)
 
@@ -70,7 +72,7 @@ def test_relay_members_few_enough_for_their_time() -> None:
     """Theorem 5's probability, as the share of runs with at most 3K/2 relay members."""
     scores: dict[object, float] = {}
     for N, K, loss in product((30, 2000, 10**9), (3.0, 7.0, 20.0), (0.0, 0.4)):
-        ballot = Ballot(members=N, sizes=(K,), p_mcastl=loss)
+        ballot = ProbabilisticParameters(members=N, sizes=(K,), p_mcastl=loss)
         relays = play(ballot, 5, 0, 4000).metrics["relay_members"]
         one = Round(K=K, p_mcastl=loss, N=N)
         caller = loss * one.passing  # it always hears itself, and may be the one too many

@@ -12,8 +12,8 @@ from math import exp, inf, isnan, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from hustings.lab.kernels.announce import play
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
+from hustings.lab.kernels.announce.play import play
 from hustings.sim.experiment import play as play_events
 from tests.agreement.announce.cells import NOTHING, Cell, experiment
 from tests.agreement.announce.judging import normal, sample
@@ -21,7 +21,7 @@ from tests.agreement.announce.judging import normal, sample
 Columns = dict[str, list[float | None]]
 
 
-def setting(cell: Cell, settings: Mapping[str, object] = NOTHING) -> Setting:
+def setting(cell: Cell, settings: Mapping[str, object] = NOTHING) -> AnnounceParameters:
     """A cell as the kernels take it, with settings of the election on top."""
     known: dict[str, Any] = {
         "protocol": cell.algorithm,
@@ -31,7 +31,7 @@ def setting(cell: Cell, settings: Mapping[str, object] = NOTHING) -> Setting:
         "loss": cell.loss,
         "collision": cell.collision,
     }
-    return Setting(**known | dict(settings))
+    return AnnounceParameters(**known | dict(settings))
 
 
 def by_kernel(

@@ -18,7 +18,7 @@ import pytest
 
 from hustings.lab.closed_forms.announce import delay, messages, suppression
 from hustings.lab.closed_forms.announce.laws import Law
-from hustings.lab.kernels import race
+from hustings.lab.kernels.announce import race
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import GRID, NOTHING, Cell, forms
 from tests.agreement.announce.fastness import by_events, by_kernel, compare

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.probabilistic import play
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
+from hustings.lab.kernels.probabilistic.play import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment
@@ -32,9 +32,9 @@ def config_of(place: Place) -> ProbabilisticConfig:
     )
 
 
-def ballot_of(place: Place) -> Ballot:
+def ballot_of(place: Place) -> ProbabilisticParameters:
     config = config_of(place)
-    return Ballot(
+    return ProbabilisticParameters(
         members=place.members,
         sizes=config.plan.sizes,
         view_prob=place.view_prob,

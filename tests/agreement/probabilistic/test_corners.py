@@ -22,8 +22,8 @@ from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.sizing import fair_k
 from hustings.lab.closed_forms.probabilistic.success import success
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.probabilistic import play
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
+from hustings.lab.kernels.probabilistic.play import play
 from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import InitMsg
@@ -239,7 +239,7 @@ def test_unfair_hashes_by_events_and_by_the_kernel() -> None:
 def test_an_unfair_hash_is_a_fair_one_with_another_k(skew: float) -> None:
     """Section 3.3's "similar analysis": F(K/N) for K/N, run by run."""
     n = 500
-    unfair = Ballot(
+    unfair = ProbabilisticParameters(
         members=n,
         sizes=(7.0, 14.0, 28.0),
         view_prob=0.5,
@@ -261,7 +261,9 @@ def test_an_unfair_hash_is_a_fair_one_with_another_k(skew: float) -> None:
 def test_unfair_hashes_beside_their_form() -> None:
     scores: Scores = {}
     for n, skew, K in product((3, 50, 10**6), (0.7, 1.0, 1.3), (1.0, 7.0)):
-        found = play(Ballot(members=n, sizes=(K,), hash_skew=skew), 2, 0, 3000).metrics
+        found = play(
+            ProbabilisticParameters(members=n, sizes=(K,), hash_skew=skew), 2, 0, 3000
+        ).metrics
         form = evaluate(
             "probabilistic", {"N": str(n), "K": str(K), "hash_skew": str(skew)}
         ).corrected["fair_K"]
@@ -272,10 +274,10 @@ def test_unfair_hashes_beside_their_form() -> None:
 
 def test_what_no_kernel_and_no_form_takes() -> None:
     with pytest.raises(BadInput, match=r"view_prob must lie in \(0, 1\]"):
-        Ballot(members=3, view_prob=0.0)
+        ProbabilisticParameters(members=3, view_prob=0.0)
     with pytest.raises(BadInput, match="hash_skew must be finite and > 0, not 0"):
-        Ballot(members=3, hash_skew=0.0)
+        ProbabilisticParameters(members=3, hash_skew=0.0)
     with pytest.raises(BadInput, match=r"unfair hash where N_i is the same .* estimate=view"):
-        Ballot(members=3, hash_skew=2.0, estimate="view")
+        ProbabilisticParameters(members=3, hash_skew=2.0, estimate="view")
     with pytest.raises(BadInput, match=r"p_fail must lie in \[0, 1\]"):
         evaluate("probabilistic", {"p_fail": "1.01"})

@@ -16,10 +16,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from hustings.lab.kernels import probabilistic, relay_phase, rounds
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.probabilistic import play
-from hustings.lab.kernels.terms import METRICS
+from hustings.lab.kernels.probabilistic import play as probabilistic
+from hustings.lab.kernels.probabilistic import relay_phase, rounds
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
+from hustings.lab.kernels.probabilistic.play import play
+from hustings.lab.kernels.probabilistic.rules import METRICS
 from tests.agreement.announce.judging import bound, judge
 from tests.agreement.probabilistic.enumeration import Case, law
 
@@ -47,8 +48,8 @@ CASES = {
 }
 
 
-def ballot(case: Case) -> Ballot:
-    return Ballot(
+def ballot(case: Case) -> ProbabilisticParameters:
+    return ProbabilisticParameters(
         members=case.members,
         sizes=case.sizes,
         view_prob=case.view_prob,
@@ -109,7 +110,7 @@ REUSED = "        lost = coin(run.stream, p_ucastl) if sent == 1 else lost\n    
 FIRST = "    sent = 0\n"
 COMPILED = "from hustings.lab.kernels.compiling import compiled"
 ONCE = "from numba import njit as compiled"  # nothing is kept of it
-PHASE = "from hustings.lab.kernels.relay_phase import"
+PHASE = "from hustings.lab.kernels.probabilistic.relay_phase import"
 
 
 def changed(folder: Path, name: str, whole: ModuleType, *changes: tuple[str, str]) -> ModuleType:

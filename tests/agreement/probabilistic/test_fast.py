@@ -1,4 +1,4 @@
-"""The collapsed election against the other witnesses.
+"""The aggregated election against the other witnesses.
 
 Against the reference values as the event simulator is (test_reference.py): within four standard
 errors. Against the event simulator: every metric, its mean, its whole law and how often it has a
@@ -18,9 +18,9 @@ from hustings.lab.closed_forms.probabilistic import leaders, messages
 from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.success import success, torn, unsettled
 from hustings.lab.closed_forms.registry import evaluate
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.probabilistic import play
-from hustings.lab.kernels.terms import METRICS
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
+from hustings.lab.kernels.probabilistic.play import play
+from hustings.lab.kernels.probabilistic.rules import METRICS
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from tests.agreement.announce.fastness import Columns, compare
@@ -44,7 +44,7 @@ LONG = 2000.0  # a window in which detectors hear each other almost at once, as 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_table(policy: tuple[str, str], loss: float) -> None:
     estimate, thinning = policy
-    ballot = Ballot(
+    ballot = ProbabilisticParameters(
         members=2000,
         view_prob=0.5,
         p_ucastl=loss,
@@ -64,7 +64,7 @@ def test_the_table(policy: tuple[str, str], loss: float) -> None:
 @pytest.mark.parametrize("estimate, view_prob", BY_VIEW)
 def test_partial_views(estimate: str, view_prob: float) -> None:
     rounds, ucasts = BY_VIEW[estimate, view_prob]
-    ballot = Ballot(
+    ballot = ProbabilisticParameters(
         members=5000,
         view_prob=view_prob,
         p_ucastl=0.001,
@@ -86,7 +86,7 @@ def test_partial_views(estimate: str, view_prob: float) -> None:
 def test_round_one_without_loss(view_prob: float, members: int) -> None:
     """Of a large group the law is known exactly."""
     runs = 30_000
-    found = play(Ballot(members=members, view_prob=view_prob), 13, 0, runs).metrics
+    found = play(ProbabilisticParameters(members=members, view_prob=view_prob), 13, 0, runs).metrics
     fails = float((found["rounds"] > 1).mean())
     law = DISAGREE[view_prob]
     assert torn(7, view_prob) == pytest.approx(law, abs=5e-6)
@@ -104,7 +104,7 @@ ROUNDS = {
 
 
 def one_round(one: Round, *more: float) -> dict[str, list[float]]:
-    ballot = Ballot(
+    ballot = ProbabilisticParameters(
         members=one.N,
         sizes=(one.K, *more),
         view_prob=one.view_prob,
@@ -235,7 +235,7 @@ TWO_EVER = {
 def test_how_often_there_are_two_leaders(thinning: str, loss: float) -> None:
     """Within four standard errors and the digits given; and never above what is proven."""
     runs = 8000
-    ballot = Ballot(
+    ballot = ProbabilisticParameters(
         members=2000,
         view_prob=0.5,
         p_ucastl=loss,

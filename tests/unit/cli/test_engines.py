@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hustings.lab.kernels.announce import play
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
+from hustings.lab.kernels.announce.play import play
 from tests.unit.cli.commands import Hustings
 
 LOSSY = ("--loss", "0.4", "--loss-model", "uncorrelated", "--delay", "0.1")
@@ -39,7 +39,7 @@ def test_the_numbers_are_those_of_the_kernels(hustings: Hustings) -> None:
         *(hustings, "le-s", "-n", "9", *LOSSY, "--set", "T_L=2", "--set", "T_S=0.5"),
         *("--runs", "50", "--run", "7", "--seed", "3", "--engine", "fast"),
     )
-    setting = Setting(
+    setting = AnnounceParameters(
         protocol="le-s",
         members=9,
         T_S=0.5,

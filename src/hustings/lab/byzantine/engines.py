@@ -16,7 +16,7 @@ from hustings.sim.experiment import Experiment
 from hustings.sim.instants import END_OF_TIME
 
 if TYPE_CHECKING:
-    from hustings.lab.kernels.results import Played
+    from hustings.lab.kernels.results import Columns
 
 RUNS_BY_MESSAGE = 20  # more of them are left to the compiled engine, where nobody says otherwise
 LARGE = "hustings.lab.byzantine.large"  # imported when it is needed: it wants an extra
@@ -36,9 +36,9 @@ class LargePlayer:
     seed: int
     task: str = "leader"
 
-    def columns(self, first: int, last: int) -> Played:
+    def columns(self, first: int, last: int) -> Columns:
         """Runs first .. last-1, as the engine gives them."""
-        played: Played = import_module(LARGE).play_large(
+        played: Columns = import_module(LARGE).play_large(
             self.config, self.members, self.seed, first, last, self.task
         )
         return played

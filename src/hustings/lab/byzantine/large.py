@@ -6,9 +6,9 @@ import numpy as np
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
-from hustings.lab.kernels.committee import Assembly, memory, play, seating
-from hustings.lab.kernels.committee_assembly import CORRUPTIONS
-from hustings.lab.kernels.results import Played
+from hustings.lab.kernels.committee.parameters import CORRUPTIONS
+from hustings.lab.kernels.committee.play import CommitteeParameters, memory, play, seating
+from hustings.lab.kernels.results import Columns
 from hustings.protocols.committee.adversary import Adversary, budget, parse_adversary
 from hustings.protocols.committee.corruption import CORRUPTIONS as KNOWN
 from hustings.protocols.committee.extensions import GroupAgreementConfig, deciders_of
@@ -21,7 +21,9 @@ MOST_BY_HAND = 100_000  # members among whom somebody's own class may pick
 GIVEN = "given"
 
 
-def assembly_of(config: CommitteeConfig, members: int, task: str = "leader") -> Assembly:
+def parameters_of(
+    config: CommitteeConfig, members: int, task: str = "leader"
+) -> CommitteeParameters:
     """What these settings mean in a group of this size, to the compiled engine."""
     knobs = knobs_of(config, members)
     if knobs.padding and knobs.layers:
@@ -31,7 +33,7 @@ def assembly_of(config: CommitteeConfig, members: int, task: str = "leader") -> 
         )
     adversary = parse_adversary(config.adversary)
     word = corruption_of(adversary)
-    return Assembly(
+    return CommitteeParameters(
         members=members,
         b=config.b,
         c0=knobs.c0,
@@ -70,58 +72,62 @@ def corruption_of(adversary: Adversary) -> str:
 
 def check(
     config: CommitteeConfig, members: int, most: int = MOST_BYTES, task: str = "leader"
-) -> Assembly:
+) -> CommitteeParameters:
     """Refuse what cannot be played here, before anything is laid out."""
-    assembly = assembly_of(config, members, task)
-    need = memory(assembly)
+    parameters = parameters_of(config, members, task)
+    need = memory(parameters)
     if need > most:
         raise BadInput(
             f"this needs about {need / 1e9:.1f} GB of memory, and the limit is {most / 1e9:.1f}: "
             "take fewer members, or fewer leaves for each (d0)"
         )
-    if assembly.corruption == GIVEN and members > MOST_BY_HAND:
+    if parameters.corruption == GIVEN and members > MOST_BY_HAND:
         raise BadInput(
             f"an adversary of one's own picks among at most {MOST_BY_HAND:,} members, not "
             f"{members:,}: take one of {', '.join(KNOWN)}"
         )
-    return assembly
+    return parameters
 
 
 def play_large(
     config: CommitteeConfig, members: int, seed: int, first: int, last: int, task: str = "leader"
-) -> Played:
+) -> Columns:
     """Runs first .. last-1, numbered as everywhere."""
-    assembly = assembly_of(config, members, task)
-    if assembly.corruption != GIVEN:
-        return play(assembly, seed, first, last)
+    parameters = parameters_of(config, members, task)
+    if parameters.corruption != GIVEN:
+        return play(parameters, seed, first, last)
     adversary = parse_adversary(config.adversary)
-    found = [_by_hand(assembly, config, adversary, seed, run) for run in range(first, last)]
+    found = [_by_hand(parameters, config, adversary, seed, run) for run in range(first, last)]
     columns = {
         name: np.concatenate([each.metrics[name] for each in found]) for name in found[0].metrics
     }
-    return Played(columns, np.concatenate([each.cut for each in found]))
+    return Columns(columns, np.concatenate([each.cut for each in found]))
 
 
 def _by_hand(
-    assembly: Assembly, config: CommitteeConfig, adversary: Adversary, seed: int, run: int
-) -> Played:
+    parameters: CommitteeParameters,
+    config: CommitteeConfig,
+    adversary: Adversary,
+    seed: int,
+    run: int,
+) -> Columns:
     """Somebody's own class picks who is bad, with the network of the run before it."""
-    order = list(range(assembly.members))
-    if assembly.single:  # the engine seats whoever comes first; who that is, is drawn here
+    order = list(range(parameters.members))
+    if parameters.single:  # the engine seats whoever comes first; who that is, is drawn here
         Stream(derive(seed, "committee", run)).shuffle(order)
-        roster = Roster(tuple(sorted(order)), (tuple(sorted(order[: assembly.single])),))
+        roster = Roster(tuple(sorted(order)), (tuple(sorted(order[: parameters.single])),))
     else:
-        leaves, *layers = seating(assembly, seed, run)
+        leaves, *layers = seating(parameters, seed, run)
         groups = [tuple(tuple(group.tolist()) for group in layer) for layer in layers]
         roster = Roster(
             tuple(order),
             tuple(tuple(leaf.tolist()) for leaf in leaves),
             groups[0],
             tuple(groups[1:]),
-            tuple(throws_of(h, assembly.bins) for _, _, h in assembly.layers),
+            tuple(throws_of(h, parameters.bins) for _, _, h in parameters.layers),
         )
     rng = Stream(derive(seed, "adversary", run))
-    chosen = adversary.corrupt(roster, budget(config.b, assembly.members), rng)
+    chosen = adversary.corrupt(roster, budget(config.b, parameters.members), rng)
     places = {member: place for place, member in enumerate(order)}
     bad = sorted(places[member] for member in chosen)
-    return play(assembly, seed, run, run + 1, np.array(bad, dtype=np.int64))
+    return play(parameters, seed, run, run + 1, np.array(bad, dtype=np.int64))

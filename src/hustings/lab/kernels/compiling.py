@@ -82,8 +82,8 @@ def _folder() -> Path:
     """Beside the sources, or in the user's own folder where nothing may be written there."""
     home = Path(__file__).parent
     digest = blake2b(digest_size=8)
-    for source in sorted(home.glob("*.py")):
-        digest.update(f"{source.name}\n".encode() + source.read_bytes())
+    for source in sorted(home.rglob("*.py")):
+        digest.update(f"{source.relative_to(home)}\n".encode() + source.read_bytes())
     place = home / "__pycache__"
     if not os.access(place if place.is_dir() else home, os.W_OK):
         place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hustings"

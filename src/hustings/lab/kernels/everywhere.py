@@ -25,11 +25,10 @@ import msgspec
 import numpy as np
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.kernels.common import Floats
 from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.counter import branch, root
 from hustings.lab.kernels.draws import Stream, binomial, coin, uniform
-from hustings.lab.kernels.results import Played
+from hustings.lab.kernels.results import Columns, Floats
 
 ATTACKS = ("none", "blind", "rushing")
 METRICS = ("all_know", "left", "dark", "bits", "share_of_n")
@@ -117,7 +116,7 @@ def rooted(members: int) -> int:
     return ceil(sqrt(members))
 
 
-def play(poll: Poll, seed: int, first: int, last: int) -> Played:
+def play(poll: Poll, seed: int, first: int, last: int) -> Columns:
     """Runs number `first` to `last` - 1.
 
     >>> play(Poll(members=1000, b=0.1), 1, 0, 2).metrics["all_know"].tolist()
@@ -144,7 +143,7 @@ def play(poll: Poll, seed: int, first: int, last: int) -> Played:
         "bits": poll.bits * runs,
         "share_of_n": poll.bits / poll.members * runs,
     }
-    return Played(columns, np.zeros(last - first, np.bool_))
+    return Columns(columns, np.zeros(last - first, np.bool_))
 
 
 @compiled

@@ -25,9 +25,9 @@ from hustings.lab.byzantine.engines import (
     preferred,
 )
 from hustings.lab.byzantine.experiment import ByRounds
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.setting import MAX_MEMBERS as MOST_PLAYED
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.announce.parameters import MAX_MEMBERS as MOST_PLAYED
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
 from hustings.lab.runs.block import EMPTY, Block, Column, RunValues
 from hustings.lab.runs.executors import PROCESSES, THREADS
 from hustings.lab.runs.kernels import CUT, at_once, ending_of, known, play_kernel, setting_of
@@ -38,7 +38,7 @@ from hustings.sim.runs import MAX_RUNS, Report, report
 from hustings.sim.world import Ended
 
 if TYPE_CHECKING:
-    from hustings.lab.kernels.results import Played as Columns
+    from hustings.lab.kernels.results import Columns
 
 EVENTS, FAST, AUTO = "events", "fast", "auto"
 LIGHT = 50_000  # members in all runs that the event simulator plays while kernels are fetched
@@ -99,7 +99,7 @@ class EventsPlayer:
 class FastPlayer:
     """By the compiled kernels, which judge no property."""
 
-    setting: Setting | Ballot
+    setting: AnnounceParameters | ProbabilisticParameters
     seed: int
 
     def columns(self, first: int, last: int) -> Columns:

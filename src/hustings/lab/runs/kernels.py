@@ -11,8 +11,8 @@ import msgspec
 
 from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.setting import PROTOCOLS, Setting
+from hustings.lab.kernels.announce.parameters import PROTOCOLS, AnnounceParameters
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.delay import Fixed
@@ -22,7 +22,7 @@ from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 
 if TYPE_CHECKING:
-    from hustings.lab.kernels.results import Played
+    from hustings.lab.kernels.results import Columns
 
 # What a kernel takes over, and limits that it replaces by its own.
 _TAKEN = (
@@ -44,7 +44,7 @@ BALLOTS = 5_000
 CUT = "max-rounds"  # how a run ends that was given up
 
 
-def setting_of(experiment: Experiment) -> Setting | Ballot:
+def setting_of(experiment: Experiment) -> AnnounceParameters | ProbabilisticParameters:
     """What an experiment is to the kernels."""
     for doubt in _beyond(experiment):
         raise BadInput(f"engine 'fast' {doubt}: take --engine events")
@@ -68,15 +68,15 @@ def setting_of(experiment: Experiment) -> Setting | Ballot:
             "collision": network.loss.collision,
             **given,
         },
-        Setting,
+        AnnounceParameters,
     )
 
 
-def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> Ballot:
+def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> ProbabilisticParameters:
     """Times in units of the delay, which the kernel takes for 1."""
     arranged = experiment.arranged
     delay = arranged.network.delay.bound
-    return Ballot(
+    return ProbabilisticParameters(
         members=experiment.members,
         sizes=tuple(float(size) for size in config.plan.sizes),
         view_prob=arranged.view_probability,
@@ -146,26 +146,28 @@ def _strange_to_large(experiment: Experiment) -> Iterator[str]:
         yield f"knows no other N than {experiment.members}, the size of the group"
 
 
-def ending_of(setting: Setting | Ballot) -> str:
+def ending_of(setting: AnnounceParameters | ProbabilisticParameters) -> str:
     """How a run ends by itself, in the words of the event simulator."""
-    resting = isinstance(setting, Ballot) or setting.protocol == "sup"
+    resting = isinstance(setting, ProbabilisticParameters) or setting.protocol == "sup"
     return "quiescent" if resting else "stopped"
 
 
-def play_kernel(setting: Setting | Ballot, seed: int, first: int, last: int) -> Played:
+def play_kernel(
+    setting: AnnounceParameters | ProbabilisticParameters, seed: int, first: int, last: int
+) -> Columns:
     """Runs first .. last - 1 by the kernel that knows them."""
-    if isinstance(setting, Setting):
-        from hustings.lab.kernels.announce import play  # noqa: PLC0415  # an extra
+    if isinstance(setting, AnnounceParameters):
+        from hustings.lab.kernels.announce.play import play  # noqa: PLC0415  # an extra
 
         return play(setting, seed, first, last)
-    from hustings.lab.kernels.probabilistic import play as play_large  # noqa: PLC0415  # an extra
+    from hustings.lab.kernels.probabilistic.play import play as play_large  # noqa: PLC0415  # an extra
 
     return play_large(setting, seed, first, last)
 
 
-def at_once(setting: Setting | Ballot, members: int) -> int:
+def at_once(setting: AnnounceParameters | ProbabilisticParameters, members: int) -> int:
     """How many runs make a piece of work, if so many members in all do."""
-    if isinstance(setting, Ballot):
+    if isinstance(setting, ProbabilisticParameters):
         return BALLOTS  # whose cost does not depend on the members
     return max(1, members // setting.members)
 

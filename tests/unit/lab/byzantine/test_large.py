@@ -9,8 +9,8 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream
 from hustings.lab.byzantine import large
-from hustings.lab.byzantine.large import assembly_of, check, play_large
-from hustings.lab.kernels.committee import METRICS, memory
+from hustings.lab.byzantine.large import check, parameters_of, play_large
+from hustings.lab.kernels.committee.play import METRICS, memory
 from hustings.protocols.committee import adversary as adversaries
 from hustings.protocols.committee.adversary import Adversary, budget, register
 from hustings.protocols.committee.roster import Roster
@@ -30,7 +30,7 @@ def forget_registered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("members", [100, 1000, 100_000])
 def test_an_assembly_has_the_knobs_of_its_profile(profile: str, members: int) -> None:
     made = config(profile=profile, b=0.1)
-    knobs, found = knobs_of(made, members), assembly_of(made, members)
+    knobs, found = knobs_of(made, members), parameters_of(made, members)
     assert (found.members, found.b, found.corruption) == (members, 0.1, "random")
     for name in ("c0", "d0", "layers", "fan", "depth", "r_end", "poll", "tau", "endgame", "bins"):
         assert getattr(found, name) == getattr(knobs, name), name
@@ -40,7 +40,7 @@ def test_an_assembly_has_the_knobs_of_its_profile(profile: str, members: int) ->
 
 def test_overrides_and_model_arrive() -> None:
     made = config(c0=8, d0=2, layers="4:6:2", path=9, endgame="baton", r_end=7, model="signed")
-    found = assembly_of(made, 1000)
+    found = parameters_of(made, 1000)
     assert (found.c0, found.d0, found.layers) == (8, 2, ((4, 6, 2),))
     assert (found.depth, found.endgame, found.r_end, found.signed) == (9, "baton", 7, True)
 
@@ -56,21 +56,21 @@ def test_overrides_and_model_arrive() -> None:
     ],
 )
 def test_behaviours_arrive(words: str, behaviour: tuple[bool, ...]) -> None:
-    found = assembly_of(config(adversary=words, b=0.1), 1000)
+    found = parameters_of(config(adversary=words, b=0.1), 1000)
     assert found.corruption == "greedy"
     assert (found.packs, found.lies, found.floods, found.claims) == behaviour
 
 
 def test_the_printed_profile_is_one_committee_of_all() -> None:
-    assert assembly_of(config(profile="printed"), 500).single == 500
+    assert parameters_of(config(profile="printed"), 500).single == 500
     with pytest.raises(BadInput, match="does not play: take --engine events"):
-        assembly_of(config(profile="printed", layers="4:4:1", c0=10), 500)
+        parameters_of(config(profile="printed", layers="4:4:1", c0=10), 500)
 
 
 def test_memory_is_refused_beyond_the_limit() -> None:
     made = config(b=0.1)
-    need = memory(assembly_of(made, 10_000))
-    assert check(made, 10_000, most=need) == assembly_of(made, 10_000)
+    need = memory(parameters_of(made, 10_000))
+    assert check(made, 10_000, most=need) == parameters_of(made, 10_000)
     with pytest.raises(BadInput, match=r"needs about 0\.\d GB of memory, and the limit is 0\.\d"):
         check(made, 10_000, most=need - 1)
 
@@ -129,7 +129,7 @@ def test_whom_it_picks_is_bad() -> None:
 
 def test_what_it_does_is_what_it_says_it_does() -> None:
     register(Everybodys((1,)))
-    found = assembly_of(config(**SINGLE), 300)
+    found = parameters_of(config(**SINGLE), 300)
     assert (found.corruption, found.packs, found.lies) == ("given", True, False)
 
 
@@ -137,7 +137,7 @@ def test_it_may_be_given_a_corruption_of_the_catalogue() -> None:
     mine = Everybodys((1,))
     register(mine)
     made = config(b=0.2, adversary="greedy+appointed")
-    assert assembly_of(made, 300).corruption == "greedy"
+    assert parameters_of(made, 300).corruption == "greedy"
     play_large(made, 300, 1, 0, 1)
     assert mine.asked == []
 
@@ -145,7 +145,7 @@ def test_it_may_be_given_a_corruption_of_the_catalogue() -> None:
 def test_the_lowest_ids_are_picked_by_hand() -> None:
     """A corruption that only the message level knows is played from its own choice."""
     made = config(profile="single", size=40, b=0.1, adversary="first")
-    assert assembly_of(made, 40).corruption == "given"
+    assert parameters_of(made, 40).corruption == "given"
     assert play_large(made, 40, 1, 0, 2).metrics["root_bad"] == pytest.approx(0.1)
 
 

@@ -16,7 +16,7 @@ from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.committee.cells import election
 from hustings.lab.figures.probabilistic.cells import CHOSEN, READINGS
 from hustings.lab.figures.probabilistic.cells import election as ballot
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
 from hustings.lab.runs import engines
 from hustings.lab.runs.block import total
 from tests.unit.lab.figures.samples import bully
@@ -174,7 +174,9 @@ def test_what_a_kernel_cannot_play_is_refused() -> None:
 
 
 def test_a_run_that_was_given_up_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = Setting(protocol="le-a", members=3, loss_model="uncorrelated", loss=0.9, max_rounds=8)
+    setting = AnnounceParameters(
+        protocol="le-a", members=3, loss_model="uncorrelated", loss=0.9, max_rounds=8
+    )
     monkeypatch.setattr(engines, "setting_of", lambda _: setting)
     block = cells.start("le-a", 3).play(1, 0, 50)
     assert 0 < block.endings["max-rounds"] < 50

@@ -10,27 +10,36 @@ import numpy as np
 import pytest
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.kernels.committee import METRICS, Assembly, corrupted, memory, play, seating
-from hustings.lab.kernels.committee_agreement import load, most_rounds
-from hustings.lab.kernels.committee_bins import bad_share_after
-from hustings.lab.kernels.committee_corruption import corrupt, sitting
-from hustings.lab.kernels.committee_endgame import path_value
-from hustings.lab.kernels.committee_network import build, grown
+from hustings.lab.kernels.committee.bins import bad_share_after
+from hustings.lab.kernels.committee.corruption import corrupt, sitting
+from hustings.lab.kernels.committee.costs import load, most_rounds
+from hustings.lab.kernels.committee.endgame import path_value
+from hustings.lab.kernels.committee.network import build, grown
+from hustings.lab.kernels.committee.play import (
+    METRICS,
+    CommitteeParameters,
+    corrupted,
+    memory,
+    play,
+    seating,
+)
 from hustings.lab.kernels.counter import root
 
-SMALL = Assembly(members=1000, c0=16, layers=((16, 16, 1),), poll=64)
+SMALL = CommitteeParameters(members=1000, c0=16, layers=((16, 16, 1),), poll=64)
 ROBUST = msgspec.structs.replace(SMALL, d0=4, layers=((16, 16, 2),))
-TWO_LAYERS = Assembly(members=4096, c0=16, layers=((8, 8, 2), (4, 8, 2)), monitors=6)
+TWO_LAYERS = CommitteeParameters(members=4096, c0=16, layers=((8, 8, 2), (4, 8, 2)), monitors=6)
 KINDS = ("random", "greedy", "cluster", "leaf", "mixed")
 
 
-def changed(assembly: Assembly, **fields: Any) -> Assembly:
+def changed(assembly: CommitteeParameters, **fields: Any) -> CommitteeParameters:
     return msgspec.structs.replace(assembly, **fields)
 
 
 @pytest.mark.parametrize("assembly", [SMALL, ROBUST, TWO_LAYERS, changed(SMALL, single=64)])
 @pytest.mark.parametrize("endgame", ["full", "small", "baton", "feige"])
-def test_without_bad_members_all_know_a_good_leader(assembly: Assembly, endgame: str) -> None:
+def test_without_bad_members_all_know_a_good_leader(
+    assembly: CommitteeParameters, endgame: str
+) -> None:
     found = play(changed(assembly, endgame=endgame), 1, 0, 3).metrics
     for name, value in {
         "good_leader": 1.0,
@@ -46,7 +55,7 @@ def test_without_bad_members_all_know_a_good_leader(assembly: Assembly, endgame:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("assembly", [SMALL, ROBUST, TWO_LAYERS])
-def test_how_the_work_is_cut_up_does_not_matter(assembly: Assembly, kind: str) -> None:
+def test_how_the_work_is_cut_up_does_not_matter(assembly: CommitteeParameters, kind: str) -> None:
     one = changed(assembly, b=0.15, corruption=kind)
     whole = play(one, 5, 0, 6).metrics
     pieces = [play(one, 5, *ends).metrics for ends in ((0, 1), (1, 4), (4, 6))]
@@ -102,7 +111,7 @@ def test_everybody_sits_in_d0_leaves_and_nodes_cover_all(d0: int) -> None:
 
 def test_with_signatures_whole_leaves_report() -> None:
     """Three members mislead a monitor too often where three in ten lie; three leaves do not."""
-    one = Assembly(members=10_000, b=0.3, signed=True)
+    one = CommitteeParameters(members=10_000, b=0.3, signed=True)
     found = play(one, 5, 0, 3).metrics
     assert (found["informed"] > 0.99).all()
     assert 0.3 < found["root_bad"].mean() < 0.45
@@ -112,14 +121,14 @@ def test_with_signatures_whole_leaves_report() -> None:
 
 def test_signatures_hear_no_more_members_than_monitor() -> None:
     """A leaf may be nearly all there is: the reports are then everybody's."""
-    few = Assembly(members=64, c0=16, layers=((2, 2, 1),), fan=9, signed=True)
+    few = CommitteeParameters(members=64, c0=16, layers=((2, 2, 1),), fan=9, signed=True)
     more = changed(few, fan=60)
     assert play(few, 1, 0, 2).metrics["bits_mean"][0] == play(more, 1, 0, 2).metrics["bits_mean"][0]
 
 
 def test_greedy_owns_what_its_budget_can_pay_for() -> None:
     """One leaf each: a node costs a third of its members, and nothing is shared."""
-    one = Assembly(members=10_000, b=0.1, corruption="greedy")
+    one = CommitteeParameters(members=10_000, b=0.1, corruption="greedy")
     found = play(one, 1, 0, 3).metrics
     assert (found["broken"] == 6 / 20).all()
 
@@ -130,7 +139,7 @@ def test_mixed_does_no_less_harm_than_greedy(
     members: int, layers: tuple[int, int, int], b: float
 ) -> None:
     """With few electorates to own it is greedy; with many it finds something worse."""
-    one = Assembly(members=members, b=b, layers=(layers,))
+    one = CommitteeParameters(members=members, b=b, layers=(layers,))
     greedy, mixed = (
         play(changed(one, corruption=kind), 5, 0, 8).metrics["p_good"]
         for kind in ("greedy", "mixed")
@@ -140,7 +149,7 @@ def test_mixed_does_no_less_harm_than_greedy(
 
 def test_greedy_gains_by_members_who_sit_in_several_nodes() -> None:
     """Four leaves each: more than the .075 of nodes that the budget owns one by one (b = .1)."""
-    one = Assembly(members=10_000, b=0.1, d0=4, corruption="greedy")
+    one = CommitteeParameters(members=10_000, b=0.1, d0=4, corruption="greedy")
     assert 0.14 <= play(one, 1, 0, 2).metrics["broken"].mean() <= 0.18
 
 
@@ -161,7 +170,7 @@ def test_more_bad_members_never_help() -> None:
 
 def test_a_third_of_the_root_is_too_much() -> None:
     """One committee of 30: with 9 bad the path decides, with 10 nothing good comes of it."""
-    one = Assembly(members=100, single=30, corruption="given", b=0.5)
+    one = CommitteeParameters(members=100, single=30, corruption="given", b=0.5)
     nine, ten = (play(one, 1, 0, 2, np.arange(bad)).metrics for bad in (9, 10))
     assert nine["p_good"] == pytest.approx(path_value(9, 30, 128))
     assert nine["informed"] == pytest.approx(1.0)
@@ -173,7 +182,7 @@ def test_a_third_of_the_root_is_too_much() -> None:
 
 def test_an_owned_node_cannot_name_more_members_than_there_are() -> None:
     """Four leaves each, halved once: nearly all are elected somewhere, so few names are left."""
-    one = Assembly(members=10_000, b=0.1, d0=4, layers=((8, 8, 1),), corruption="greedy")
+    one = CommitteeParameters(members=10_000, b=0.1, d0=4, layers=((8, 8, 1),), corruption="greedy")
     found = play(one, 1, 0, 2).metrics
     assert (found["root_size"] <= 10_000).all()
     assert (found["root_bad"] < 0.25).all()
@@ -181,14 +190,14 @@ def test_an_owned_node_cannot_name_more_members_than_there_are() -> None:
 
 def test_a_leader_is_drawn_with_the_chance_given() -> None:
     runs = 2000
-    found = play(Assembly(members=300, b=0.1, single=100), 3, 0, runs).metrics
+    found = play(CommitteeParameters(members=300, b=0.1, single=100), 3, 0, runs).metrics
     gap = found["good_leader"].mean() - found["p_good"].mean()
     assert abs(gap) < 4 * sqrt(0.25 / runs)
 
 
 def test_false_leaders_of_the_printed_last_step() -> None:
     """Everybody asks 48, of whom the bad answer: some find more than half bad. By belief, none."""
-    one = Assembly(members=1000, b=0.3, poll=48, single=1000, final="printed")
+    one = CommitteeParameters(members=1000, b=0.3, poll=48, single=1000, final="printed")
     printed = play(one, 1, 0, 400).metrics["false_leaders"]
     tail = sum(comb(48, k) * 0.3**k * 0.7 ** (48 - k) for k in range(25, 49))
     assert abs(printed.mean() - 700 * tail) < 4 * printed.std() / sqrt(400)
@@ -198,7 +207,7 @@ def test_false_leaders_of_the_printed_last_step() -> None:
 
 def test_where_the_root_falls_misled_members_back_false_leaders() -> None:
     """Each of 60 good ones may find enough of the 40 bad; and some back others, in small camps."""
-    one = Assembly(members=100, single=100, b=0.4, poll=31)
+    one = CommitteeParameters(members=100, single=100, b=0.4, poll=31)
     found = play(one, 1, 0, 200).metrics["false_leaders"]
     tail = sum(comb(31, k) * 0.4**k * 0.6 ** (31 - k) for k in range(16, 32))
     assert 60 * tail + 1.0 < found.mean() < 60 * tail + 3.0
@@ -210,7 +219,7 @@ def test_where_the_root_falls_misled_members_back_false_leaders() -> None:
 
 def test_seventy_five_in_a_hundred_of_the_root_fall_silent() -> None:
     """Twelve seats each on average and silence above 8, in a network of small electorates."""
-    many = Assembly(members=1000, c0=16, d0=48, layers=((16, 16, 2),), corruption="none")
+    many = CommitteeParameters(members=1000, c0=16, d0=48, layers=((16, 16, 2),), corruption="none")
     silent = play(changed(many, tau=8), 1, 0, 4).metrics
     assert silent["root_bad"].mean() == pytest.approx(0.75, abs=0.02)
     assert (silent["p_good"] == 0.0).all()
@@ -221,7 +230,7 @@ def test_seventy_five_in_a_hundred_of_the_root_fall_silent() -> None:
 @pytest.mark.parametrize("depth, low, high", [(8, 0.0, 0.01), (128, 0.835, 0.845)])
 def test_who_searches_the_tree_of_a_path_among_all(depth: int, low: float, high: float) -> None:
     """A short path is lost; below 16 levels in sight a long one is worth the same everywhere."""
-    one = Assembly(members=1000, single=1000, b=0.1, depth=depth, corruption="tree")
+    one = CommitteeParameters(members=1000, single=1000, b=0.1, depth=depth, corruption="tree")
     found = play(one, 1, 0, 2).metrics["p_good"]
     assert (found >= low).all()
     assert (found <= high).all()
@@ -230,7 +239,7 @@ def test_who_searches_the_tree_of_a_path_among_all(depth: int, low: float, high:
 
 def test_a_second_layer_falls_to_one_in_twenty() -> None:
     """An adversary that aims at the second layer; one that aims at the first does much less."""
-    two = Assembly(
+    two = CommitteeParameters(
         members=100_000, b=0.05, layers=((16, 16, 1), (16, 16, 3)), monitors=16, lists="marks"
     )
     found = {
@@ -243,7 +252,9 @@ def test_a_second_layer_falls_to_one_in_twenty() -> None:
 
 def test_printed_silence_rule_leaves_nobody_to_elect() -> None:
     """Twelve seats each on average, all above 8 silent: no leader. Four times the mean: fine."""
-    many = Assembly(members=1000, c0=40, d0=12, layers=((5, 5, 0), (4, 4, 1)), corruption="none")
+    many = CommitteeParameters(
+        members=1000, c0=40, d0=12, layers=((5, 5, 0), (4, 4, 1)), corruption="none"
+    )
     silent = play(changed(many, tau=8), 1, 0, 3).metrics
     assert (silent["p_good"] == 0.0).all()
     assert (silent["root_bad"] > 0.5).all()
@@ -252,10 +263,10 @@ def test_printed_silence_rule_leaves_nobody_to_elect() -> None:
 
 def test_lies_reach_whom_all_leaves_lie_to() -> None:
     """Know = 1 - (2/3) beta / (1 - b) with one leaf each, but for those who sat in the root."""
-    found = play(Assembly(members=10_000, b=0.05, corruption="greedy"), 1, 0, 4).metrics
+    found = play(CommitteeParameters(members=10_000, b=0.05, corruption="greedy"), 1, 0, 4).metrics
     told = 1 - (2 / 3) * found["broken"] / 0.95
     assert np.abs(found["informed"] - told).max() < 0.02
-    honest = play(Assembly(members=10_000, b=0.05, lies=False), 1, 0, 2).metrics
+    honest = play(CommitteeParameters(members=10_000, b=0.05, lies=False), 1, 0, 2).metrics
     assert (honest["informed"] == 1.0).all()
 
 
@@ -276,7 +287,7 @@ def test_costs_of_an_agreement() -> None:
 
 
 def test_one_public_committee_costs_what_its_path_costs() -> None:
-    found = play(Assembly(members=128, single=128, corruption="none"), 1, 0, 1).metrics
+    found = play(CommitteeParameters(members=128, single=128, corruption="none"), 1, 0, 1).metrics
     path = 128 * (load(128).bits() + 127 / 128)
     assert found["bits_mean"][0] == pytest.approx(path)  # and nobody is left to be told
     assert found["rounds"][0] == 128 * 187 + 1 + 2
@@ -284,7 +295,7 @@ def test_one_public_committee_costs_what_its_path_costs() -> None:
 
 @pytest.mark.parametrize("members", [10**4, 10**6])
 def test_memory_is_reckoned_before(members: int) -> None:
-    lean = Assembly(members=members, layers=((64, 64, 4),))
+    lean = CommitteeParameters(members=members, layers=((64, 64, 4),))
     robust = changed(lean, d0=4)
     assert memory(lean) < memory(robust) < 8 * 10**9
     assert memory(robust) > 40 * 4 * members
@@ -298,13 +309,15 @@ def test_memory_is_reckoned_before(members: int) -> None:
         (SMALL, 0.1, 200, 0.140, 0.75),
         (SMALL, 0.2, 200, 0.241, 0.46),
         (ROBUST, 0.1, 100, 0.140, 0.75),
-        (Assembly(members=10_000), 0.05, 40, 0.116, 0.81),
-        (Assembly(members=10_000), 0.1, 40, 0.173, 0.66),
-        (Assembly(members=10_000), 0.2, 40, 0.271, 0.36),
-        (Assembly(members=10_000, d0=4), 0.1, 16, 0.134, 0.77),
+        (CommitteeParameters(members=10_000), 0.05, 40, 0.116, 0.81),
+        (CommitteeParameters(members=10_000), 0.1, 40, 0.173, 0.66),
+        (CommitteeParameters(members=10_000), 0.2, 40, 0.271, 0.36),
+        (CommitteeParameters(members=10_000, d0=4), 0.1, 16, 0.134, 0.77),
     ],
 )
-def test_the_line(assembly: Assembly, b: float, runs: int, root_bad: float, full: float) -> None:
+def test_the_line(
+    assembly: CommitteeParameters, b: float, runs: int, root_bad: float, full: float
+) -> None:
     """Within 4 standard errors of both means together and half a digit; eight cells, two each."""
     found = play(changed(assembly, b=b), 11, 0, runs).metrics
     for name, value, digit in (("root_bad", root_bad, 0.001), ("p_good", full, 0.01)):
@@ -320,7 +333,7 @@ def test_thin_packing_is_what_mixed_corruption_lives_on() -> None:
 
 
 def test_mixed_corruption_beats_greedy_where_committees_are_large() -> None:
-    one = Assembly(members=100_000, b=0.05, layers=((32, 32, 3),))
+    one = CommitteeParameters(members=100_000, b=0.05, layers=((32, 32, 3),))
     greedy, mixed = (
         play(changed(one, corruption=kind), 1, 0, 3).metrics["root_bad"].mean()
         for kind in ("greedy", "mixed")
@@ -344,7 +357,7 @@ def test_mixed_corruption_beats_greedy_where_committees_are_large() -> None:
 )
 def test_what_is_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(BadInput) as caught:
-        Assembly(**{"members": 1000, **wrong})
+        CommitteeParameters(**{"members": 1000, **wrong})
     assert words in str(caught.value)
 
 
@@ -352,7 +365,7 @@ def test_what_is_refused(wrong: dict[str, Any], words: str) -> None:
 def test_unknown_names(field: str) -> None:
     wrong: dict[str, Any] = {"members": 1000, field: "nonsense"}
     with pytest.raises(UnknownName):
-        Assembly(**wrong)
+        CommitteeParameters(**wrong)
 
 
 def test_runs_and_ids_out_of_range() -> None:

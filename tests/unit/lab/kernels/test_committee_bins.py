@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from hustings.lab.kernels.committee_bins import (
+from hustings.lab.kernels.committee.bins import (
     BAD,
     GHOST,
     Rules,
@@ -21,7 +21,7 @@ from hustings.lab.kernels.committee_bins import (
     pack_many,
     pack_two,
 )
-from hustings.lab.kernels.committee_network import grown
+from hustings.lab.kernels.committee.network import grown
 from hustings.lab.kernels.counter import root
 
 

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from hustings.lab.kernels.committee_endgame import (
+from hustings.lab.kernels.committee.endgame import (
     after_halving,
     baton_table,
     feige_table,

@@ -12,17 +12,19 @@ from typing import Any
 import numba
 import pytest
 
-from hustings.lab.kernels import announce, compiling, probabilistic
-from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels import compiling
+from hustings.lab.kernels.announce import play as announce
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
 from hustings.lab.kernels.counter import mix
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.probabilistic import play as probabilistic
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
 
 MISSING = """
 import sys
 sys.modules["numba"] = None
 from hustings.core.errors import BadInput
 try:
-    import hustings.lab.kernels.announce
+    import hustings.lab.kernels.announce.play
 except BadInput as told:
     print(told)
 """
@@ -62,12 +64,19 @@ def some_runs() -> str:
     """A few of each kind, to the last bit."""
     found = [
         announce.play(
-            Setting(protocol=name, members=6, T_L=T_L, loss_model="uncorrelated", loss=0.4), 3, 0, 5
+            AnnounceParameters(
+                protocol=name, members=6, T_L=T_L, loss_model="uncorrelated", loss=0.4
+            ),
+            3,
+            0,
+            5,
         )
         for name in ("sup", "al", "le-a", "le-s", "le-m")
         for T_L in (float("inf"), 2.0)
     ]
-    found.append(probabilistic.play(Ballot(members=30, p_ucastl=0.2, p_mcastl=0.2), 3, 0, 5))
+    found.append(
+        probabilistic.play(ProbabilisticParameters(members=30, p_ucastl=0.2, p_mcastl=0.2), 3, 0, 5)
+    )
     return json.dumps([[each.tolist() for each in one.metrics.values()] for one in found])
 
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.kernels import announce
-from hustings.lab.kernels import columns as col
-from hustings.lab.kernels.announce import play, play_machine
-from hustings.lab.kernels.common import Sleep, first_naps, nap
+from hustings.lab.kernels.announce import columns as col
+from hustings.lab.kernels.announce import play as announce
+from hustings.lab.kernels.announce.parameters import AnnounceParameters
+from hustings.lab.kernels.announce.play import columns_of, play, play_machine
+from hustings.lab.kernels.announce.sleep_and_loss import Sleep, first_naps, nap
 from hustings.lab.kernels.counter import below, branch, limit, message_key, root
-from hustings.lab.kernels.results import Played, played
-from hustings.lab.kernels.setting import Setting
+from hustings.lab.kernels.results import Columns
 
 LEADERS = ("al", "le-a", "le-s", "le-m")
 EVERY = ("sup", *LEADERS)
@@ -38,7 +38,7 @@ def wakes(seed: int, run: int, members: int) -> list[float]:
     return [float(tick) / 1e8 for tick in at]
 
 
-def values(found: Played, run: int = 0) -> dict[str, float]:
+def values(found: Columns, run: int = 0) -> dict[str, float]:
     return {name: float(column[run]) for name, column in found.metrics.items()}
 
 
@@ -47,7 +47,7 @@ def values(found: Played, run: int = 0) -> dict[str, float]:
 
 @pytest.mark.parametrize("protocol", EVERY)
 def test_a_group_of_one_speaks_once(protocol: str) -> None:
-    found = values(play(Setting(protocol=protocol, members=1), 4, 7, 8))
+    found = values(play(AnnounceParameters(protocol=protocol, members=1), 4, 7, 8))
     (at,) = wakes(4, 7, 1) if protocol in ("sup", "le-s", "le-m") else (0.0,)
     assert found["tmax"] == found["time"] == pytest.approx(at)
     assert found["num_msgs"] == found["sent_by_tmax"] == found["first_round"] == 1
@@ -61,7 +61,7 @@ def test_a_group_of_one_speaks_once(protocol: str) -> None:
 
 def test_two_members_of_le_s_without_loss() -> None:
     """The better one speaks when it wakes; the other before it, or not more than Delta later."""
-    found = play(Setting(protocol="le-s", members=2), 9, 0, 300)
+    found = play(AnnounceParameters(protocol="le-s", members=2), 9, 0, 300)
     seen = set()
     for run in range(300):
         worse, best = wakes(9, run, 2)
@@ -81,7 +81,9 @@ def test_two_members_of_le_s_without_loss() -> None:
 
 
 def test_two_members_of_le_m_and_sup_without_loss() -> None:
-    le_m, sup = (play(Setting(protocol=name, members=2), 9, 0, 200) for name in ("le-m", "sup"))
+    le_m, sup = (
+        play(AnnounceParameters(protocol=name, members=2), 9, 0, 200) for name in ("le-m", "sup")
+    )
     for run in range(200):
         first, second = sorted(wakes(9, run, 2))
         spoken = 2.0 if second <= first + 0.1 else 1.0
@@ -101,7 +103,7 @@ def test_two_members_of_le_m_and_sup_without_loss() -> None:
 @pytest.mark.parametrize("protocol", ["al", "le-a"])
 def test_announcements_at_once_wait_for_the_coins(protocol: str) -> None:
     """Three members: when each first hears the best is read off the coins themselves."""
-    group = Setting(protocol=protocol, members=3, loss_model="uncorrelated", loss=0.6)
+    group = AnnounceParameters(protocol=protocol, members=3, loss_model="uncorrelated", loss=0.6)
     found = play(group, 2, 0, 200)
     bar = np.uint64(limit(0.6))
     for run in range(200):
@@ -121,7 +123,7 @@ def test_announcements_at_once_wait_for_the_coins(protocol: str) -> None:
 @pytest.mark.parametrize("members", [2, 10, 500])
 def test_exact_values_without_loss(members: int) -> None:
     for protocol in ("al", "le-a"):
-        found = play(Setting(protocol=protocol, members=members), 1, 0, 3)
+        found = play(AnnounceParameters(protocol=protocol, members=members), 1, 0, 3)
         for run in range(3):
             got = values(found, run)
             assert (got["tmax"], got["rounds"], got["avg_rounds"]) == (0, 1, 1)
@@ -153,7 +155,7 @@ LOSSES: list[dict[str, Any]] = [
 ]
 
 
-def same(one: Played, other: Played) -> None:
+def same(one: Columns, other: Columns) -> None:
     assert set(one.metrics) == set(other.metrics)
     for name, column in one.metrics.items():
         np.testing.assert_array_equal(column, other.metrics[name], name)
@@ -163,12 +165,14 @@ def same(one: Played, other: Played) -> None:
 @pytest.mark.parametrize("protocol", EVERY)
 @pytest.mark.parametrize("T_L", [inf, 2.0])
 def test_cuts_cannot_be_seen(protocol: str, T_L: float) -> None:
-    group = Setting(protocol=protocol, members=9, T_L=T_L, loss_model="uncorrelated", loss=0.4)
+    group = AnnounceParameters(
+        protocol=protocol, members=9, T_L=T_L, loss_model="uncorrelated", loss=0.4
+    )
     whole = play(group, 3, 0, 60)
     for first, last in ((0, 1), (17, 18), (1, 40), (40, 60)):
         part = play(group, 3, first, last)
         cut = {name: column[first:last] for name, column in whole.metrics.items()}
-        same(part, Played(cut, whole.cut[first:last]))
+        same(part, Columns(cut, whole.cut[first:last]))
     assert not np.array_equal(whole.metrics["tmax"], play(group, 4, 0, 60).metrics["tmax"]) or (
         protocol in ("al", "le-a")
     )
@@ -187,7 +191,7 @@ def test_the_machine_comes_to_the_same_runs(
         if loss.get("collision") and not delay:
             continue
         for members in (2, 3, 14):
-            group = Setting(
+            group = AnnounceParameters(
                 protocol=protocol,
                 members=members,
                 delay=delay,
@@ -197,11 +201,11 @@ def test_the_machine_comes_to_the_same_runs(
             )
             rows = np.zeros((40, col.COLUMNS))
             play_machine(group, 5, 0, rows)
-            same(play(group, 5, 0, 40), played(group, rows))
+            same(play(group, 5, 0, 40), columns_of(group, rows))
 
 
 def test_leaders_that_expire_make_a_difference() -> None:
-    lasting = Setting(protocol="le-s", members=20, loss_model="uncorrelated", loss=0.4)
+    lasting = AnnounceParameters(protocol="le-s", members=20, loss_model="uncorrelated", loss=0.4)
     for_ever, short = (play(replace(lasting, T_L=T_L), 5, 0, 400) for T_L in (inf, 1.0))
     np.testing.assert_array_equal(for_ever.metrics["tmax"], short.metrics["tmax"])
     assert short.metrics["num_msgs"].mean() > 1.2 * for_ever.metrics["num_msgs"].mean()
@@ -211,7 +215,9 @@ def test_leaders_that_expire_make_a_difference() -> None:
 @pytest.mark.parametrize("protocol", LEADERS)
 def test_large_groups_whose_leaders_expire(protocol: str) -> None:
     """Many blocks of members, most of which an announcement passes over."""
-    group = Setting(protocol=protocol, members=20_000, T_L=3.0, loss_model="uncorrelated", loss=0.4)
+    group = AnnounceParameters(
+        protocol=protocol, members=20_000, T_L=3.0, loss_model="uncorrelated", loss=0.4
+    )
     found = values(play(group, 7, 0, 1))
     assert 8 <= found["rounds"] <= 40
     assert found["avg_rounds"] == pytest.approx(1 / 0.6, abs=0.05)
@@ -220,9 +226,11 @@ def test_large_groups_whose_leaders_expire(protocol: str) -> None:
 
 def test_a_full_table_of_pairs_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """And changes nothing; at its largest it is refused in a sentence."""
-    group = Setting(protocol="le-m", members=60, T_L=1.0, loss_model="uncorrelated", loss=0.5)
+    group = AnnounceParameters(
+        protocol="le-m", members=60, T_L=1.0, loss_model="uncorrelated", loss=0.5
+    )
     whole = play(group, 2, 0, 20)
-    monkeypatch.setattr(Setting, "pairs", 64)
+    monkeypatch.setattr(AnnounceParameters, "pairs", 64)
     same(whole, play(group, 2, 0, 20))
     monkeypatch.setattr(announce, "MOST_PAIRS", 64)
     with pytest.raises(BadInput, match="leaders in all"):
@@ -235,7 +243,7 @@ def test_a_full_table_of_pairs_grows(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("protocol", LEADERS)
 @pytest.mark.parametrize("T_L", [inf, 3.0])
 def test_a_run_that_is_given_up_says_so(protocol: str, T_L: float) -> None:
-    group = Setting(
+    group = AnnounceParameters(
         protocol=protocol,
         members=6,
         T_L=T_L,
@@ -248,7 +256,9 @@ def test_a_run_that_is_given_up_says_so(protocol: str, T_L: float) -> None:
     for column in found.metrics.values():
         assert np.isnan(column[found.cut]).all()
     assert np.nanmax(found.metrics["rounds"]) <= 12
-    free = play(Setting(protocol=protocol, members=6, T_L=T_L, loss_model="none"), 1, 0, 10)
+    free = play(
+        AnnounceParameters(protocol=protocol, members=6, T_L=T_L, loss_model="none"), 1, 0, 10
+    )
     assert not free.cut.any()
 
 
@@ -282,11 +292,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_bad_settings_get_a_sentence(changed: dict[str, Any], words: str) -> None:
     usual: dict[str, Any] = {"protocol": "le-s", "members": 8}
     with pytest.raises(BadInput) as refused:
-        Setting(**usual | changed)
+        AnnounceParameters(**usual | changed)
     assert words in str(refused.value)
 
 
 @pytest.mark.parametrize("first, last", [(-1, 2), (2, 2), (3, 2), (0, 2**60), (0, 10**8)])
 def test_bad_run_numbers_get_a_sentence(first: int, last: int) -> None:
     with pytest.raises(BadInput, match="runs"):
-        play(Setting(protocol="al", members=3), 1, first, last)
+        play(AnnounceParameters(protocol="al", members=3), 1, first, last)

@@ -1,4 +1,4 @@
-"""The collapsed election: hand-computed groups, cuts of the work, and what it refuses."""
+"""The aggregated election: hand-computed groups, cuts of the work, and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.kernels.ballot import Ballot
-from hustings.lab.kernels.probabilistic import play
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
+from hustings.lab.kernels.probabilistic.play import play
 
 RUNS = 4000
 
@@ -21,7 +21,7 @@ def near(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], mean: float)
 
 
 def test_a_member_alone_elects_itself() -> None:
-    found = play(Ballot(members=1), 1, 0, 50).metrics
+    found = play(ProbabilisticParameters(members=1), 1, 0, 50).metrics
     for name, value in {
         "strong": 1.0,
         "weak": 1.0,
@@ -36,7 +36,7 @@ def test_a_member_alone_elects_itself() -> None:
 
 def test_two_members_and_one_place() -> None:
     """K = 1 of 2: nobody passes with probability 1/4; then both do, and always settle it."""
-    found = play(Ballot(members=2, sizes=(1.0, inf)), 3, 0, RUNS).metrics
+    found = play(ProbabilisticParameters(members=2, sizes=(1.0, inf)), 3, 0, RUNS).metrics
     assert (found["strong"] == 1.0).all()
     assert near(found["rounds"], 1.25)
     assert near(found["relay_members"], 1.0)
@@ -49,7 +49,10 @@ def test_two_members_and_one_place() -> None:
 
 def test_with_loss_of_everything_only_the_caller_knows() -> None:
     found = play(
-        Ballot(members=50, p_ucastl=1.0, p_mcastl=1.0, sizes=(50.0, inf)), 1, 0, 200
+        ProbabilisticParameters(members=50, p_ucastl=1.0, p_mcastl=1.0, sizes=(50.0, inf)),
+        1,
+        0,
+        200,
     ).metrics
     assert (found["strong"] == 0.0).all()
     assert (found["ucasts"] == 49.0).all()
@@ -58,7 +61,7 @@ def test_with_loss_of_everything_only_the_caller_knows() -> None:
 
 
 def test_all_crash() -> None:
-    found = play(Ballot(members=20, p_fail=1.0), 1, 0, 50).metrics
+    found = play(ProbabilisticParameters(members=20, p_fail=1.0), 1, 0, 50).metrics
     assert (found["strong"] == 0.0).all()
     assert np.isnan(found["weak"]).all()  # of nobody
 
@@ -66,7 +69,7 @@ def test_all_crash() -> None:
 @pytest.mark.parametrize("estimate", ["exact", "gossip", "view"])
 @pytest.mark.parametrize("thinning", ["delay", "hash", "all"])
 def test_how_the_work_is_cut_up_does_not_matter(estimate: str, thinning: str) -> None:
-    ballot = Ballot(
+    ballot = ProbabilisticParameters(
         members=300,
         view_prob=0.5,
         p_ucastl=0.3,
@@ -83,7 +86,9 @@ def test_how_the_work_is_cut_up_does_not_matter(estimate: str, thinning: str) ->
 
 
 def test_a_billion_members() -> None:
-    ballot = Ballot(members=10**9, view_prob=0.5, p_ucastl=0.001, p_mcastl=0.001, p_fail=0.001)
+    ballot = ProbabilisticParameters(
+        members=10**9, view_prob=0.5, p_ucastl=0.001, p_mcastl=0.001, p_fail=0.001
+    )
     found = play(ballot, 2, 0, RUNS).metrics
     assert near(found["relay_members"], 7 * 0.999 * 1.0)
     assert found["strong"].mean() > 0.99
@@ -93,13 +98,13 @@ def test_a_billion_members() -> None:
 def test_time_is_told_in_the_unit_of_the_delay() -> None:
     """Nothing lost: the Init, T_2 = 3/2 K, and twice T_3; K = 7, all pass in a group of seven."""
     for delay in (1.0, 0.25):
-        found = play(Ballot(members=7, delay=delay), 1, 0, 5).metrics
+        found = play(ProbabilisticParameters(members=7, delay=delay), 1, 0, 5).metrics
         assert found["time"].tolist() == pytest.approx([13.5 * delay] * 5)
         assert found["leader"].tolist() == [7.0] * 5
 
 
 def test_when_all_crash_time_is_the_last_arrival() -> None:
-    found = play(Ballot(members=2, p_fail=1.0, sizes=(2.0,)), 1, 0, 4000).metrics
+    found = play(ProbabilisticParameters(members=2, p_fail=1.0, sizes=(2.0,)), 1, 0, 4000).metrics
     assert np.isnan(found["leader"]).all()
     assert set(found["time"].tolist()) <= {0.0, *range(1, 5), 5.0}  # a round takes six
     # The one that did not call hears the Init unless it has crashed in the first of six delays.
@@ -108,7 +113,7 @@ def test_when_all_crash_time_is_the_last_arrival() -> None:
 
 def test_no_more_members_than_there_are() -> None:
     """K beyond the group: everybody relays."""
-    found = play(Ballot(members=5, sizes=(7.0,), view_prob=0.6), 1, 0, 100).metrics
+    found = play(ProbabilisticParameters(members=5, sizes=(7.0,), view_prob=0.6), 1, 0, 100).metrics
     assert (found["relay_members"] == 5.0).all()
     assert (found["mcasts"] == 6.0).all()
 
@@ -133,18 +138,18 @@ def test_no_more_members_than_there_are() -> None:
 def test_what_is_refused(wrong: dict[str, object], words: str) -> None:
     given: dict[str, Any] = {"members": 10_000, **wrong}  # as a caller may get it wrong
     with pytest.raises(BadInput) as caught:
-        Ballot(**given)
+        ProbabilisticParameters(**given)
     assert words in str(caught.value)
 
 
 def test_unknown_names() -> None:
     with pytest.raises(UnknownName):
-        Ballot(members=10, thinning="dely")
+        ProbabilisticParameters(members=10, thinning="dely")
     with pytest.raises(UnknownName):
-        Ballot(members=10, estimate="guess")
+        ProbabilisticParameters(members=10, estimate="guess")
 
 
 def test_runs_out_of_range() -> None:
     for first, last in ((0, 0), (-1, 5), (0, 10**8)):
         with pytest.raises(BadInput):
-            play(Ballot(members=10), 1, first, last)
+            play(ProbabilisticParameters(members=10), 1, first, last)

@@ -17,7 +17,7 @@ from hustings.lab.figures.probabilistic import crashes, hashes, safety, scale
 from hustings.lab.figures.probabilistic.cells import CHOSEN, HASH, P_FAIL, RUNS, setting
 from hustings.lab.figures.store import Store
 from hustings.lab.figures.writing import as_csv, as_page
-from hustings.lab.kernels.ballot import Ballot
+from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
 from hustings.lab.runs.block import Block, Column, Moments
 from hustings.lab.runs.engines import FAST
 from hustings.lab.runs.kernels import setting_of
@@ -103,7 +103,7 @@ def test_every_point_is_the_kernels(exhibit: Exhibit) -> None:
         few = exhibit.name in (CRASHES, HASHES)
         assert cell.runs >= (crashes.RUNS if few else RUNS)
         played = setting_of(cell.experiment(1))
-        assert isinstance(played, Ballot)
+        assert isinstance(played, ProbabilisticParameters)
         assert (played.members, played.p_mcastl) == (cell.members, setting(cell, "p_mcastl"))
         assert (played.p_ucastl, played.p_fail) == (played.p_mcastl, setting(cell, "p_fail"))
         assert played.p_fail == 0.001 or (exhibit.name == CRASHES and played.p_mcastl == 0.001)
@@ -114,7 +114,7 @@ def test_all_readings_stand_in_every_panel(name: str) -> None:
     readings = {
         (ballot.estimate, ballot.thinning)
         for cell in MEASURED[name].cells()
-        if isinstance(ballot := setting_of(cell.experiment(1)), Ballot)
+        if isinstance(ballot := setting_of(cell.experiment(1)), ProbabilisticParameters)
     }
     assert readings == {(n, who) for n in ("exact", "view") for who in ("delay", "hash")}
 
@@ -125,7 +125,7 @@ def test_how_far_the_scale_reaches() -> None:
     sizes = {
         ballot.sizes[-1]
         for cell in cells
-        if isinstance(ballot := setting_of(cell.experiment(1)), Ballot)
+        if isinstance(ballot := setting_of(cell.experiment(1)), ProbabilisticParameters)
     }
     assert sizes == {math.inf, 112.0}
 
