@@ -160,9 +160,9 @@ def play_kernel(
         from hustings.lab.kernels.announce.play import play  # noqa: PLC0415  # an extra
 
         return play(setting, seed, first, last)
-    from hustings.lab.kernels.probabilistic.play import play as play_large  # noqa: PLC0415  # an extra
+    from hustings.lab.kernels.probabilistic.play import play as elect  # noqa: PLC0415  # an extra
 
-    return play_large(setting, seed, first, last)
+    return elect(setting, seed, first, last)
 
 
 def at_once(setting: AnnounceParameters | ProbabilisticParameters, members: int) -> int:
