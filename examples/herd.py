@@ -12,7 +12,7 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.messages import kind_of
 from hustings.core.outcome import Elected
-from hustings.layers.confirmed import GuardConfig, confirmed
+from hustings.layers.lease import LeaseConfig, with_lease
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.quorum import QuorumConfig, with_quorum
 from hustings.sim.faults import Call, Crash, Suspect, schedule
@@ -31,8 +31,8 @@ class Everybody(Election):
 
 def asked(n: int, elect: Callable[[], Election]) -> int:
     """Questions to voters until a second leader is confirmed."""
-    lease = GuardConfig(ttl=TTL)
-    make = with_quorum(confirmed(elect, lease), QuorumConfig(voters=(1, 2, 3)))
+    lease = LeaseConfig(ttl=TTL)
+    make = with_quorum(with_lease(elect, lease), QuorumConfig(voters=(1, 2, 3)))
     world = World(make, [candidate(number) for number in range(1, n + 1)], seed=1)
     world.start()
     schedule(world, [Call(member=1)])

@@ -40,8 +40,8 @@ from hustings.protocols.registry import PROTOCOLS, Protocol, Use, find, is_ours,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hustings.guard.chosen import Chosen, GuardLike
-    from hustings.guard.petition import Petitioner
+    from hustings.guard.client import LeaseClient
+    from hustings.guard.config import Chosen, GuardLike
     from hustings.net.keys import KeyLike
     from hustings.net.seal import KeyRing
     from hustings.net.state_file import DurableState
@@ -190,7 +190,7 @@ def _chosen(
             )
         return None
     # A member without a guard does not load what guards need: that is a tenth of its memory.
-    from hustings.guard.chosen import choose  # noqa: PLC0415 (memory: few have guards)
+    from hustings.guard.config import choose  # noqa: PLC0415 (memory: few have guards)
 
     return choose(guard, group, member_id, ttl, settings)
 
@@ -335,7 +335,7 @@ class _Opened:
         self.port: Port | None = None
         self.state: DurableState | None = None
         self.host: Host | None = None
-        self.petitioner: Petitioner | None = None
+        self.petitioner: LeaseClient | None = None
 
     async def close(self, crashed: bool = False) -> None:
         if self.host is not None:
@@ -394,7 +394,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         household=member,
         pause=wanted.config.pause,
         join_wait=wanted.config.join_wait,
-        confirmed=made.confirmed,
+        lease_layer=made.lease_layer,
     )
     host.config_check = ConfigCheck(host, agreed)
     host.measuring = made.measuring
@@ -419,7 +419,7 @@ def _guarantee(wanted: Wanted) -> Guarantee:
     """The guard's, and without one the election's."""
     if wanted.guard is None:
         return wanted.design.kind.about.guarantee
-    return wanted.guard.promise.guarantee
+    return wanted.guard.guarantees.guarantee
 
 
 async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
@@ -428,8 +428,8 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         return
     host = member.host
     if wanted.design.observer and wanted.guard.engine is not None:
-        if host.confirmed is not None:
-            host.confirmed.bystander = True
+        if host.lease_layer is not None:
+            host.lease_layer.bystander = True
         return
 
     def heir() -> str | None:
@@ -438,8 +438,8 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         return None if place is None else place.name
 
     def known() -> tuple[int, int]:
-        confirmed = host.confirmed
-        return (0, 0) if confirmed is None else (confirmed.term, confirmed.heard)
+        lease_layer = host.lease_layer
+        return (0, 0) if lease_layer is None else (lease_layer.term, lease_layer.heard)
 
     asks = await wanted.guard.petitioner(wanted.name, member_id, member.note, heir, known)
     if asks is None:
@@ -448,8 +448,8 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
     else:
         opened.petitioner = host.lease_client = asks
         asks.answer = host.hear
-        if host.confirmed is not None:
-            host.confirmed.check = asks.check
+        if host.lease_layer is not None:
+            host.lease_layer.check = asks.check
         member.known = asks.names
 
 

@@ -139,7 +139,7 @@ async def does_not_answer(asking: Awaitable[object], within_s: float = 10.0) -> 
 def with_clock(guard: Guard, rate: float, drift: float) -> None:
     """Give a guard a clock of this rate, and let it know how far rates may be off."""
     guard._clock = lambda: rate * time.monotonic()
-    guard.promise = msgspec.structs.replace(guard.promise, drift=drift)
+    guard.guarantees = msgspec.structs.replace(guard.guarantees, drift=drift)
 
 
 class Client:

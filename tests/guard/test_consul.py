@@ -260,7 +260,7 @@ def test_bad_addresses_are_refused(url: str, says: str) -> None:
 
 
 def test_the_promise_says_what_was_tested() -> None:
-    assert "HUSTINGS_TEST_CONSUL" in make_guard("consul://h", "jobs").promise.evidence
+    assert "HUSTINGS_TEST_CONSUL" in make_guard("consul://h", "jobs").guarantees.evidence
 
 
 def test_a_cluster_that_counts_anew_grants_nothing_until_an_operator_decides() -> None:

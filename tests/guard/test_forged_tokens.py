@@ -2,7 +2,7 @@
 
 The liar has the key and speaks in everybody's name: to all members, before and during a failover,
 about tokens that no engine has granted. What one member makes of it is in
-tests/unit/layers/test_confirmed_lies.py.
+tests/unit/layers/test_lease_lies.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 import hustings
 from hustings.core.messages import TOKEN_PACE
 from hustings.guard import make_guard
-from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
-from hustings.layers.confirmed import STEP, ConfirmedMsg
+from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN
+from hustings.layers.lease import STEP, LeaseHeldMsg
 from hustings.net.limits import Reason
 from hustings.net.member import Member
 from hustings.net.validation import bounds
@@ -44,7 +44,7 @@ def lie(members: list[Member], tokens: list[int]) -> None:
             for sender, like in [*((each.id, each) for each in others), (STRANGER, victim)]:
                 wire = liar(like, sender)
                 for named in (sender, victim.id):
-                    frame = wire.write(ConfirmedMsg(named, token), victim.id)
+                    frame = wire.write(LeaseHeldMsg(named, token), victim.id)
                     assert not isinstance(frame, Reason)
                     victim.host.datagram(frame.data, ELSEWHERE)
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from hustings.cli.app import hustings
 from hustings.core.errors import BadInput
-from hustings.guard.catalogue import CATALOGUE
-from hustings.guard.seam import Grant, Holder
+from hustings.guard.base import Grant, Holder
+from hustings.guard.registry import CATALOGUE
 from hustings.guard.urls import BUILT_IN, make_guard
 from tests.guard.engines import started
 from tests.guard.engines.base import Engine

@@ -14,7 +14,7 @@ import pytest
 import hustings
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Guard, Holder, MemoryLost, make_guard
-from hustings.guard.chosen import choose
+from hustings.guard.config import choose
 from tests.guard.engines.base import Engine
 from tests.guard.engines.etcd import Engine as Etcd
 from tests.guard.engines.etcd import Node, program

@@ -324,7 +324,7 @@ def test_bad_addresses_are_refused(url: str, says: str) -> None:
 
 
 def test_the_promise_says_what_was_tested() -> None:
-    assert "HUSTINGS_TEST_KUBERNETES" in make_guard("kubernetes://h", "jobs").promise.evidence
+    assert "HUSTINGS_TEST_KUBERNETES" in make_guard("kubernetes://h", "jobs").guarantees.evidence
 
 
 def test_a_cluster_that_counts_anew_goes_on_above_what_is_known() -> None:

@@ -124,8 +124,8 @@ def test_buckets_that_forget_are_refused(nats: Engine) -> None:
 
 
 def test_tokens_are_promised_only_if_the_server_syncs() -> None:
-    assert not make_guard("nats://h", "jobs").promise.monotone
-    assert make_guard("nats://h?synced=yes", "jobs").promise.monotone
+    assert not make_guard("nats://h", "jobs").guarantees.monotone
+    assert make_guard("nats://h?synced=yes", "jobs").guarantees.monotone
 
 
 class Sealed(Engine):

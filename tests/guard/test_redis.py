@@ -71,11 +71,11 @@ def plain(valkey: Valkey, account: str = f":{PASSWORD}") -> str:
 
 
 def test_what_is_not_known_is_not_promised() -> None:
-    unknown = make_guard("redis://cache", "group").promise
+    unknown = make_guard("redis://cache", "group").guarantees
     assert not unknown.monotone
     assert unknown.guarantee is Guarantee.ADVISORY
     assert "failover" in unknown.proviso
-    always = make_guard("redis://cache?persistence=always", "group").promise
+    always = make_guard("redis://cache?persistence=always", "group").guarantees
     assert always.monotone
     assert always.guarantee is Guarantee.LEASED
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hustings.core.choice import HighestId
 from hustings.core.election import Election
 from hustings.core.messages import Message, Role
-from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
 from hustings.layers.detector import heartbeat
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig, HeartbeatMsg, WatchMsg
@@ -25,6 +24,7 @@ from hustings.layers.gossip.messages import (
     PullMsg,
     WelcomeMsg,
 )
+from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, LeaseLayer
 from hustings.layers.multicast.messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
 from hustings.net.filter import Gate
 from hustings.net.keys import Key
@@ -52,7 +52,7 @@ SUBSTRATE: tuple[type[Message], ...] = (
     WatchMsg,
     heartbeat.PingMsg,
     heartbeat.PongMsg,
-    ConfirmedMsg,
+    LeaseHeldMsg,
 )
 
 
@@ -86,7 +86,7 @@ def composed(protocol: type[Election]) -> list[Election]:
 
     stack = with_gossip(plain, GossipConfig())()
     watched = DetectorLayer(plain(), Detector(HeartbeatConfig()))
-    return [plain(), Confirmed(stack, GuardConfig()), Confirmed(watched, GuardConfig())]
+    return [plain(), LeaseLayer(stack, LeaseConfig()), LeaseLayer(watched, LeaseConfig())]
 
 
 def wire(

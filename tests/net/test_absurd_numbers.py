@@ -15,10 +15,10 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.core.messages import TOKEN_PACE, Message, Term, kind_of
-from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
-from hustings.layers.confirmed import ConfirmedMsg
+from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN
 from hustings.layers.gossip.messages import Entry, GossipMsg
 from hustings.layers.leadership.messages import HandOverMsg
+from hustings.layers.lease import LeaseHeldMsg
 from hustings.net.limits import Reason
 from hustings.net.storage import life_by_clock
 from hustings.net.validation import MONTH, RELEASED, SHORT_STEP, STEP, Plausible, bounds
@@ -267,23 +267,23 @@ def test_tokens_have_room_for_those_of_every_engine() -> None:
     So nothing that is believed brings an engine to its end, nor will it in 50 years.
     """
     assert bounds(NOW + 50 * 366 * 86_400.0, TOKEN_PACE).end < HIGHEST_LIFT < LARGEST_TOKEN / 1.9
-    plausible = Plausible([ConfirmedMsg])
+    plausible = Plausible([LeaseHeldMsg])
     zxid = 100_000 << 32
-    assert plausible.refuses(1, ConfirmedMsg(3, zxid), NOW, 0.0) is None
+    assert plausible.refuses(1, LeaseHeldMsg(3, zxid), NOW, 0.0) is None
     assert (
-        plausible.refuses(1, ConfirmedMsg(3, HIGHEST_LIFT), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+        plausible.refuses(1, LeaseHeldMsg(3, HIGHEST_LIFT), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
     )
-    assert plausible.refuses(1, ConfirmedMsg(3, 2**63 - 1), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
+    assert plausible.refuses(1, LeaseHeldMsg(3, 2**63 - 1), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
 
 
 @pytest.mark.parametrize("behind_s", [0.0, 60.0, 86_400.0])
 def test_the_first_token_of_a_quorum_is_believed(behind_s: float) -> None:
     """It begins above a voter's life, which is of today; this clock may be a little behind."""
     life = life_by_clock(NOW) * 1024
-    told = ConfirmedMsg(3, life)
-    knowing = Plausible([ConfirmedMsg])
-    knowing.said(ConfirmedMsg(3, 7))
-    for plausible in (Plausible([ConfirmedMsg]), knowing):
+    told = LeaseHeldMsg(3, life)
+    knowing = Plausible([LeaseHeldMsg])
+    knowing.said(LeaseHeldMsg(3, 7))
+    for plausible in (Plausible([LeaseHeldMsg]), knowing):
         assert plausible.refuses(1, told, NOW - behind_s, 0.0) is None
 
 

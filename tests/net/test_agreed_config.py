@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.guard.chosen import choose
+from hustings.guard.config import choose
 from hustings.net.agreed_config import (
     BARRED,
     ENOUGH,

@@ -15,7 +15,6 @@ import pytest
 
 from hustings.core.choice import Candidate
 from hustings.core.messages import Message, kind_of
-from hustings.layers.confirmed import ConfirmedMsg
 from hustings.layers.detector.heartbeat import HeartbeatMsg
 from hustings.layers.gossip.messages import (
     Entry,
@@ -25,6 +24,7 @@ from hustings.layers.gossip.messages import (
     PullMsg,
     WelcomeMsg,
 )
+from hustings.layers.lease import LeaseHeldMsg
 from hustings.layers.multicast.messages import CopyMsg, DigestMsg, ElectionCast
 from hustings.net.filter import Gate
 from hustings.net.keys import Key
@@ -52,7 +52,7 @@ SAMPLES: list[Message] = [
     DigestMsg(((1, 2, 3), (4, 5, 6))),
     DigestMsg(((1, 2, 3),) * (FAST.view + 1)),
     HeartbeatMsg(1, 2),
-    ConfirmedMsg(4, 5),
+    LeaseHeldMsg(4, 5),
 ]
 WAYS = list(Direction)
 # Numbers and heads at which readers go wrong.

@@ -411,12 +411,12 @@ def test_with_a_guard_lease_requests_go_to_its_client_and_what_runs_is_counted()
         b.release(5)
         assert asked == [(1.5, 4), 5]
         b.lease_client = real
-        assert b.confirmed is not None
-        before = b.confirmed.engaged
+        assert b.lease_layer is not None
+        before = b.lease_layer.engaged
         b.engage()
-        assert b.confirmed.engaged == before + 1
+        assert b.lease_layer.engaged == before + 1
         b.disengage()
-        assert b.confirmed.engaged == before
+        assert b.lease_layer.engaged == before
         group.advance(5.0)
         assert group.leaders
 

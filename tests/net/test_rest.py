@@ -32,7 +32,7 @@ SUPERFLUOUS = (
     "hustings.protocols.committee",
     "hustings.quorum",
     "hustings.sim",
-    "hustings.layers.confirmed",
+    "hustings.layers.lease",
     "ipaddress",
     "pathlib",
     "random",

@@ -16,7 +16,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Election
 from hustings.core.outcome import ELECTING, Elected, Guarantee, NoLeader, Outcome
 from hustings.core.streams import Stream, derive
-from hustings.layers.confirmed import LAPSED, Confirmed, GuardConfig
+from hustings.layers.lease import LAPSED, LeaseConfig, LeaseLayer
 from hustings.sim.checkers import Verdict, attach
 from hustings.sim.delay import Lognormal, Uniform
 from hustings.sim.faults import (
@@ -51,7 +51,7 @@ MAX_EVENTS = 100_000
 LASTS = 20.0  # most troubles, at most
 DRIFTS = (0.0, 0.01, 0.1, 0.2)  # bounds that members are told
 
-Wrap = Callable[[Election, GuardConfig], Confirmed]
+Wrap = Callable[[Election, LeaseConfig], LeaseLayer]
 Guarding = Callable[[World, float], MemoryGuard]
 
 
@@ -167,7 +167,7 @@ def turmoil(
     settings: dict[str, object],
     seed: int,
     *,
-    wrap: Wrap = Confirmed,
+    wrap: Wrap = LeaseLayer,
     guarding: Guarding = MemoryGuard,
     network: Callable[[Stream], Network] = hostile,
     beyond: float = 1.0,
@@ -176,7 +176,7 @@ def turmoil(
 ) -> Played:
     """`beyond`: by how much clocks are worse than members are told."""
     stream = Stream(derive(seed, "guarded"))
-    lease = GuardConfig(ttl=stream.choice((8.0, 12.0, 30.0)), drift=stream.choice(DRIFTS))
+    lease = LeaseConfig(ttl=stream.choice((8.0, 12.0, 30.0)), drift=stream.choice(DRIFTS))
     assert not lease.broken_rules()
     choice = parse_choice(stream.choice(CHOICES))
     ids = stream.sample(range(1, 30), 2 + stream.below(5))

@@ -9,7 +9,7 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.lab.swarming import ENTRIES, votes, with_quorum
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
 from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.messages import Ballot
@@ -72,7 +72,7 @@ class Impatient(AcceptorRecovery):
         super()._begin_with_all(ctx)
 
 
-class Driftless(GuardConfig, frozen=True, kw_only=True):
+class Driftless(LeaseConfig, frozen=True, kw_only=True):
     """Takes all clocks for equal."""
 
     @property
@@ -80,9 +80,9 @@ class Driftless(GuardConfig, frozen=True, kw_only=True):
         return 1.0
 
 
-def without_margin(inner: Election, lease: GuardConfig) -> Confirmed:
+def without_margin(inner: Election, lease: LeaseConfig) -> LeaseLayer:
     """Counts a lease to its last moment."""
-    return Confirmed(inner, Driftless(ttl=lease.ttl, drift=lease.drift))
+    return LeaseLayer(inner, Driftless(ttl=lease.ttl, drift=lease.drift))
 
 
 class _UnwrittenPromises(QuorumLeaseLayer):
@@ -115,10 +115,10 @@ class _Impatient(QuorumLeaseLayer):
 
 def around(
     kind: type[QuorumLeaseLayer],
-) -> Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]:
+) -> Callable[[Asking, tuple[MemberId, ...], LeaseConfig], Elect]:
     """How a broken quorum goes round elections."""
 
-    def go_round(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
+    def go_round(elect: Asking, voters: tuple[MemberId, ...], lease: LeaseConfig) -> Elect:
         config = QuorumConfig(delta=lease.delta, voters=voters, max_ttl=lease.asked)
         return lambda: kind(elect(), config)
 

@@ -13,7 +13,7 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.protocols.registry import find
 from hustings.sim.guarding import Holder, MemoryGuard
 from tests.swarm.draws import reliable
@@ -81,7 +81,7 @@ def test_when_calm_comes_back_all_hold_one_confirmed_leader() -> None:
 # Each part of the guard is needed: without it, the swarm finds what it prevents
 
 
-class FromReceipt(Confirmed):
+class FromReceipt(LeaseLayer):
     """Counts a grant from when the answer came."""
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
@@ -90,7 +90,7 @@ class FromReceipt(Confirmed):
         super().on_verdict(ctx, verdict)
 
 
-class Timeless(Confirmed):
+class Timeless(LeaseLayer):
     """Leads until somebody tells it otherwise."""
 
     def _look(self, ctx: Context) -> None:
@@ -100,7 +100,7 @@ class Timeless(Confirmed):
         pass
 
 
-class AnyToken(Confirmed):
+class AnyToken(LeaseLayer):
     """Believes whatever it heard last."""
 
     def _accept(self, ctx: Context, leader: MemberId, token: int) -> None:
@@ -108,7 +108,7 @@ class AnyToken(Confirmed):
         super()._accept(ctx, leader, token)
 
 
-class Hasty(Confirmed):
+class Hasty(LeaseLayer):
     """Leads as soon as it is nominated."""
 
     def _nominate(self, ctx: Context) -> None:
@@ -117,7 +117,7 @@ class Hasty(Confirmed):
             self._hold(ctx, ctx.me.id, self.term + 1)
 
 
-class Driftless(GuardConfig, frozen=True, kw_only=True):
+class Driftless(LeaseConfig, frozen=True, kw_only=True):
     """Takes all clocks for equal."""
 
     @property
@@ -125,9 +125,9 @@ class Driftless(GuardConfig, frozen=True, kw_only=True):
         return 1.0
 
 
-def driftless(inner: Election, lease: GuardConfig) -> Confirmed:
+def driftless(inner: Election, lease: LeaseConfig) -> LeaseLayer:
     """An election that does."""
-    return Confirmed(inner, Driftless(ttl=lease.ttl, drift=lease.drift))
+    return LeaseLayer(inner, Driftless(ttl=lease.ttl, drift=lease.drift))
 
 
 class ForgetfulGuard(MemoryGuard):
@@ -168,10 +168,10 @@ BROKEN = [
     ("windows", driftless, MemoryGuard),
     ("tokens", AnyToken, MemoryGuard),
     ("grants", Hasty, MemoryGuard),
-    ("holders", Confirmed, ForgetfulGuard),
-    ("holders", Confirmed, FriendlyGuard),
-    ("windows", Confirmed, OpenGuard),
-    ("windows", Confirmed, DisorderlyGuard),
+    ("holders", LeaseLayer, ForgetfulGuard),
+    ("holders", LeaseLayer, FriendlyGuard),
+    ("windows", LeaseLayer, OpenGuard),
+    ("windows", LeaseLayer, DisorderlyGuard),
 ]
 
 

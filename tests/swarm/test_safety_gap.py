@@ -14,7 +14,7 @@ from math import exp
 import pytest
 
 from hustings.core.config import Surroundings
-from hustings.layers.confirmed import GuardConfig
+from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment, RunResult, play
@@ -44,7 +44,7 @@ def experiment(members: int, loss: float, thinning: str, *, guarded: bool = Fals
         network=Network(loss=Uncorrelated(loss)),
         view_probability=0.5,
         seed=4,
-        guard=GuardConfig() if guarded else None,
+        guard=LeaseConfig() if guarded else None,
         calm=60.0 if guarded else None,
         until=2_000.0,
     )

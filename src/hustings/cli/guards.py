@@ -14,7 +14,7 @@ from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput, printable
 
 if TYPE_CHECKING:
-    from hustings.guard.seam import Guard, Holding, Promise
+    from hustings.guard.base import Guarantees, Guard, Holding
 
 WITHIN_S = 10.0
 
@@ -75,22 +75,22 @@ def guards(
         if group is None:
             raise BadInput("--recover needs --group: every group has tokens of its own")
         lifted["above"] = _recover(url, group, install, _token(above), sure=yes, asks=not as_json)
-    promise, holding = asyncio.run(_look(url, whose, install))
+    guarantees, holding = asyncio.run(_look(url, whose, install))
     if as_json:
         held_now = {"group": whose, "holder": holding.holder, "token": holding.token}
-        show_json({**held_now, **lifted, **to_json(promise)})
+        show_json({**held_now, **lifted, **to_json(guarantees)})
         return
     if recover:
         click.echo(f"all tokens of {whose} are larger than {lifted['above']} from now on")
-    _show(whose, promise, holding)
+    _show(whose, guarantees, holding)
 
 
 def _list(as_json: bool) -> None:
     """All guards there are."""
-    from hustings.guard.catalogue import promises
+    from hustings.guard.registry import all_guarantees
     from hustings.guard.urls import NotInstalled
 
-    rows = promises()
+    rows = all_guarantees()
     if as_json:
         show_json(
             {
@@ -100,10 +100,10 @@ def _list(as_json: bool) -> None:
                         "example": listed.example,
                         "token": listed.token,
                         "shares": listed.shares,
-                        "installed": not isinstance(promise, NotInstalled),
-                        **_json_of(promise),
+                        "installed": not isinstance(guarantees, NotInstalled),
+                        **_json_of(guarantees),
                     }
-                    for listed, promise in rows
+                    for listed, guarantees in rows
                 ]
             }
         )
@@ -112,29 +112,29 @@ def _list(as_json: bool) -> None:
         "Guards",
         ["guard", "guarantee", "token", "tokens grow", "shares elections with", "tested on"],
         [
-            [listed.name, "-", listed.token, _why_not(promise), listed.shares, "-"]
-            if isinstance(promise, BadInput)
+            [listed.name, "-", listed.token, _why_not(guarantees), listed.shares, "-"]
+            if isinstance(guarantees, BadInput)
             else [
                 listed.name,
-                promise.guarantee.value,
+                guarantees.guarantee.value,
                 listed.token,
-                _growth(promise),
+                _growth(guarantees),
                 listed.shares,
-                _evidence(promise),
+                _evidence(guarantees),
             ]
-            for listed, promise in rows
+            for listed, guarantees in rows
         ],
         "hustings guards URL connects to one and tells more",
     )
-    for listed, promise in rows:
-        if isinstance(promise, BadInput):
-            click.echo(f"! {listed.name}: {promise}")
-        elif promise.monotone and promise.proviso:
-            click.echo(f"* {listed.name}: {promise.proviso}")
+    for listed, guarantees in rows:
+        if isinstance(guarantees, BadInput):
+            click.echo(f"! {listed.name}: {guarantees}")
+        elif guarantees.monotone and guarantees.proviso:
+            click.echo(f"* {listed.name}: {guarantees.proviso}")
 
 
-def _json_of(promise: Promise | BadInput) -> dict[str, object]:
-    return {"problem": str(promise)} if isinstance(promise, BadInput) else to_json(promise)
+def _json_of(guarantees: Guarantees | BadInput) -> dict[str, object]:
+    return {"problem": str(guarantees)} if isinstance(guarantees, BadInput) else to_json(guarantees)
 
 
 def _why_not(error: BadInput) -> str:
@@ -150,15 +150,15 @@ def _held(holding: Holding) -> str:
     return f"{printable(holding.holder)}, token {holding.token}"
 
 
-def _show(group: str, promise: Promise, holding: Holding) -> None:
+def _show(group: str, guarantees: Guarantees, holding: Holding) -> None:
     """One guard, and who holds there."""
     click.echo(f"{group} is held by: {_held(holding)}")
     click.echo(
-        f"guarantee: {promise.guarantee.value}; leases hold while clocks' rates keep to 1 +- "
-        f"{promise.drift:g} (measured by: {promise.clock})"
+        f"guarantee: {guarantees.guarantee.value}; leases hold while clocks' rates keep to 1 +- "
+        f"{guarantees.drift:g} (measured by: {guarantees.clock})"
     )
-    click.echo(f"tokens grow: {_growth(promise)}" + _proviso(promise))
-    click.echo(f"out of reach: {promise.unreachable}")
+    click.echo(f"tokens grow: {_growth(guarantees)}" + _proviso(guarantees))
+    click.echo(f"out of reach: {guarantees.unreachable}")
 
 
 def _token(text: str | None) -> int:
@@ -190,37 +190,37 @@ def _recover(url: str, group: str, install: bool, above: int, *, sure: bool, ask
     return above
 
 
-def to_json(promise: Promise) -> dict[str, object]:
+def to_json(guarantees: Guarantees) -> dict[str, object]:
     """A promise, as data."""
     return {
-        "guarantee": promise.guarantee.value,
-        "drift": promise.drift,
-        "monotone": promise.monotone,
-        "proviso": promise.proviso,
-        "clock": promise.clock,
-        "unreachable": promise.unreachable,
-        "evidence": promise.evidence,
+        "guarantee": guarantees.guarantee.value,
+        "drift": guarantees.drift,
+        "monotone": guarantees.monotone,
+        "proviso": guarantees.proviso,
+        "clock": guarantees.clock,
+        "unreachable": guarantees.unreachable,
+        "evidence": guarantees.evidence,
     }
 
 
-def _growth(promise: Promise) -> str:
-    always = "always *" if promise.proviso else "always"
-    return always if promise.monotone else "not always"
+def _growth(guarantees: Guarantees) -> str:
+    always = "always *" if guarantees.proviso else "always"
+    return always if guarantees.monotone else "not always"
 
 
-def _proviso(promise: Promise) -> str:
-    return f" ({promise.proviso})" if promise.proviso else ""
+def _proviso(guarantees: Guarantees) -> str:
+    return f" ({guarantees.proviso})" if guarantees.proviso else ""
 
 
-def _evidence(promise: Promise) -> str:
-    return promise.evidence or "the engine itself"
+def _evidence(guarantees: Guarantees) -> str:
+    return guarantees.evidence or "the engine itself"
 
 
-async def _look(url: str, group: str, install: bool) -> tuple[Promise, Holding]:
-    async def ask(guard: Guard) -> tuple[Promise, Holding] | None:
+async def _look(url: str, group: str, install: bool) -> tuple[Guarantees, Holding]:
+    async def ask(guard: Guard) -> tuple[Guarantees, Holding] | None:
         async with guard.observe() as states:
             async for state in states:
-                return guard.promise, state
+                return guard.guarantees, state
         return None
 
     found = await _ask(url, group, ask, install=install)
@@ -237,8 +237,8 @@ async def _ask(
     url: str, group: str, ask: Callable[[Guard], Awaitable[T]], *, install: bool = False
 ) -> T:
     """Open a guard, ask it something, and close it; who does not answer is told of."""
+    from hustings.guard.base import Unreachable
     from hustings.guard.quorum import SCHEME
-    from hustings.guard.seam import Unreachable
     from hustings.guard.urls import make_guard, parse_url
 
     place = parse_url(url)

@@ -3,17 +3,17 @@
 `seam` says what a guard is, `urls` finds one by its address; the other modules are one engine each.
 """
 
-from hustings.guard.seam import (
+from hustings.guard.base import (
     Behind,
     Floor,
     Grant,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     MemoryLost,
     NotGranted,
-    Promise,
     Unreachable,
 )
 from hustings.guard.urls import GuardUrl, make_guard, parse_url, schemes
@@ -22,6 +22,7 @@ __all__ = [
     "Behind",
     "Floor",
     "Grant",
+    "Guarantees",
     "Guard",
     "GuardUrl",
     "HeldBy",
@@ -29,7 +30,6 @@ __all__ = [
     "Holding",
     "MemoryLost",
     "NotGranted",
-    "Promise",
     "Unreachable",
     "make_guard",
     "parse_url",

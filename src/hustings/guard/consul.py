@@ -39,24 +39,22 @@ import aiohttp
 import msgspec
 
 from hustings.core.errors import BadInput
-from hustings.guard.options import NET_S, TIMEOUT_S, seconds
-from hustings.guard.returns import Returns
-from hustings.guard.seam import (
+from hustings.guard.base import (
     DECIDED,
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
     base_of,
 )
-from hustings.guard.tls import OPTIONS, client_tls
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.pending_releases import PendingReleases
+from hustings.guard.urls import NET_S, TIMEOUT_S, TLS_OPTIONS, GuardUrl, client_tls, seconds
 
 PORT = 8500
 SHORTEST_S, LONGEST_S = 10.0, 86400.0
@@ -103,7 +101,7 @@ class Standing(NamedTuple):
 class ConsulGuard(Guard):
     """The lock at `key`."""
 
-    promise = Promise(
+    guarantees = Guarantees(
         monotone=True,
         proviso=f"a cluster that lost its store, or was restored from a snapshot, {DECIDED}",
         evidence=EVIDENCE,
@@ -134,7 +132,7 @@ class ConsulGuard(Guard):
         self._lock_delay = lock_delay
         self._http: aiohttp.ClientSession | None = None
         self._standing: dict[Holder, Standing] = {}
-        self._returns = Returns()
+        self._returns = PendingReleases()
         self._highest = 0  # token that any observer has seen
         self._base = 0  # what indexes are added to, as it was read last
 
@@ -161,7 +159,7 @@ class ConsulGuard(Guard):
                 ) from None
             if refusal.status == NO_TLS:
                 raise BadInput(
-                    f"Consul at {self.shown}: {refusal.said}; see options {', '.join(OPTIONS)}"
+                    f"Consul at {self.shown}: {refusal.said}; see options {', '.join(TLS_OPTIONS)}"
                 ) from None
             raise Unreachable(f"Consul at {self.shown} refuses: {refusal.said}") from None
         except (msgspec.DecodeError, ValueError) as error:
@@ -432,7 +430,7 @@ class _Refused(Exception):
 
 def make(url: GuardUrl, group: str) -> ConsulGuard:
     """`consul://:token@host:port,host:port/path?election=prefix&dc=east&lock_delay=0&tls=yes`."""
-    url.only("timeout", "election", "dc", "lock_delay", *OPTIONS)
+    url.only("timeout", "election", "dc", "lock_delay", *TLS_OPTIONS)
     if url.user is not None:
         raise BadInput("consul knows no users: give the token as consul://:token@host")
     lock_delay = url.number("lock_delay", 0.0)

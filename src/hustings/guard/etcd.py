@@ -36,24 +36,23 @@ import grpc
 from aetcd import rpc
 
 from hustings.core.errors import BadInput
-from hustings.guard.etcd_nodes import Line, Nodes, tls_files
-from hustings.guard.options import NET_S, TIMEOUT_S, seconds
-from hustings.guard.returns import Returns
-from hustings.guard.seam import (
+from hustings.guard.base import (
     DECIDED,
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
     base_of,
 )
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.etcd_nodes import Line, Nodes, tls_files
+from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.pending_releases import PendingReleases
+from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, seconds
 
 PORT = 2379
 SHORTEST = 1.0  # etcd counts whole seconds
@@ -82,7 +81,7 @@ class Queue(NamedTuple):
 class EtcdGuard(Guard):
     """The election `name` of a cluster."""
 
-    promise = Promise(
+    guarantees = Guarantees(
         monotone=True,
         proviso=f"a cluster that lost its store, or was restored from a snapshot, {DECIDED}",
     )
@@ -97,7 +96,7 @@ class EtcdGuard(Guard):
         self.next_key = f"{name}.next".encode()
         self.base_key = f"{name}.base".encode()
         self.identity_key = f"{name}.identity".encode()
-        self._returns = Returns()
+        self._returns = PendingReleases()
         self._highest = 0  # token that any observer has seen
 
     def check_ttl(self, ttl: float) -> None:

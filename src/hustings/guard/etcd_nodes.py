@@ -19,7 +19,7 @@ import grpc
 from aetcd import rpc
 
 from hustings.core.errors import BadInput
-from hustings.guard.seam import Unreachable
+from hustings.guard.base import Unreachable
 
 T = TypeVar("T")
 

@@ -24,34 +24,35 @@ The Lease is named like the group; the option `lease` gives another name.
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
-from kubernetes_asyncio import client
+from kubernetes_asyncio import client, config
 
 from hustings.core.errors import BadInput
-from hustings.guard.kubernetes_access import Configure, access
-from hustings.guard.kubernetes_lease import IDENTITY_MARK, NEXT_MARK, Lease, new_lease
-from hustings.guard.options import LONGEST_TTL_S, NET_S, TIMEOUT_S, seconds
-from hustings.guard.seam import (
+from hustings.guard.base import (
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
 )
-from hustings.guard.unchanged import Unchanged
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.local_expiry import ExpiryObserver
+from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.urls import LONGEST_TTL_S, NET_S, TIMEOUT_S, GuardUrl, one_of, seconds
 
 SHORTEST_S = 1.0
 ATTEMPTS = 5  # to write, if somebody else was quicker
@@ -67,7 +68,7 @@ class KubernetesGuard(Guard):
 
     lifts = recovers = True
 
-    promise = Promise(
+    guarantees = Guarantees(
         monotone=True,
         proviso="a cluster restored from a backup counts from the backup's version; versions are "
         "promised to be comparable numbers from Kubernetes 1.35 on, and are so before with etcd",
@@ -92,7 +93,7 @@ class KubernetesGuard(Guard):
         self._configure = configure
         self._http: Any = None
         self._api: Any = None
-        self._unchanged = Unchanged()
+        self._unchanged = ExpiryObserver()
         self._last: Lease | None = None  # what this guard wrote last
         self._first_seen: tuple[object, int] = (None, 0)  # a period of holding, and its token
 
@@ -424,3 +425,176 @@ def _message(said: bytes) -> str:
         return str(msgspec.json.decode(said, type=dict[str, Any]).get("message", ""))
     except msgspec.DecodeError:
         return said.decode(errors="replace")[:200]
+
+
+# The Lease object
+
+# Annotations: the holder's token, who alone is let in, what versions are added to, and a word that
+# tells this Lease from those of other clusters.
+TOKEN_MARK, NEXT_MARK, BASE_MARK = "hustings/token", "hustings/next", "hustings/base"
+IDENTITY_MARK = "hustings/identity"
+OF_OURS = re.compile(r"(.+)#\d+")
+
+
+class Lease:
+    """A Lease as the server shows it, with what is read from it."""
+
+    def __init__(self, shown: dict[str, Any]) -> None:
+        self.shown = shown
+        metadata, self.spec = shown["metadata"], shown.get("spec") or {}
+        self.version = str(metadata["resourceVersion"])
+        self.marks: dict[str, str] = metadata.get("annotations") or {}
+        self.identity = str(self.spec.get("holderIdentity") or "")
+        self.ttl = float(self.spec.get("leaseDurationSeconds") or 0)
+        self.transitions = int(self.spec.get("leaseTransitions") or 0)
+
+    @property
+    def holder(self) -> str:
+        """The holder's name: without its life if it is one of ours."""
+        ours = OF_OURS.fullmatch(self.identity)
+        return ours.group(1) if ours else self.identity
+
+    @property
+    def period(self) -> tuple[str, int, object]:
+        """What stays the same while one holds."""
+        return self.identity, self.transitions, self.spec.get("acquireTime")
+
+    @property
+    def carried(self) -> int | None:
+        """The token, if the holder carries one along."""
+        token, _, identity = self.marks.get(TOKEN_MARK, "").partition(" ")
+        return int(token) if token.isdigit() and identity == self.identity else None
+
+    @property
+    def base(self) -> int:
+        """What a version is added to, to make a token."""
+        number = self.marks.get(BASE_MARK, "")
+        return int(number) if number.isascii() and number.isdigit() else 0
+
+    def _written(self, marks: dict[str, str], **spec: object) -> dict[str, Any]:
+        """How it shall be: only what is ours is changed."""
+        others = {k: v for k, v in self.marks.items() if k not in (TOKEN_MARK, NEXT_MARK)}
+        metadata = {**self.shown["metadata"], "annotations": {**others, **marks}}
+        return {**self.shown, "metadata": metadata, "spec": {**self.spec, **spec}}
+
+    def taken(self, holder: Holder, ttl: float, base: int) -> dict[str, Any]:
+        """How it shall be when another takes it."""
+        marks = {BASE_MARK: str(base)} if base else {}
+        return self._written(marks, **_begun(holder, ttl), leaseTransitions=self.transitions + 1)
+
+    def lifted(self, token: int, base: int) -> dict[str, Any]:
+        """How it shall be when its holder stays, and all later tokens are larger."""
+        return self.marked(token, BASE_MARK, str(base))
+
+    def marked(self, token: int, mark: str, value: str) -> dict[str, Any]:
+        """How it shall be when nothing changes but an annotation."""
+        kept = {NEXT_MARK: self.marks[NEXT_MARK]} if NEXT_MARK in self.marks else {}
+        return self._written({**kept, TOKEN_MARK: f"{token} {self.identity}", mark: value})
+
+    def renewed(self, token: int, ttl: float) -> dict[str, Any]:
+        """How it shall be when its holder goes on."""
+        marks = {TOKEN_MARK: f"{token} {self.identity}"}
+        return self._written(marks, leaseDurationSeconds=math.ceil(ttl), renewTime=_now())
+
+    def freed(self, token: int, to: str | None) -> dict[str, Any]:
+        """As client-go does: nobody, for a second; for as long as it lasted if it is kept."""
+        now = _now()
+        marks = {TOKEN_MARK: f"{token} "} | ({} if to is None else {NEXT_MARK: to})
+        return self._written(
+            marks,
+            holderIdentity="",
+            leaseDurationSeconds=1 if to is None else math.ceil(self.ttl),
+            acquireTime=now,
+            renewTime=now,
+        )
+
+
+def new_lease(
+    name: str, namespace: str | None, holder: Holder | None, ttl: float, base: int = 0
+) -> dict[str, Any]:
+    """The first Lease of this name; without a holder it only says what tokens are above."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+    if base:
+        metadata["annotations"] = {BASE_MARK: str(base)}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {**_begun(holder, ttl), "leaseTransitions": 0},
+    }
+
+
+def _begun(holder: Holder | None, ttl: float) -> dict[str, object]:
+    now = _now()
+    return {
+        "holderIdentity": "" if holder is None else str(holder),
+        "leaseDurationSeconds": math.ceil(ttl),
+        "acquireTime": now,
+        "renewTime": now,
+    }
+
+
+def _now() -> str:
+    """As Kubernetes reads it: with exactly six digits of a second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+# Which server an address means, and how a client enters it
+
+PORT = 6443
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+# Fills in a client's settings, and says the namespace if it knows one.
+Configure = Callable[[Any], Awaitable[str | None]]
+
+
+def access(url: GuardUrl) -> Configure:
+    """The server that the address names, or the one that is known here."""
+    if len(url.hosts) > 1 or url.user is not None:
+        raise BadInput("kubernetes takes one host, and a token as kubernetes://:token@host")
+    if url.hosts:
+        return _given(url)
+    for option in ("ca", "tls"):
+        if option in url.options:
+            raise BadInput(f"option {option} of kubernetes needs a host")
+    return _found(url)
+
+
+def _given(url: GuardUrl) -> Configure:
+    """The server that the address names."""
+    for option in ("kubeconfig", "context"):
+        if option in url.options:
+            raise BadInput(f"option {option} of kubernetes is for an address without a host")
+    ((host, port),) = url.addresses(PORT)
+    scheme = "https" if one_of(url, "tls", "yes", "no") == "yes" else "http"
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def configure(settings: Any) -> str | None:
+        settings.host = f"{scheme}://{place}"
+        settings.ssl_ca_cert = url.options.get("ca")
+        if url.password is not None:
+            settings.api_key = {"BearerToken": url.password}
+            settings.api_key_prefix = {"BearerToken": "Bearer"}
+        return None
+
+    return configure
+
+
+def _found(url: GuardUrl) -> Configure:
+    """The server of the cluster this runs in, or of the file that kubectl reads."""
+    file, context = url.options.get("kubeconfig"), url.options.get("context")
+
+    async def configure(settings: Any) -> str | None:
+        try:
+            if file is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+                load: Any = config.load_incluster_config
+                load(client_configuration=settings)
+                return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else None
+            await config.load_kube_config(
+                config_file=file, context=context, client_configuration=settings
+            )
+        except (config.ConfigException, OSError, ValueError) as error:
+            raise BadInput(f"kubernetes: no server is known: {error}") from None
+        return None
+
+    return configure

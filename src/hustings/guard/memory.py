@@ -18,21 +18,20 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TypeVar
 
-from hustings.guard.options import NET_S, TIMEOUT_S, seconds
-from hustings.guard.returns import Returns
-from hustings.guard.seam import (
+from hustings.guard.base import (
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
 )
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Seen, follow
+from hustings.guard.observer import Seen, follow
+from hustings.guard.pending_releases import PendingReleases
+from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, seconds
 
 T = TypeVar("T")
 
@@ -176,7 +175,7 @@ def registers_in(space: str) -> list[Register]:
 class MemoryGuard(Guard):
     """One member's way to a register. The attributes are for tests to set."""
 
-    promise = Promise(
+    guarantees = Guarantees(
         monotone=True,
         proviso="tokens begin anew with the process, and so do all who could hold one",
         clock="this process",
@@ -196,7 +195,7 @@ class MemoryGuard(Guard):
         self.cut = False  # questions do not arrive
         self.deaf = False  # questions arrive, answers do not
         self.delay = 0.0  # of answers, in seconds
-        self._returns = Returns()
+        self._returns = PendingReleases()
 
     async def open(self) -> None:
         await self._ask(self.register.look)

@@ -51,23 +51,78 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 
 from hustings.core.errors import BadInput
-from hustings.guard.nats_record import Entry, Record, key_of
-from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
-from hustings.guard.seam import (
+from hustings.guard.base import (
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
 )
-from hustings.guard.tls import OPTIONS, client_tls
-from hustings.guard.unchanged import Unchanged
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.local_expiry import ExpiryObserver
+from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.urls import (
+    NET_S,
+    TIMEOUT_S,
+    TLS_OPTIONS,
+    GuardUrl,
+    check_bounds,
+    client_tls,
+    one_of,
+    seconds,
+)
+
+# What is kept in the bucket
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stands in the bucket for a group."""
+
+    ttl: float
+    holder: str | None = None
+    life: int = 0
+    token: int = 0  # 0 in the first record of a period of holding: its revision is the token
+    to: str | None = None  # whom the last holder wanted to be next
+    base: int = 0  # what a revision is added to, to make a token
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A record with its revision; no record, no entry yet."""
+
+    record: Record | None
+    revision: int
+
+    @property
+    def token(self) -> int:
+        """Of who holds, or of who held last."""
+        return (self.record.token if self.record else 0) or self.revision + self.base
+
+    @property
+    def base(self) -> int:
+        return self.record.base if self.record else 0
+
+    def is_of(self, holder: Holder) -> bool:
+        record = self.record
+        return record is not None and (record.holder, record.life) == (
+            holder.name,
+            holder.incarnation,
+        )
+
+
+def key_of(group: str) -> str:
+    """A key for any name: other signs than letters, digits, _ and - in hex after `=`.
+
+    >>> key_of("jobs.eu")
+    'jobs=2Eeu'
+    """
+    return "".join(
+        chr(each) if re.match(rb"[A-Za-z0-9_-]", bytes([each])) else f"={each:02X}"
+        for each in group.encode()
+    )
+
 
 T = TypeVar("T")
 
@@ -79,8 +134,8 @@ PING_S = 3  # a connection without a sign for two such times is given up
 NO_TLS = (SecureConnFailedError, SecureConnRequiredError, SecureConnWantedError, ssl.SSLError)
 NOT_ENABLED = (10039, 10076)  # JetStream: for this account, at all
 
-SYNCED = Promise(monotone=True, proviso="a bucket made anew counts anew", clock="who waits")
-UNSYNCED = Promise(
+SYNCED = Guarantees(monotone=True, proviso="a bucket made anew counts anew", clock="who waits")
+UNSYNCED = Guarantees(
     monotone=False,
     proviso="a server that loses power may forget its last answers, unless it runs with "
     "sync_interval: always (then say synced=yes); a bucket made anew counts anew",
@@ -128,7 +183,7 @@ class NatsGuard(Guard):
         synced: bool = False,
     ) -> None:
         super().__init__()
-        self.promise = SYNCED if synced else UNSYNCED
+        self.guarantees = SYNCED if synced else UNSYNCED
         self.shown = shown
         self.timeout = timeout
         self._servers = servers
@@ -140,7 +195,7 @@ class NatsGuard(Guard):
         self._client: Client | None = None
         self._store: KeyValue | None = None
         self._made = 0  # how often this guard has made the bucket
-        self._unchanged = Unchanged()
+        self._unchanged = ExpiryObserver()
         self._last = Entry(None, 0)  # what this guard wrote last
         self._cut = asyncio.Event()  # set when a connection ends: watches do not survive it
         self._failed: list[Exception] = []  # why connecting fails
@@ -221,7 +276,7 @@ class NatsGuard(Guard):
             if isinstance(error, NO_TLS):
                 return BadInput(
                     f"NATS at {self.shown}: no TLS connection, or it must be one; "
-                    f"see options {', '.join(OPTIONS)}: {error}"
+                    f"see options {', '.join(TLS_OPTIONS)}: {error}"
                 )
         why = next((str(error) for error in self._failed if str(error)), "no answer")
         return Unreachable(f"NATS at {self.shown} cannot be reached: {why}")
@@ -278,7 +333,9 @@ class NatsGuard(Guard):
             base = max(entry.base, floor.known) if behind else entry.base
             kept = entry.token if held and not behind else 0
             lasts = max(ttl, self._remaining(entry)) if kept else ttl  # what was promised stays so
-            record = Record(ttl=lasts, holder=holder.name, life=holder.life, token=kept, base=base)
+            record = Record(
+                ttl=lasts, holder=holder.name, life=holder.incarnation, token=kept, base=base
+            )
             written = await self._write(record, entry.revision)
             if written is not None:
                 return kept or written + base
@@ -313,7 +370,7 @@ class NatsGuard(Guard):
         def renewed(old: Entry) -> Record:
             lasts = max(ttl, self._remaining(old))  # what was promised stays so
             return Record(
-                ttl=lasts, holder=holder.name, life=holder.life, token=token, base=old.base
+                ttl=lasts, holder=holder.name, life=holder.incarnation, token=token, base=old.base
             )
 
         await self._replace(entry, holder, token, renewed)
@@ -466,7 +523,7 @@ class _Feed:
 
 def make(url: GuardUrl, group: str) -> NatsGuard:
     """`nats://user:password@host:port,host:port/bucket?replicas=3&synced=yes&tls=yes&ca=file`."""
-    url.only("timeout", "replicas", "synced", *OPTIONS)
+    url.only("timeout", "replicas", "synced", *TLS_OPTIONS)
     if (url.user is None) != (url.password is None):
         raise BadInput("nats needs both a user and a password, or neither")
     bucket = url.path or "hustings"

@@ -28,25 +28,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hustings.core.errors import BadInput
-from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
-from hustings.guard.passwords import with_password
-from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
-from hustings.guard.postgres_wire import Address, Wire, text, understood
-from hustings.guard.returns import Returns
-from hustings.guard.seam import (
+from hustings.guard.base import (
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
 )
-from hustings.guard.unchanged import ATTEMPTS, LOOKS, LocalExpiry, new_mark
-from hustings.guard.urls import GuardUrl, parse_url
-from hustings.guard.watching import Seen, follow
+from hustings.guard.local_expiry import ATTEMPTS, LOOKS, LocalExpiry, new_mark
+from hustings.guard.observer import Seen, follow
+from hustings.guard.passwords import with_password
+from hustings.guard.pending_releases import PendingReleases
+from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
+from hustings.guard.postgres_wire import Address, Wire, text, understood
+from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, parse_url, seconds
 
 __all__ = ["MIGRATION", "PostgresGuard", "install", "make"]
 
@@ -58,7 +57,7 @@ _OPTIONS = ("timeout", "listen", "poll", "sslmode", "sslrootcert")
 class PostgresGuard(Guard):
     """The lease of one group."""
 
-    promise = Promise(
+    guarantees = Guarantees(
         monotone=True,
         proviso=(
             "as durable as commits: a failover to a standby that lags, or a restored backup, "
@@ -86,7 +85,7 @@ class PostgresGuard(Guard):
         self._poll = poll
         self._wire: Wire | None = None
         self._turn = asyncio.Lock()
-        self._returns = Returns()
+        self._returns = PendingReleases()
         self._expiry = LocalExpiry()
 
     def check_ttl(self, ttl: float) -> None:
@@ -112,7 +111,7 @@ class PostgresGuard(Guard):
             sent, mark = self.now(), new_mark()
             answer = await self._call(
                 "acquire",
-                *(text(holder.name), str(holder.life), repr(ttl), mark),
+                *(text(holder.name), str(holder.incarnation), repr(ttl), mark),
                 self._expiry.ended(sent) or "0",
                 *self._promised(sent),
                 str(floor.known),
@@ -222,7 +221,7 @@ class _Attention:
 
 
 def _who(holder: Holder, token: int) -> tuple[str, str, str]:
-    return text(holder.name), str(holder.life), str(token)
+    return text(holder.name), str(holder.incarnation), str(token)
 
 
 async def install(url: str | GuardUrl) -> None:

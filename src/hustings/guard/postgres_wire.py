@@ -18,10 +18,9 @@ import msgspec
 from asyncpg import exceptions as refused
 
 from hustings.core.errors import BadInput
-from hustings.guard.options import one_of
+from hustings.guard.base import Unreachable
 from hustings.guard.passwords import check_passfile
-from hustings.guard.seam import Unreachable
-from hustings.guard.urls import GuardUrl
+from hustings.guard.urls import GuardUrl, one_of
 
 PORT = 5432
 

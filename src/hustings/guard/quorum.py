@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from hustings.core.choice import MemberId
 from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput
-from hustings.guard.seam import DRIFT, Promise
+from hustings.guard.base import DRIFT, Guarantees
 from hustings.guard.urls import GuardUrl
-from hustings.layers.confirmed import Confirmed
 from hustings.layers.gossip.layer import GossipContext
+from hustings.layers.lease import LeaseLayer
 from hustings.net.agreed_config import Field
 from hustings.net.node import Host
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
@@ -79,7 +79,7 @@ class Quorum:
         self.above = 0  # tokens are larger
         self._ids = tuple(id_of(name) for name in self.names)
         self._first_ids = tuple(id_of(name) for name in self.initial)
-        self.promise = Promise(
+        self.guarantees = Guarantees(
             drift=DRIFT,
             monotone=self.durable,
             proviso=_LOST if self.durable else _UNKEPT,
@@ -103,7 +103,7 @@ class Quorum:
             Field("longest lease", show_duration(max_ttl), True),
         )
 
-    def around(self, confirmed: Confirmed) -> QuorumLeaseLayer:
+    def around(self, confirmed: LeaseLayer) -> QuorumLeaseLayer:
         """An election that asks, with these voters as its guard."""
         config = QuorumConfig(
             delta=confirmed.lease.delta,

@@ -39,7 +39,20 @@ from urllib.parse import quote
 
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
-from hustings.guard.options import NET_S, TIMEOUT_S, check_bounds, one_of, seconds
+from hustings.guard.base import (
+    Behind,
+    Floor,
+    Guarantees,
+    Guard,
+    HeldBy,
+    Holder,
+    Holding,
+    NotGranted,
+    Unreachable,
+)
+from hustings.guard.local_expiry import ATTEMPTS, LOOKS, LocalExpiry, new_mark
+from hustings.guard.observer import Seen, follow
+from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.redis_scripts import (
     ACQUIRE,
     BEHIND,
@@ -52,28 +65,14 @@ from hustings.guard.redis_scripts import (
     RUN,
 )
 from hustings.guard.redis_wire import Ear, Wire
-from hustings.guard.returns import Returns
-from hustings.guard.seam import (
-    Behind,
-    Floor,
-    Guard,
-    HeldBy,
-    Holder,
-    Holding,
-    NotGranted,
-    Promise,
-    Unreachable,
-)
-from hustings.guard.unchanged import ATTEMPTS, LOOKS, LocalExpiry, new_mark
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Seen, follow
+from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, seconds
 
-KEEPING = Promise(
+KEEPING = Guarantees(
     monotone=True,
     proviso="as long as nothing takes the server's place and nobody flushes it",
     clock="who waits",
 )
-FORGETFUL = Promise(
+FORGETFUL = Guarantees(
     guarantee=Guarantee.ADVISORY,
     monotone=False,
     proviso=(
@@ -114,13 +113,13 @@ class RedisGuard(Guard):
         clock: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(clock=clock)
-        self.promise = KEEPING if keeps else FORGETFUL
+        self.guarantees = KEEPING if keeps else FORGETFUL
         # In braces what a cluster would go by; quoted, so that no group is another one's key.
         self._key = f"hustings:{{{quote(group, safe='')}}}:guard"
         self._poll = poll
         self._keeps = keeps
         self._wire = wire
-        self._returns = Returns()
+        self._returns = PendingReleases()
         self._expiry = LocalExpiry()
         self._run_id = ""  # of the server, where it may lose writes
         self._longest = 0.0  # lease that this guard has heard of
@@ -147,7 +146,7 @@ class RedisGuard(Guard):
             sent, mark = self.now(), new_mark()
             kind, *answer = await self._ask(
                 ACQUIRE,
-                *(holder.name, str(holder.life), _micros(ttl), mark),
+                *(holder.name, str(holder.incarnation), _micros(ttl), mark),
                 self._expiry.ended(sent),
                 *self._promised(sent),
                 str(floor.known),
@@ -275,7 +274,7 @@ class _Attention:
 
 
 def _who(holder: Holder, token: int) -> tuple[str, str, str]:
-    return holder.name, str(holder.life), str(token)
+    return holder.name, str(holder.incarnation), str(token)
 
 
 def _flag(value: bool) -> str:

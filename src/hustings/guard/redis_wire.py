@@ -17,7 +17,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from hustings.core.errors import BadInput
-from hustings.guard.seam import Unreachable
+from hustings.guard.base import Unreachable
 from hustings.guard.urls import GuardUrl
 
 PORT = 6379

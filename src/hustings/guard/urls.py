@@ -7,6 +7,7 @@ object is called with a `GuardUrl` and a group's name, and returns a `Guard`.
 from __future__ import annotations
 
 import math
+import ssl
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -14,8 +15,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hustings.core.errors import BadInput, UnknownName
+from hustings.guard.base import Guard
 from hustings.guard.passwords import PASSWORD_OPTIONS, WITHOUT_PASSWORD, with_password
-from hustings.guard.seam import Guard
 
 GROUP = "hustings.guards"
 
@@ -187,3 +188,62 @@ def _maker(scheme: str) -> Maker:
             f"pip install 'hustings[{extra}]'"
         ) from None
     return made
+
+
+# Options of addresses that several engines have
+
+TIMEOUT_S = 2.0  # for one question and its answer, connecting included
+NET_S = 5.0  # an observer looks at least so often
+
+SHORTEST_TTL_S = 0.01
+LONGEST_TTL_S = 86400.0
+
+
+def seconds(url: GuardUrl, name: str, default: float) -> float:
+    """An option that is a positive time."""
+    value = url.number(name, default)
+    if not (math.isfinite(value) and value > 0):
+        raise BadInput(f"option {name} of {url.scheme} must be a positive time, not {value:g}")
+    return value
+
+
+def one_of(url: GuardUrl, name: str, *known: str) -> str:
+    """An option that is one of some words; the first, if it is not given."""
+    value = url.options.get(name, known[0])
+    if value not in known:
+        raise BadInput(
+            f"option {name} of {url.scheme} must be one of {', '.join(known)}, not {value!r}"
+        )
+    return value
+
+
+def check_bounds(ttl: float, engine: str) -> None:
+    """Leases that a register of these engines can keep, and that somebody can wait for."""
+    if not SHORTEST_TTL_S <= ttl <= LONGEST_TTL_S:
+        raise BadInput(
+            f"ttl of a lease in {engine} must lie between {SHORTEST_TTL_S:g} and "
+            f"{LONGEST_TTL_S:g} seconds, not {ttl:g}"
+        )
+
+
+# TLS from options: `tls=yes`, and the files `ca`, `cert` and `key`
+
+TLS_OPTIONS = ("tls", "ca", "cert", "key")
+
+
+def client_tls(url: GuardUrl) -> ssl.SSLContext | None:
+    """How to speak with a server, or None for plain text; certificates are always verified."""
+    ca, cert, key = (url.options.get(each) for each in ("ca", "cert", "key"))
+    if one_of(url, "tls", "no", "yes") == "no":
+        if ca or cert or key:
+            raise BadInput(f"options ca, cert and key of {url.scheme} need tls=yes")
+        return None
+    if key and not cert:
+        raise BadInput(f"option key of {url.scheme} needs cert")
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if cert is not None:
+            context.load_cert_chain(cert, key)
+    except OSError as error:
+        raise BadInput(f"options ca, cert and key of {url.scheme}: {error}") from None
+    return context

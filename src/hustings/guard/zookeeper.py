@@ -36,24 +36,22 @@ from typing import Any, NamedTuple, TypeVar
 from aiozk import exc, protocol
 
 from hustings.core.errors import BadInput
-from hustings.guard.options import NET_S, TIMEOUT_S, one_of, seconds
-from hustings.guard.returns import Returns
-from hustings.guard.seam import (
+from hustings.guard.base import (
     DECIDED,
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
     base_of,
 )
-from hustings.guard.tls import OPTIONS, client_tls
-from hustings.guard.urls import GuardUrl
-from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.pending_releases import PendingReleases
+from hustings.guard.urls import NET_S, TIMEOUT_S, TLS_OPTIONS, GuardUrl, client_tls, one_of, seconds
 from hustings.guard.zookeeper_wire import (
     LONGEST_MS,
     Ensemble,
@@ -90,7 +88,7 @@ class Node(NamedTuple):
 class ZooKeeperGuard(Guard):
     """The election at `path`."""
 
-    promise = Promise(
+    guarantees = Guarantees(
         monotone=True,
         proviso=f"an ensemble set up anew, or from a backup, {DECIDED}",
     )
@@ -110,7 +108,7 @@ class ZooKeeperGuard(Guard):
         self._standing: dict[Holder, Standing] = {}
         self._bounds = (0.0, math.inf)
         self._highest = 0  # token that any observer has seen
-        self._returns = Returns()
+        self._returns = PendingReleases()
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -470,7 +468,7 @@ async def _bounded(timeout: float) -> AsyncIterator[None]:
 
 def make(url: GuardUrl, group: str) -> ZooKeeperGuard:
     """`zookeeper://user:password@host:port,host:port/path?election=/path&recipe=curator`."""
-    url.only("timeout", "election", "recipe", *OPTIONS)
+    url.only("timeout", "election", "recipe", *TLS_OPTIONS)
     if (url.user is None) != (url.password is None):
         raise BadInput("zookeeper needs both a user and a password, or neither")
     path = url.options.get("election") or f"/{url.path or 'hustings'}/{group}"

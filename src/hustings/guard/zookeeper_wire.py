@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from aiozk import exc, protocol
 
-from hustings.guard.seam import Unreachable
+from hustings.guard.base import Unreachable
 
 T = TypeVar("T")
 

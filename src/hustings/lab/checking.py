@@ -19,7 +19,7 @@ from hustings.explore.search import Search
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
 from hustings.lab.naming import named
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.protocols.registry import Protocol, Use, find, use_of
 
 QUORUM = "quorum"
@@ -28,10 +28,10 @@ MOST_MEMBERS = 9
 # A lease of two ticks, which its holder renews at every tick. Whoever was refused for it asks again
 # when it runs out; whoever was outdone or got no answer asks no more within the few ticks that can
 # be explored, or, eager, at the next tick: that is far more to explore.
-LEASE = GuardConfig(delta=10.0, ttl=2.0, drift=0.0, retry=10.0)
-EAGER = GuardConfig(delta=0.4, ttl=2.0, drift=0.0, retry=10.0)
+LEASE = LeaseConfig(delta=10.0, ttl=2.0, drift=0.0, retry=10.0)
+EAGER = LeaseConfig(delta=0.4, ttl=2.0, drift=0.0, retry=10.0)
 
-Quorum = Callable[[Confirmed, tuple[MemberId, ...]], Election]
+Quorum = Callable[[LeaseLayer, tuple[MemberId, ...]], Election]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def explore_quorum(
     limits: Limits,
     progress: Progress | None = None,
     quorum: Quorum | None = None,
-    lease: GuardConfig = LEASE,
+    lease: LeaseConfig = LEASE,
 ) -> Found:
     """A quorum whose voters know each other already; `quorum` may put a broken one in its place."""
     if voters not in (3, 5, 7):
@@ -175,7 +175,7 @@ def explore_quorum(
     around = _with_quorum if quorum is None else quorum
 
     def maker(kind: type[Election]) -> Callable[[], Election]:
-        return lambda: around(Confirmed(kind(Config(), HighestId()), lease), electorate)
+        return lambda: around(LeaseLayer(kind(Config(), HighestId()), lease), electorate)
 
     everybody = {member: Candidate(member) for member in ids}
     stored = settled(Group({member: maker(Bystander) for member in ids}, everybody))
@@ -224,7 +224,7 @@ def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
         return search(True).run(progress)
 
 
-def _with_quorum(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
+def _with_quorum(inner: LeaseLayer, voters: tuple[MemberId, ...]) -> Election:
     from hustings.quorum import QuorumConfig, QuorumLeaseLayer  # noqa: PLC0415 (few need it)
 
     return QuorumLeaseLayer(

@@ -14,7 +14,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_whole
 from hustings.lab import parsing
-from hustings.layers.confirmed import Confirmed
+from hustings.layers.lease import LeaseLayer
 from hustings.sim import build as sim_build
 from hustings.sim.build import Composed, Description, ToVoting
 from hustings.sim.churn import Rates
@@ -365,7 +365,7 @@ class Voters:
 
     config: QuorumConfig
 
-    def __call__(self, confirmed: Confirmed, present: tuple[MemberId, ...] = ()) -> Election:
+    def __call__(self, confirmed: LeaseLayer, present: tuple[MemberId, ...] = ()) -> Election:
         from hustings.quorum import QuorumLeaseLayer  # noqa: PLC0415 (few have voters)
 
         return QuorumLeaseLayer(

@@ -15,7 +15,7 @@ from hustings.lab.runs.block import Column
 from hustings.lab.runs.executors import PROCESSES, open_pool
 from hustings.lab.runs.playing import Series, Tell, play_all
 from hustings.lab.tables import Table, as_html
-from hustings.layers.confirmed import GuardConfig
+from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.checkers import Verdict
 from hustings.sim.runs import MAX_JOBS
@@ -210,7 +210,7 @@ def _word(protocol: Protocol) -> str:
     return named(protocol, protocol) or protocol.about.name
 
 
-def with_quorum(elect: Asking, voters: tuple[MemberId, ...], lease: GuardConfig) -> Elect:
+def with_quorum(elect: Asking, voters: tuple[MemberId, ...], lease: LeaseConfig) -> Elect:
     """A quorum of these voters round elections; the longest lease is the one asked for."""
     from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few need it)
     from hustings.quorum import with_quorum as go_round  # noqa: PLC0415 (likewise)

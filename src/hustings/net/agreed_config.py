@@ -260,7 +260,7 @@ class ConfigCheck:
                 )
             return
         # What an election without a guard comes to is an opinion; only a guard can be held back.
-        if host.confirmed is None:
+        if host.lease_layer is None:
             so = "without a guard both may lead until all members are configured alike"
             self._note("no-guard", "a group of this name", where, found, so)
             self._tell(where)
@@ -339,12 +339,12 @@ class ConfigCheck:
 
     def _allow(self, reason: str | None) -> None:
         """Let this member lead, or not, for a reason."""
-        host, confirmed = self._host, self._host.confirmed
-        if confirmed is not None:
+        host, lease_layer = self._host, self._host.lease_layer
+        if lease_layer is not None:
             stack = host.stack
             host.runner.run(
                 lambda ctx: stack.inner.attend(
-                    GossipContext(ctx, stack), lambda within: confirmed.bar(within, reason)
+                    GossipContext(ctx, stack), lambda within: lease_layer.bar(within, reason)
                 )
             )
 

@@ -2,7 +2,7 @@
 
 GossipLayer         who is there and where (gossip), multicast by the world or by epidemics
   (voting)      members that are the guard, if they are
-    Confirmed   asks the guard, if there is one: what is inside only nominates
+    LeaseLayer   asks the guard, if there is one: what is inside only nominates
       LeadershipLayer    hand-over, standing back, observers, return to the preferred member
         DetectorLayer  a failure detector, unless the election announces itself all the time
           the election
@@ -46,9 +46,9 @@ from hustings.net.validation import bounds, flaw_of_candidates
 from hustings.net.wire import Dialect
 
 if TYPE_CHECKING:
-    from hustings.layers.confirmed import Confirmed, GuardConfig
+    from hustings.layers.lease import LeaseConfig, LeaseLayer
 
-    Voting = Callable[[Confirmed], Election]
+    Voting = Callable[[LeaseLayer], Election]
 
 DELTA = 0.05  # seconds that a message takes at most, unless settings say otherwise
 DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
@@ -112,7 +112,7 @@ class Configured:
     stack: GossipConfig
     helm: LeadershipConfig
     steady: float  # how long a member must have led before a campaign begins
-    lease: GuardConfig | None
+    lease: LeaseConfig | None
     measure: MeasureConfig | None = None
 
     @property
@@ -139,7 +139,7 @@ class Composed:
     stack: GossipLayer
     helm: LeadershipLayer
     detector: Detector | None
-    confirmed: Confirmed | None
+    lease_layer: LeaseLayer | None
     dialect: Dialect
     measuring: Measuring | None = None
 
@@ -270,16 +270,16 @@ def _check_partial(design: Design, most: int) -> None:
         )
 
 
-def _lease(design: Design, given: Settings, delta: float) -> GuardConfig:
-    from hustings.layers.confirmed import GuardConfig  # noqa: PLC0415 (memory: few have guards)
+def _lease(design: Design, given: Settings, delta: float) -> LeaseConfig:
+    from hustings.layers.lease import LeaseConfig  # noqa: PLC0415 (memory: few have guards)
 
     known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
     if design.kind.assumptions.announces:  # several may take office at one start
         known["first_wait"] = 3 * delta
     known.update(in_seconds(given))
     if "margin" not in known:
-        known["margin"] = GuardConfig.parse(known).asked / 10
-    return GuardConfig.parse(known)
+        known["margin"] = LeaseConfig.parse(known).asked / 10
+    return LeaseConfig.parse(known)
 
 
 def _detector(design: Design, election: Config) -> HeartbeatConfig:
@@ -315,9 +315,9 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     if detector is not None:
         inner = DetectorLayer(inner, detector)
     helm = LeadershipLayer(inner, config.helm, observer=design.observer)
-    confirmed, top = _confirmed(helm, config.lease)
-    if confirmed is not None and design.voting is not None:
-        top = design.voting(confirmed)
+    lease_layer, top = _with_lease(helm, config.lease)
+    if lease_layer is not None and design.voting is not None:
+        top = design.voting(lease_layer)
     membership = Membership(config.stack, accepts(choice), place)
     membership.leading = helm.leading
     epidemic = design.multicast != "world"
@@ -327,7 +327,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
         stack.codec = _strict_codec(design, tuple(top.handlers), election)
     kinds = (*stack.handlers, *COURTESY)
     dialect = Dialect(spoken(design), kinds)
-    return Composed(stack, helm, detector, confirmed, dialect, measuring)
+    return Composed(stack, helm, detector, lease_layer, dialect, measuring)
 
 
 def _preemption(design: Design) -> float | None:
@@ -363,16 +363,16 @@ def multicast_policy(text: str) -> tuple[Multicast, Address | None]:
     return "world", address
 
 
-def _confirmed(
-    helm: LeadershipLayer, lease: GuardConfig | None
-) -> tuple[Confirmed | None, Election]:
+def _with_lease(
+    helm: LeadershipLayer, lease: LeaseConfig | None
+) -> tuple[LeaseLayer | None, Election]:
     if lease is None:
         return None, helm
     # A member without a guard does not load what asks it.
-    from hustings.layers.confirmed import Confirmed  # noqa: PLC0415 (memory: few have guards)
+    from hustings.layers.lease import LeaseLayer  # noqa: PLC0415 (memory: few have guards)
 
-    confirmed = Confirmed(helm, lease)
-    return confirmed, confirmed
+    layer = LeaseLayer(helm, lease)
+    return layer, layer
 
 
 def spoken(design: Design) -> str:

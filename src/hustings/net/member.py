@@ -140,16 +140,16 @@ class Member:
     @property
     def until(self) -> float | None:
         """With a guard, and leading: when, on the loop's clock, it ends unless it is renewed."""
-        confirmed = None if self._host is None else self._host.confirmed
-        return None if confirmed is None else confirmed.until
+        lease_layer = None if self._host is None else self._host.lease_layer
+        return None if lease_layer is None else lease_layer.until
 
     @property
     def remaining(self) -> float:
         """Seconds of the lease, 0 if there is none; infinite without a guard. For any thread."""
-        confirmed = None if self._host is None else self._host.confirmed
-        if confirmed is None:
+        lease_layer = None if self._host is None else self._host.lease_layer
+        if lease_layer is None:
             return inf
-        until = confirmed.until
+        until = lease_layer.until
         return 0.0 if until is None else max(0.0, until - self.clock())
 
     @property
@@ -447,7 +447,7 @@ class Member:
             leaders=leaders,
             leading=self.id in ids,
             risk=outcome.risk,
-            token=None if host.confirmed is None else outcome.term,
+            token=None if host.lease_layer is None else outcome.term,
         )
 
     def _peer(self, member: MemberId, leader: bool | None = None) -> Peer:
@@ -506,7 +506,7 @@ async def taken_over(member: Member, heir: MemberId, name: str, within: float | 
     """Until the successor leads; `NotTakenOver` says who does instead."""
     host = member.host
     if within is None:
-        lease = None if host.confirmed is None else host.confirmed.lease
+        lease = None if host.lease_layer is None else host.lease_layer.lease
         within = max(_LEAST_S, _DELTAS * host.stack.membership.config.delta)
         within += 0.0 if lease is None else lease.asked
     end = member.clock() + within
@@ -530,7 +530,7 @@ def _leads(member: Member, heir: MemberId) -> bool:
         return heir in host.stack.leaders
     if leader is None or leader.id != heir:
         return False
-    return host.confirmed is not None or host.helm.accepted == heir
+    return host.lease_layer is not None or host.helm.accepted == heir
 
 
 def _instead(member: Member, heir: MemberId) -> str:

@@ -133,7 +133,7 @@ class Figures:
         traffic, counters = host.traffic, host.gate.counters
         drops = counters.mapping()
         drops[Reason.INBOX.value] = max(drops[Reason.INBOX.value], host.runner.dropped)
-        guard = host.confirmed
+        guard = host.lease_layer
         silence = None if guard is None else guard.silence(host.runner.now())
         return Metrics(
             is_leader=state.leading,

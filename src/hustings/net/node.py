@@ -59,7 +59,7 @@ from hustings.net.validation import Hearsay
 from hustings.net.wire import VERSION, Direction, Received, group_tag, version_of
 
 if TYPE_CHECKING:
-    from hustings.layers.confirmed import Confirmed
+    from hustings.layers.lease import LeaseLayer
     from hustings.net.agreed_config import ConfigCheck
 
 _SHOWN = 200  # characters of an error, in a log
@@ -97,7 +97,7 @@ class Host:
         household: Household,
         pause: float,
         join_wait: float,
-        confirmed: Confirmed | None = None,
+        lease_layer: LeaseLayer | None = None,
     ) -> None:
         self.port = port
         self.gate = gate
@@ -105,7 +105,7 @@ class Host:
         self.helm = helm
         self.seeds = seeds
         self.household = household
-        self.confirmed = confirmed  # the part that asks the guard, if there is one
+        self.lease_layer = lease_layer  # the part that asks the guard, if there is one
         self.lease_client: LeaseRequests | None = None
         self.config_check: ConfigCheck | None = None  # compares with whom it meets
         self.traffic = Traffic()
@@ -196,14 +196,14 @@ class Host:
 
     def engage(self) -> None:
         """Something begins that may run only while this member leads."""
-        if self.confirmed is not None:
-            self.confirmed.engaged += 1
+        if self.lease_layer is not None:
+            self.lease_layer.engaged += 1
 
     def disengage(self) -> None:
         """It has ended."""
-        if (confirmed := self.confirmed) is not None:
-            confirmed.engaged -= 1
-            stack, settle = self.stack, confirmed.settle_up
+        if (lease_layer := self.lease_layer) is not None:
+            lease_layer.engaged -= 1
+            stack, settle = self.stack, lease_layer.settle_up
             # Where nothing can be run now, the next handler does it.
             self.runner.run(lambda ctx: stack.inner.attend(GossipContext(ctx, stack), settle))
 
@@ -235,7 +235,7 @@ class Host:
     @property
     def stale_bound(self) -> float:
         """The longest time for which a leader that is cut off goes on; infinite without a guard."""
-        lease = None if self.confirmed is None else self.confirmed.lease
+        lease = None if self.lease_layer is None else self.lease_layer.lease
         return inf if lease is None else lease.leading(lease.asked)
 
     def health(self) -> float:

@@ -35,7 +35,7 @@ from hustings.core.context import Context, TimerKey
 from hustings.core.election import About, Assumptions, Election, upon
 from hustings.core.messages import LayerMessage, Message
 from hustings.core.outcome import Guarantee
-from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, LeaseLayer
 from hustings.quorum.config import QuorumConfig, broken_voters
 from hustings.quorum.layer import QuorumLeaseLayer
 from hustings.quorum.messages import KINDS, MOST_VOTERS, AvailableMsg, Round
@@ -49,7 +49,7 @@ class ResignMsg(LayerMessage, frozen=True, tag="Q-RESIGN"):
     token: Round
 
 
-class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
+class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
     """The lease, and who votes on it."""
 
     voters: Annotated[
@@ -99,9 +99,9 @@ class LeaseConfig(GuardConfig, frozen=True, kw_only=True):
 class Willing(Election):
     """Would lead if nobody else does: the candidate behind the guard."""
 
-    config: LeaseConfig
+    config: QuorumElectionConfig
 
-    def __init__(self, config: LeaseConfig, choice: Choice) -> None:
+    def __init__(self, config: QuorumElectionConfig, choice: Choice) -> None:
         super().__init__(config, choice)
         self.config = config
 
@@ -148,12 +148,12 @@ class Quorum(QuorumLeaseLayer):
         promises="never two leaders while clocks keep to drift; none without a majority of voters",
     )
     assumptions = Assumptions(reliable=False, displaces=False, announces=True)
-    Settings = LeaseConfig
-    messages: ClassVar[tuple[type[Message], ...]] = (*KINDS, ConfirmedMsg, ResignMsg)
-    intercepts = (ConfirmedMsg,)
+    Settings = QuorumElectionConfig
+    messages: ClassVar[tuple[type[Message], ...]] = (*KINDS, LeaseHeldMsg, ResignMsg)
+    intercepts = (LeaseHeldMsg,)
 
-    def __init__(self, config: LeaseConfig, choice: Choice) -> None:
-        super().__init__(Confirmed(Willing(config, choice), config), config.quorum)
+    def __init__(self, config: QuorumElectionConfig, choice: Choice) -> None:
+        super().__init__(LeaseLayer(Willing(config, choice), config), config.quorum)
 
     def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
         """Here views are no matter of chance: who is not in it does not exist."""
@@ -185,8 +185,8 @@ class Quorum(QuorumLeaseLayer):
         if led:
             ctx.multicast(ResignMsg(self.term))
 
-    @upon(ConfirmedMsg)
-    def _on_confirmed(self, ctx: Context, sender: MemberId, message: ConfirmedMsg) -> None:
+    @upon(LeaseHeldMsg)
+    def _on_confirmed(self, ctx: Context, sender: MemberId, message: LeaseHeldMsg) -> None:
         self._on_inner(ctx, sender, message)
         if self.leader == message.leader != ctx.me.id and message.token == self.term:
             self._within(ctx, self.inner.on_alive, message.leader)

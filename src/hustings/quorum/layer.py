@@ -2,14 +2,14 @@
 
 Model      Messages may be late, lost, doubled, out of order; members crash, come back, are cut off
            and paused. Less than half of the voters are gone at a time, or nobody is confirmed.
-Idea       `Confirmed` asks a guard; here its questions go to the voters as messages, and their
+Idea       `LeaseLayer` asks a guard; here its questions go to the voters as messages, and their
            votes come back as verdicts. Members that vote do so whether they stand or not.
 Invariant  Those of `voter`, `petition` and `enrolment`; a verdict answers a request that was made
            before the voters were asked, so that the window counted from the request is short
            enough. What this member votes for itself goes the same way, without a message.
 Cost       2 messages per voter for a renewal, 4 for a new holder; members that do not stand cost
            the voters nothing.
-Guarantee  That of `Confirmed`: tokens grow, and with clocks within 1 +- drift never two at once.
+Guarantee  That of `LeaseLayer`: tokens grow, and with clocks within 1 +- drift never two at once.
 
 Own timers begin with "quorum-", as do the names of what is stored. Who sent a message is the
 world's word, and the world lets only members in. What one of them says in another's name, or says
@@ -30,8 +30,8 @@ from hustings.core.election import Handler, VotesNeeded, upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
-from hustings.layers.confirmed import Confirmed
 from hustings.layers.layer import Layer
+from hustings.layers.lease import LeaseLayer
 from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.config import Electorate, QuorumConfig, after
 from hustings.quorum.configurations import Configurations
@@ -84,9 +84,9 @@ class QuorumLeaseLayer(Layer):
     acceptor_class: ClassVar[type[Acceptor]] = Acceptor
     proposer_class: ClassVar[type[Proposer]] = Proposer
     recovery_class: ClassVar[type[AcceptorRecovery]] = AcceptorRecovery
-    inner: Confirmed
+    inner: LeaseLayer
 
-    def __init__(self, inner: Confirmed, quorum: QuorumConfig) -> None:
+    def __init__(self, inner: LeaseLayer, quorum: QuorumConfig) -> None:
         super().__init__(inner)
         self.inner = inner
         self.quorum = quorum
@@ -496,7 +496,7 @@ def _table(
 
 
 def with_quorum(
-    elect: Callable[[], Confirmed], config: QuorumConfig
+    elect: Callable[[], LeaseLayer], config: QuorumConfig
 ) -> Callable[[], QuorumLeaseLayer]:
     """What makes elections, each with a part in the quorum, from what makes them with a guard."""
     return lambda: QuorumLeaseLayer(elect(), config)

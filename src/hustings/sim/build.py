@@ -18,10 +18,10 @@ from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number
-from hustings.layers.confirmed import GuardConfig
 from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.gossip.layer import GossipConfig
+from hustings.layers.lease import LeaseConfig
 from hustings.layers.measurement import WORST
 from hustings.sim.arranging import derived_delta
 from hustings.sim.clocks import Clocks
@@ -53,7 +53,7 @@ class Composed(NamedTuple):
     """Members as they run on a real network: settings, what they are made of, how long to wait."""
 
     config: Config
-    guard: GuardConfig | None
+    guard: LeaseConfig | None
     composition: Composition
     calm: float  # after how long an agreement may be taken to last
 
@@ -129,7 +129,7 @@ def build(described: Description) -> Experiment:
     detector, oracle = _detection(described, config.delta)
     guard = None
     if described.guard is not None:
-        guard = GuardConfig.parse({"delta": config.delta, **described.guard})
+        guard = LeaseConfig.parse({"delta": config.delta, **described.guard})
     choice = (
         parse_choice(described.choice) if isinstance(described.choice, str) else described.choice
     )
@@ -300,7 +300,7 @@ def _most_events(described: Description) -> int:
 
 
 def _calm(
-    detector: HeartbeatConfig | None, guard: GuardConfig | None, delta: float
+    detector: HeartbeatConfig | None, guard: LeaseConfig | None, delta: float
 ) -> float | None:
     """After how long an agreement may be taken to last; None where runs come to rest."""
     longest = [] if detector is None else [2 * detector.timeout]

@@ -19,11 +19,11 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.plugins import source_digest
 from hustings.core.streams import Stream, derive
-from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.gossip.layer import GossipConfig, with_gossip
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.sim.arranging import Arranged, arrange, told_delta
 from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
 from hustings.sim.churn import Plan, draw
@@ -79,7 +79,7 @@ class Experiment:
     pauses: Pauses | None = None  # members stand still at random
     detector: HeartbeatConfig | None = None  # a failure detector under every member
     oracle: float | None = None  # latency of a perfect detector, if there is one
-    guard: GuardConfig | None = None  # a guard that confirms leaders
+    guard: LeaseConfig | None = None  # a guard that confirms leaders
     voting: Voting | None = None  # and it is made of members that vote
     composition: Composition | None = None  # members as they run on a real network
     stack: GossipConfig | None = None  # gossip and bimodal multicast under every member
@@ -374,7 +374,7 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     study = _begin(experiment, world, parts, plan)
     lease = experiment.guard or experiment.config
     # A member that moves may come near a guard again, and one that is paused goes on.
-    if isinstance(lease, GuardConfig) and not roams and experiment.pauses is None:
+    if isinstance(lease, LeaseConfig) and not roams and experiment.pauses is None:
         grace = lease.asked * lease.slack + settling_time(experiment.config)
         Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
     rounds = None
@@ -495,7 +495,7 @@ def _make(experiment: Experiment, present: Present = ()) -> Election:
         election = DetectorLayer(election, Detector(experiment.detector))
     if experiment.guard is None:
         return election
-    confirmed = Confirmed(election, experiment.guard)
+    confirmed = LeaseLayer(election, experiment.guard)
     return confirmed if experiment.voting is None else experiment.voting(confirmed, present)
 
 

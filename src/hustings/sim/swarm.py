@@ -23,7 +23,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.core.streams import Stream, derive
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.sim.checkers import Checker, Verdict, attach
 from hustings.sim.faults import Happening, schedule
 from hustings.sim.guarding import MemoryGuard
@@ -53,9 +53,9 @@ _DRIFTS = (0.0, 0.01, 0.1, 0.2)  # bounds that members are told
 _HORIZONS = (15.0, 30.0, 45.0)
 
 Elect = Callable[[], Election]
-Asking = Callable[[], Confirmed]
-WithQuorum = Callable[[Asking, tuple[MemberId, ...], GuardConfig], Elect]
-Wrap = Callable[[Election, GuardConfig], Confirmed]
+Asking = Callable[[], LeaseLayer]
+WithQuorum = Callable[[Asking, tuple[MemberId, ...], LeaseConfig], Elect]
+Wrap = Callable[[Election, LeaseConfig], LeaseLayer]
 Guarding = Callable[[World, float], MemoryGuard]
 
 
@@ -93,7 +93,7 @@ class Swarm:
     with_quorum: WithQuorum | None = None
     votes: Votes = _never  # whether a voter that stored this has begun to vote
     beyond: bool = False  # whether clocks break the bound that members are told
-    wrap: Wrap = Confirmed
+    wrap: Wrap = LeaseLayer
     guarding: Guarding = MemoryGuard
     fenced: bool = True
 
@@ -128,14 +128,14 @@ class Played:
         }
 
 
-def patience(settles: float, lease: GuardConfig) -> float:
+def patience(settles: float, lease: LeaseConfig) -> float:
     """How long after the calm somebody is confirmed at the latest.
 
     By the slowest clock: the election's own time; a lease that was granted just before, which a
     voter that has restarted, or lost its disk, waits for twice; the longest pause between two
     questions; and twenty delays for messages to and fro.
 
-    >>> patience(40.0, GuardConfig(ttl=8.0, drift=0.2))
+    >>> patience(40.0, LeaseConfig(ttl=8.0, drift=0.2))
     115.0
     """
     return (settles + 4.0 * lease.asked + 20.0 * lease.delta) / (1.0 - lease.drift)
@@ -147,7 +147,7 @@ class _Drawn:
 
     entry: Entry
     guard: str
-    lease: GuardConfig
+    lease: LeaseConfig
     choice: Choice
     candidates: list[Candidate]
     scene: Scene
@@ -158,7 +158,7 @@ def _draw(swarm: Swarm, stream: Stream) -> _Drawn:
     guard = NONE if entry.leased else stream.choice(swarm.guards)
     # A bound of zero cannot be broken by a factor.
     drift = stream.choice(_DRIFTS[1:] if swarm.beyond else _DRIFTS)
-    lease = GuardConfig(ttl=stream.choice(_TTLS), drift=drift)
+    lease = LeaseConfig(ttl=stream.choice(_TTLS), drift=drift)
     votes = guard == QUORUM or entry.leased
     number = stream.choice((3, 3, 3, 5)) if votes else 0
     size = number + stream.below(3) if votes else 2 + stream.below(4)

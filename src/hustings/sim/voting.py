@@ -6,7 +6,7 @@ from typing import Protocol
 
 from hustings.core.choice import MemberId
 from hustings.core.election import Election
-from hustings.layers.confirmed import Confirmed
+from hustings.layers.lease import LeaseLayer
 
 Present = tuple[MemberId, ...]  # who is there from the beginning
 
@@ -14,6 +14,6 @@ Present = tuple[MemberId, ...]  # who is there from the beginning
 class Voting(Protocol):
     """Puts a part in the guard round a member's election."""
 
-    def __call__(self, confirmed: Confirmed, present: Present = ()) -> Election:
+    def __call__(self, confirmed: LeaseLayer, present: Present = ()) -> Election:
         """The voters are among those who are present, if anybody is named."""
         ...

@@ -16,7 +16,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
-from hustings.layers.confirmed import ConfirmedMsg, GuardConfig, confirmed
+from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, with_lease
 from hustings.testing.arguments import decimal, members, number, numbers, selection
 from hustings.testing.scripted import Envelope, ScriptedGroup, Standing, Step
 from hustings.testing.words import timer_text
@@ -140,8 +140,8 @@ def _election(
     """What makes a member's election, and the kinds of its messages."""
     if not lease:
         return lambda: kind(config, choice), kind.messages
-    guard = GuardConfig.parse({"delta": config.delta, **lease})
-    return confirmed(lambda: kind(config, choice), guard), (*kind.messages, ConfirmedMsg)
+    guard = LeaseConfig.parse({"delta": config.delta, **lease})
+    return with_lease(lambda: kind(config, choice), guard), (*kind.messages, LeaseHeldMsg)
 
 
 _Texts = dict[str, str]

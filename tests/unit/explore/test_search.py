@@ -15,7 +15,7 @@ from hustings.explore.search import Search
 from hustings.explore.standing import Bystander
 from hustings.explore.values import Ending, Found, Laws, Limits
 from hustings.lab.checking import EAGER, explore_election, explore_quorum
-from hustings.layers.confirmed import Confirmed
+from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import find
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
 from hustings.quorum.acceptor import Acceptor
@@ -186,7 +186,7 @@ class CarelessQuorate(QuorumLeaseLayer):
     acceptor_class = Careless
 
 
-def careless(inner: Confirmed, voters: tuple[MemberId, ...]) -> Election:
+def careless(inner: LeaseLayer, voters: tuple[MemberId, ...]) -> Election:
     config = QuorumConfig(delta=EAGER.delta, voters=voters, max_ttl=EAGER.asked)
     return CarelessQuorate(inner, config)
 

@@ -8,9 +8,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from hustings.guard import Floor, Grant, Guard, HeldBy, Holder, Holding, Promise
+from hustings.guard import Floor, Grant, Guarantees, Guard, HeldBy, Holder, Holding
 from hustings.guard.etcd_nodes import Line, Nodes
-from hustings.guard.watching import Feed, Seen, follow
+from hustings.guard.observer import Feed, Seen, follow
 from tests.net.kit.loops import run
 
 ADA = Holder("ada", 1)
@@ -20,7 +20,7 @@ GRANT = Grant(ADA, 7, 0.0)
 class Deaf(Guard):
     """An engine whose client answers when it is cancelled, as if nothing had been said."""
 
-    promise = Promise(monotone=True)
+    guarantees = Guarantees(monotone=True)
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ from hustings.guard import (
     make_guard,
 )
 from hustings.guard.consul import LOCK_FLAGS
-from hustings.guard.options import NET_S
+from hustings.guard.urls import NET_S
 from tests.guard.fakes.consul import Consul
 from tests.unit.guard.fakes_http import Network, patched
 from tests.unit.guard.fakes_time import now, virtually

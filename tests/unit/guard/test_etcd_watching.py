@@ -9,7 +9,7 @@ import pytest
 from aetcd import rpc
 
 from hustings.guard import Grant, Guard, Holder, Holding, make_guard
-from hustings.guard.options import NET_S
+from hustings.guard.urls import NET_S
 from tests.unit.guard.fakes_etcd import Etcd, failure, patched
 from tests.unit.guard.fakes_time import now, virtually
 

@@ -9,7 +9,7 @@ import pytest
 from kubernetes_asyncio import client, config
 
 from hustings.core.errors import BadInput
-from hustings.guard import Unreachable, kubernetes_access, make_guard
+from hustings.guard import Unreachable, kubernetes, make_guard
 from tests.guard.fakes.kubernetes import Kubernetes
 from tests.unit.guard.fakes_http import Network, patched
 from tests.unit.guard.fakes_time import virtually
@@ -114,7 +114,7 @@ def test_in_a_cluster_it_is_the_clusters_own(
 ) -> None:
     in_cluster(monkeypatch)
     file = tmp_path / "namespace"
-    monkeypatch.setattr(kubernetes_access, "NAMESPACE_FILE", file)
+    monkeypatch.setattr(kubernetes, "NAMESPACE_FILE", file)
 
     async def story() -> None:
         asked = await asked_by(network, "kubernetes://")

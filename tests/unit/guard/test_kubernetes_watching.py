@@ -8,7 +8,7 @@ import json
 import pytest
 
 from hustings.guard import Holding
-from hustings.guard.options import NET_S
+from hustings.guard.urls import NET_S
 from tests.unit.guard.fakes_http import Network, patched
 from tests.unit.guard.fakes_kubernetes import ADA, TTL, Server, granted, opened
 from tests.unit.guard.fakes_time import now, virtually

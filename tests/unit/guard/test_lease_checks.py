@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from hustings.core.guard import Granted, Observed
-from hustings.guard import Holding, Unreachable
-from hustings.guard import petition as client
+from hustings.guard import Holding, Unreachable, client
 from tests.net.kit.loops import throughout
 from tests.unit.guard.test_lease_client import TTL, Desk, play
 

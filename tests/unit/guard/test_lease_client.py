@@ -11,17 +11,17 @@ from hustings.core.guard import Freed, Granted, Held, Verdict
 from hustings.guard import (
     Behind,
     Floor,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     MemoryLost,
     NotGranted,
-    Promise,
     Unreachable,
+    client,
 )
-from hustings.guard import petition as client
-from hustings.guard.petition import Petitioner
+from hustings.guard.client import LeaseClient
 from tests.net.kit.loops import run, throughout, until
 
 ME = Holder("ada", 7)
@@ -34,7 +34,7 @@ Answer = int | HeldBy | Behind | Exception
 class Scripted(Guard):
     """A guard that says what the test has written down, and keeps what it was asked."""
 
-    promise = Promise(monotone=True)
+    guarantees = Guarantees(monotone=True)
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Desk:
         self.notes: list[str] = []
         self.known = self.hearsay = 0
         self.heir: str | None = None
-        self.client = Petitioner(
+        self.client = LeaseClient(
             self.guard,
             ME,
             IDS.__getitem__,

@@ -100,7 +100,7 @@ def test_windows_do_not_overlap_whatever_the_registers_clock_does_within_the_bou
         register.rate = rate
 
         class Drifting(MemoryGuard):
-            promise = msgspec.structs.replace(MemoryGuard.promise, drift=0.25)
+            guarantees = msgspec.structs.replace(MemoryGuard.guarantees, drift=0.25)
 
         slow = Drifting(register, clock=lambda: 0.75 * time.monotonic())
         other = Drifting(register)

@@ -12,16 +12,16 @@ from hustings.guard import (
     Behind,
     Floor,
     Grant,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     MemoryLost,
     NotGranted,
-    Promise,
 )
+from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN, Unreachable
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN, Unreachable
 from tests.net.kit.loops import run
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
@@ -62,7 +62,7 @@ class Unlifted(MemoryGuard):
 class Unaware(Guard):
     """An engine's client that does not look at what is known."""
 
-    promise = Promise(monotone=True)
+    guarantees = Guarantees(monotone=True)
 
     def __init__(self, token: int) -> None:
         super().__init__(clock=lambda: 100.0)

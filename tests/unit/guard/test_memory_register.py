@@ -12,7 +12,7 @@ import pytest
 from hustings.core.errors import UnknownName
 from hustings.guard import Behind, Floor, Grant, HeldBy, Holder, Holding, Unreachable, make_guard
 from hustings.guard.memory import MemoryGuard, Register, Registers
-from hustings.guard.watching import Seen
+from hustings.guard.observer import Seen
 from hustings.testing import VirtualLoop
 from tests.unit.guard.virtual import now, play
 

@@ -23,8 +23,7 @@ from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableEr
 
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable
-from hustings.guard.nats import PING_S, RECONNECT_S, _Client
-from hustings.guard.nats_record import Record, key_of
+from hustings.guard.nats import PING_S, RECONNECT_S, Record, _Client, key_of
 from tests.unit.guard.fakes_nats import (
     ADA,
     SILENT,
@@ -97,9 +96,9 @@ def test_an_address_need_say_nothing(server: Server) -> None:
         assert server.buckets["hustings"].replicas == 1
         assert ours.timeout == 0.5
         assert closed_guard().timeout == 2.0
-        assert not closed_guard().promise.monotone
-        assert not closed_guard("nats://h?synced=no").promise.monotone
-        assert closed_guard("nats://h?synced=yes").promise.monotone
+        assert not closed_guard().guarantees.monotone
+        assert not closed_guard("nats://h?synced=no").guarantees.monotone
+        assert closed_guard("nats://h?synced=yes").guarantees.monotone
 
     play(story)
 

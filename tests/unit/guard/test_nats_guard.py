@@ -19,8 +19,7 @@ from hustings.guard import (
     NotGranted,
     Unreachable,
 )
-from hustings.guard.nats import ATTEMPTS, NatsGuard
-from hustings.guard.nats_record import Entry, Record
+from hustings.guard.nats import ATTEMPTS, Entry, NatsGuard, Record
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.guard.nats import NatsGuard
-from hustings.guard.nats_record import Entry, Record
+from hustings.guard.nats import Entry, NatsGuard, Record
 
 
 class Clocked(NatsGuard):

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from hustings.guard import Grant, HeldBy, Holding, NotGranted, Unreachable
-from hustings.guard.nats import ATTEMPTS
-from hustings.guard.nats_record import Record
-from hustings.guard.watching import Seen
+from hustings.guard.nats import ATTEMPTS, Record
+from hustings.guard.observer import Seen
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,

@@ -10,7 +10,7 @@ import pytest
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.guard import make_guard, parse_url
-from hustings.guard.chosen import choose
+from hustings.guard.config import choose
 from hustings.guard.passwords import CONVENTIONS, LONGEST, with_password
 from hustings.guard.postgres_wire import Address
 from hustings.guard.quorum import Quorum

@@ -88,10 +88,10 @@ def redis_guard(url: str, group: str = "jobs") -> RedisGuard:
 def test_options_reach_the_guard() -> None:
     plain = redis_guard("redis://cache")
     assert (plain._poll, plain._wire.timeout) == (5.0, 2.0)
-    assert not plain.promise.monotone
+    assert not plain.guarantees.monotone
     other = redis_guard("valkey://cache/7?timeout=0.5&poll=9&persistence=always")
     assert (other._poll, other._wire.timeout) == (9.0, 0.5)
-    assert other.promise.monotone
+    assert other.guarantees.monotone
 
 
 def test_no_group_is_another_ones_key() -> None:
@@ -123,7 +123,7 @@ def test_certificates_are_files_and_belong_to_tls(tmp_path: Path) -> None:
     redis_guard(f"rediss://a?ca={there}")
     with pytest.raises(UnknownName, match="option of redis"):
         make_guard(f"redis://a?ca={there}", "jobs")
-    assert guards.make(parse_url("rediss://a"), "jobs").promise is guards.FORGETFUL
+    assert guards.make(parse_url("rediss://a"), "jobs").guarantees is guards.FORGETFUL
 
 
 # What errors mean

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from hustings.guard import Grant, Holder, Unreachable
+from hustings.guard.base import Holding
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.nats_record import Entry, Record
-from hustings.guard.returns import Returns
-from hustings.guard.seam import Holding
-from hustings.guard.watching import FIRST_PAUSE_S, LONGEST_PAUSE_S, Seen, follow
+from hustings.guard.nats import Entry, Record
+from hustings.guard.observer import FIRST_PAUSE_S, LONGEST_PAUSE_S, Seen, follow
+from hustings.guard.pending_releases import PendingReleases
 from hustings.testing import VirtualLoop
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)
@@ -24,7 +24,9 @@ ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 # --- returns in doubt ----------------------------------------------------------------------------
 
 
-async def settled(returns: Returns, holder: Holder) -> tuple[bool, list[tuple[Holder, int]]]:
+async def settled(
+    returns: PendingReleases, holder: Holder
+) -> tuple[bool, list[tuple[Holder, int]]]:
     """Whether a release was in doubt, and what was repeated."""
     repeated: list[tuple[Holder, int]] = []
 
@@ -36,21 +38,21 @@ async def settled(returns: Returns, holder: Holder) -> tuple[bool, list[tuple[Ho
 
 
 def test_a_release_that_was_not_confirmed_is_repeated_before_its_sender_asks() -> None:
-    returns = Returns()
+    returns = PendingReleases()
     returns.sent(ADA, 7)
     assert asyncio.run(settled(returns, ADA)) == (True, [(ADA, 7)])
     assert asyncio.run(settled(returns, BEN)) == (False, [])
 
 
 def test_of_several_the_latest_is_in_doubt() -> None:
-    returns = Returns()
+    returns = PendingReleases()
     for token in (1, 7, 5):
         returns.sent(ADA, token)
     assert asyncio.run(settled(returns, ADA)) == (True, [(ADA, 7)])
 
 
 def test_what_was_confirmed_is_in_doubt_no_more() -> None:
-    returns = Returns()
+    returns = PendingReleases()
     returns.sent(ADA, 7)
     returns.confirmed(ADA, 5)  # an older one, late
     assert asyncio.run(settled(returns, ADA)) == (True, [(ADA, 7)])
@@ -60,7 +62,7 @@ def test_what_was_confirmed_is_in_doubt_no_more() -> None:
 
 
 def test_a_token_of_zero_was_sent_too() -> None:
-    returns = Returns()
+    returns = PendingReleases()
     returns.sent(ADA, 0)
     assert asyncio.run(settled(returns, ADA)) == (True, [(ADA, 0)])
 

@@ -9,10 +9,10 @@ import pytest
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.guard import Guard, make_guard, parse_url, urls
+from hustings.guard.local_expiry import LocalExpiry
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.options import seconds
 from hustings.guard.passwords import LONGEST, check_passfile, from_file
-from hustings.guard.unchanged import LocalExpiry
+from hustings.guard.urls import seconds
 
 
 def test_who_takes_no_password_is_offered_none() -> None:

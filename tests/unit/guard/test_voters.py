@@ -10,8 +10,8 @@ import pytest
 
 from hustings.guard.quorum import Quorum, Voters
 from hustings.guard.urls import parse_url
-from hustings.layers.confirmed import Confirmed, GuardConfig
 from hustings.layers.gossip.layer import GossipContext
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.quorum.config import Electorate
 from hustings.quorum.layer import Move
 from tests.unit.guard.virtual import now, play
@@ -19,7 +19,7 @@ from tests.unit.layers.puppets import Puppet
 
 IDS = {name: number for number, name in enumerate("abcdef", 1)}
 NAMES = {number: name for name, number in IDS.items()}
-LEASE = GuardConfig(ttl=5.0, delta=0.05)
+LEASE = LeaseConfig(ttl=5.0, delta=0.05)
 
 
 class Watched:
@@ -27,7 +27,7 @@ class Watched:
 
     def __init__(self, me: int = 1) -> None:
         url = parse_url("quorum://a,b,c")
-        self.layer = Quorum(url, IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
+        self.layer = Quorum(url, IDS.__getitem__).around(LeaseLayer(Puppet(), LEASE))
         self.host = SimpleNamespace(
             stack=SimpleNamespace(inner=self.layer),
             closed=False,

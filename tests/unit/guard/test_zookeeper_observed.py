@@ -13,7 +13,7 @@ from hustings.guard import (
     Holding,
     Unreachable,
 )
-from hustings.guard.watching import Seen
+from hustings.guard.observer import Seen
 from hustings.guard.zookeeper_wire import Ensemble, Lapsed, NoTls, Session, Wire
 from tests.unit.guard.fakes_zookeeper import LOST, SILENT, Server
 from tests.unit.guard.zookeeper_kit import (

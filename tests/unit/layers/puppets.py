@@ -11,10 +11,10 @@ from hustings.core.election import Election, upon
 from hustings.core.guard import Granted, Held
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, Outcome
-from hustings.layers.confirmed import Confirmed, ConfirmedMsg, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, LeaseLayer
 from hustings.testing import Effect, RecordedMember, view_of
 
-LEASE = GuardConfig(ttl=30.0, drift=0.2, retry=3.0)
+LEASE = LeaseConfig(ttl=30.0, drift=0.2, retry=3.0)
 WINDOW = 20.0  # 30 * 0.8 / 1.2
 ME = Candidate(2)
 GROUP = [Candidate(1), ME, Candidate(3)]
@@ -59,14 +59,14 @@ class Puppet(Election):
 class Driven:
     """A member under a guard, with the inner election's strings in hand."""
 
-    def __init__(self, wrap: type[Confirmed] = Confirmed) -> None:
+    def __init__(self, wrap: type[LeaseLayer] = LeaseLayer) -> None:
         self.member = RecordedMember(lambda: wrap(Puppet(), LEASE), ME, view_of(GROUP))
         self.member.start()
 
     @property
-    def election(self) -> Confirmed:
+    def election(self) -> LeaseLayer:
         election = self.member.election
-        assert isinstance(election, Confirmed)
+        assert isinstance(election, LeaseLayer)
         return election
 
     @property
@@ -100,4 +100,4 @@ class Driven:
         return self.member.answer(Held(number, holder, token, remaining))
 
     def hear(self, leader: int, token: int) -> list[Effect]:
-        return self.member.deliver(leader, ConfirmedMsg(leader, token))
+        return self.member.deliver(leader, LeaseHeldMsg(leader, token))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.layers.confirmed import GuardConfig
+from hustings.layers.lease import LeaseConfig
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ def test_a_lease_that_cannot_work_gets_a_sentence(
     settings: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(BadInput, match=complaint):
-        GuardConfig.parse(settings)
+        LeaseConfig.parse(settings)
 
 
 def test_times_default_to_multiples_of_the_delay_bound() -> None:
-    lease = GuardConfig.parse({"delta": 0.5})
+    lease = LeaseConfig.parse({"delta": 0.5})
     assert (lease.asked, lease.patience, lease.renewal) == (15.0, 1.5, 5.0)
     assert lease.window(15.0) == pytest.approx(15.0 * 0.999 / 1.001)

@@ -13,14 +13,14 @@ from hustings.core.election import upon
 from hustings.core.guard import Freed
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Elected, NoLeader
-from hustings.layers.confirmed import (
+from hustings.layers.lease import (
     ASK,
     AWAITING,
     END,
     LAPSED,
-    Confirmed,
-    ConfirmedMsg,
-    GuardConfig,
+    LeaseConfig,
+    LeaseHeldMsg,
+    LeaseLayer,
 )
 from hustings.protocols.registry import find
 from hustings.testing import (
@@ -69,13 +69,13 @@ def leading() -> Driven:
 
 
 def test_the_pause_between_questions_is_the_one_that_was_set() -> None:
-    assert GuardConfig(retry=7.0).patience == 7.0
-    assert GuardConfig(retry=7.0).shortest == 0.7
-    assert GuardConfig(delta=2.0).patience == 6.0
+    assert LeaseConfig(retry=7.0).patience == 7.0
+    assert LeaseConfig(retry=7.0).shortest == 0.7
+    assert LeaseConfig(delta=2.0).patience == 6.0
 
 
 def test_what_is_kept_for_the_work_under_way_shortens_the_lead() -> None:
-    lease = GuardConfig(ttl=30.0, drift=0.2, margin=4.0)
+    lease = LeaseConfig(ttl=30.0, drift=0.2, margin=4.0)
     assert lease.window(30.0) == pytest.approx(20.0)
     assert lease.leading(30.0) == pytest.approx(16.0)
 
@@ -96,7 +96,7 @@ def test_what_is_kept_for_the_work_under_way_shortens_the_lead() -> None:
 def test_a_lease_that_leaves_no_time_says_which_time(
     settings: dict[str, object], complaint: str
 ) -> None:
-    (broken,) = msgspec.convert(settings, GuardConfig).broken_rules()
+    (broken,) = msgspec.convert(settings, LeaseConfig).broken_rules()
     assert complaint in broken
 
 
@@ -112,7 +112,7 @@ def test_a_lease_that_leaves_no_time_says_which_time(
     ],
 )
 def test_a_lease_that_leaves_just_enough_is_taken(settings: dict[str, object]) -> None:
-    assert GuardConfig.parse(settings).broken_rules() == []
+    assert LeaseConfig.parse(settings).broken_rules() == []
 
 
 # A guard that says it is free
@@ -343,7 +343,7 @@ DONE: list[Effect] = [
 
 
 def test_what_the_inner_election_does_happens() -> None:
-    member = RecordedMember(lambda: Confirmed(Busy(), LEASE), ME, view_of(GROUP))
+    member = RecordedMember(lambda: LeaseLayer(Busy(), LEASE), ME, view_of(GROUP))
     assert member.start() == [*DONE, Declare(NoLeader("start"))]
     assert member.call() == [*DONE, Declare(NoLeader("call"))]
 
@@ -359,7 +359,7 @@ def test_what_the_inner_election_does_happens() -> None:
 def test_what_the_inner_election_says_is_heard_whatever_it_was_called_for(
     act: Callable[[RecordedMember], list[Effect]], said: str
 ) -> None:
-    member = RecordedMember(lambda: Confirmed(Busy(), LEASE), ME, view_of(GROUP))
+    member = RecordedMember(lambda: LeaseLayer(Busy(), LEASE), ME, view_of(GROUP))
     member.start()
     assert act(member) == [Declare(NoLeader(said))]
 
@@ -388,21 +388,21 @@ class Mute(Puppet):
 
 
 def test_a_message_that_comes_to_nothing_changes_nothing() -> None:
-    member = RecordedMember(lambda: Confirmed(Mute(), LEASE), ME, view_of(GROUP))
+    member = RecordedMember(lambda: LeaseLayer(Mute(), LEASE), ME, view_of(GROUP))
     member.start()
-    member.deliver(3, ConfirmedMsg(3, 6))
+    member.deliver(3, LeaseHeldMsg(3, 6))
     assert member.deliver(1, SayMsg(Elected(2, 1))) == []
     assert member.outcome == Elected(3, 6)
 
 
 def test_which_elections_a_message_opens_is_the_inner_elections_to_say() -> None:
-    assert Confirmed(Busy(), LEASE).opens(ConfirmedMsg(1, 1)) == (4, 2)
+    assert LeaseLayer(Busy(), LEASE).opens(LeaseHeldMsg(1, 1)) == (4, 2)
 
 
 def test_settings_and_choice_are_the_inner_elections() -> None:
     kind = find("bully")
     inner = kind(kind.Settings.parse({"delta": 2.5}), HighestId())
-    election = Confirmed(inner, LEASE)
+    election = LeaseLayer(inner, LEASE)
     assert election.config is inner.config
     assert election.choice is inner.choice
 

@@ -10,7 +10,7 @@ from hustings.core.config import Config
 from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.messages import Message, kind_of
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
 from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.config import Electorate
@@ -21,7 +21,7 @@ from hustings.testing.scripted import Envelope, ScriptedGroup
 
 THREE = Electorate(0, (1, 2, 3))
 FIVE = Electorate(0, (1, 2, 3, 4, 5))
-LEASE = GuardConfig(ttl=30.0, drift=0.0)
+LEASE = LeaseConfig(ttl=30.0, drift=0.0)
 
 A = TypeVar("A")
 
@@ -87,13 +87,13 @@ class Hall:
         voters: tuple[MemberId, ...] = (1, 2, 3),
         kind: type[QuorumLeaseLayer] = QuorumLeaseLayer,
         durable: bool = True,
-        lease: GuardConfig = LEASE,
+        lease: LeaseConfig = LEASE,
         start: bool = True,
         first: tuple[MemberId, ...] = (),
     ) -> None:
         config = QuorumConfig(voters=voters, durable=durable, initial=first)
         self.group = ScriptedGroup(
-            lambda: kind(Confirmed(eager(), lease), config),
+            lambda: kind(LeaseLayer(eager(), lease), config),
             [Candidate(each) for each in range(1, members + 1)],
         )
         self.voters = voters

@@ -11,7 +11,7 @@ from hustings.core.choice import Candidate
 from hustings.core.context import Context
 from hustings.core.errors import BadInput
 from hustings.core.outcome import NoLeader
-from hustings.layers.confirmed import ConfirmedMsg
+from hustings.layers.lease import LeaseHeldMsg
 from hustings.quorum import QuorumConfig
 from hustings.quorum.context import QuorateContext
 from hustings.quorum.epochs import EPOCH_BITS
@@ -28,7 +28,7 @@ from hustings.testing import (
 )
 from tests.unit.quorum.quorum_kit import Booth, Hall
 
-SAID = ConfirmedMsg(1, 7)
+SAID = LeaseHeldMsg(1, 7)
 
 
 class Asked:

@@ -10,9 +10,9 @@ from hustings.core.choice import Candidate, HighestId
 from hustings.core.config import Surroundings
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected, Guarantee
-from hustings.layers.confirmed import END, ConfirmedMsg
+from hustings.layers.lease import END, LeaseHeldMsg
 from hustings.protocols.registry import find
-from hustings.quorum.election import STAND, LeaseConfig, Quorum, ResignMsg
+from hustings.quorum.election import STAND, Quorum, QuorumElectionConfig, ResignMsg
 from hustings.quorum.messages import AvailableMsg
 from hustings.sim.checkers import agreed_leader, attach
 from hustings.sim.faults import Crash, Happening, Heal, Leave, Partition, Pause, Restart, Resume
@@ -42,19 +42,19 @@ def test_it_is_in_the_catalogue_and_promises_a_lease() -> None:
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, object], why: str) -> None:
     with pytest.raises(BadInput, match=why):
-        LeaseConfig.parse(settings)
+        QuorumElectionConfig.parse(settings)
 
 
 def test_a_small_group_has_one_voter() -> None:
-    assert LeaseConfig.for_group(2, Surroundings()) == {"voters": 1}
-    assert LeaseConfig.for_group(3, Surroundings()) == {}
+    assert QuorumElectionConfig.for_group(2, Surroundings()) == {"voters": 1}
+    assert QuorumElectionConfig.for_group(3, Surroundings()) == {}
 
 
 # One member
 
 
 def member() -> RecordedMember:
-    made = RecordedMember(lambda: Quorum(LeaseConfig(), HighestId()), ME, view_of(GROUP))
+    made = RecordedMember(lambda: Quorum(QuorumElectionConfig(), HighestId()), ME, view_of(GROUP))
     made.start()
     return made
 
@@ -67,20 +67,20 @@ def test_it_asks_after_a_random_wait() -> None:
 
 def test_whom_a_majority_confirmed_it_follows_for_one_lease() -> None:
     it = member()
-    it.deliver(2, ConfirmedMsg(2, 7))
+    it.deliver(2, LeaseHeldMsg(2, 7))
     assert it.outcome == Elected(2, 7)
     assert 30.0 <= it.timers[STAND].deadline <= 38.1
     it.clock = 20.0
-    it.deliver(2, ConfirmedMsg(2, 7))
+    it.deliver(2, LeaseHeldMsg(2, 7))
     assert it.timers[STAND].deadline >= 50.0, "every renewal counts"
 
 
 def test_an_older_leader_is_not_followed() -> None:
     it = member()
-    it.deliver(2, ConfirmedMsg(2, 7))
+    it.deliver(2, LeaseHeldMsg(2, 7))
     before = it.timers[STAND].deadline
     it.clock = 20.0
-    it.deliver(3, ConfirmedMsg(3, 6))
+    it.deliver(3, LeaseHeldMsg(3, 6))
     assert it.outcome == Elected(2, 7)
     assert it.timers[STAND].deadline == before
 
@@ -96,7 +96,7 @@ def test_an_older_leader_is_not_followed() -> None:
 )
 def test_who_may_be_gone_is_asked_about_soon(happens: Callable[[RecordedMember], object]) -> None:
     it = member()
-    it.deliver(2, ConfirmedMsg(2, 7))
+    it.deliver(2, LeaseHeldMsg(2, 7))
     happens(it)
     assert it.timers[STAND].deadline <= 8.0
 
@@ -117,7 +117,7 @@ def test_what_says_nothing_about_the_leader_changes_nothing(
     happens: Callable[[RecordedMember], object],
 ) -> None:
     it = member()
-    it.deliver(2, ConfirmedMsg(2, 7))
+    it.deliver(2, LeaseHeldMsg(2, 7))
     happens(it)
     assert it.timers[STAND].deadline >= 30.0
     assert it.outcome == Elected(2, 7)
@@ -129,7 +129,7 @@ def test_what_says_nothing_about_the_leader_changes_nothing(
 def played(
     *happenings: Happening, members: int = 5, until: float = 200.0, voters: int = 3, seed: int = 1
 ) -> World:
-    config = LeaseConfig.parse({"voters": voters, "ttl": 12.0})
+    config = QuorumElectionConfig.parse({"voters": voters, "ttl": 12.0})
     world = World(
         lambda: Quorum(config, HighestId()),
         [Candidate(each) for each in range(1, members + 1)],

@@ -8,11 +8,11 @@ from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Granted
 from hustings.core.outcome import Elected
-from hustings.layers.confirmed import ASK, Confirmed, ConfirmedMsg, GuardConfig, confirmed
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.gossip.layer import GossipConfig, with_gossip
+from hustings.layers.lease import ASK, LeaseConfig, LeaseHeldMsg, LeaseLayer, with_lease
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer, with_quorum
 from hustings.quorum.epochs import epoch_number
@@ -57,21 +57,21 @@ def test_an_endless_lease_is_refused() -> None:
 def test_nobody_asks_for_more_than_voters_grant() -> None:
     config = QuorumConfig(voters=(1, 2, 3), max_ttl=10.0)
     with pytest.raises(BadInput, match="max_ttl=10"):
-        QuorumLeaseLayer(Confirmed(eager(), LEASE), config)
+        QuorumLeaseLayer(LeaseLayer(eager(), LEASE), config)
 
 
 def test_it_goes_under_a_stack_and_above_a_detector() -> None:
     config = QuorumConfig(voters=(1, 2, 3))
     watched = DetectorLayer(Bully(BullyConfig(), HighestId()), Detector(HeartbeatConfig()))
-    made = with_gossip(with_quorum(lambda: Confirmed(watched, LEASE), config), GossipConfig())()
-    assert {*KINDS, ConfirmedMsg, *Bully.messages} < set(made.handlers)
+    made = with_gossip(with_quorum(lambda: LeaseLayer(watched, LEASE), config), GossipConfig())()
+    assert {*KINDS, LeaseHeldMsg, *Bully.messages} < set(made.handlers)
 
 
 def test_one_quorum_is_enough() -> None:
     config = QuorumConfig(voters=(1, 2, 3))
-    inner = with_quorum(confirmed(eager, LEASE), config)()
+    inner = with_quorum(with_lease(eager, LEASE), config)()
     with pytest.raises(BadInput, match="has a guard already"):
-        Confirmed(inner, LEASE)
+        LeaseLayer(inner, LEASE)
 
 
 def test_no_other_guard_is_asked() -> None:
@@ -164,7 +164,7 @@ def test_another_life_of_the_holder_waits_like_everybody() -> None:
 
 
 def test_a_window_counts_from_before_the_voters_were_asked() -> None:
-    lease = GuardConfig(ttl=30.0, drift=0.2)
+    lease = LeaseConfig(ttl=30.0, drift=0.2)
     hall = Hall(4, lease=lease)
     hall.call(4)
     hall.wait(3.0)
@@ -176,7 +176,7 @@ def test_a_window_counts_from_before_the_voters_were_asked() -> None:
 
 
 def test_without_the_margin_a_slow_clock_leads_too_long() -> None:
-    class Careless(GuardConfig, frozen=True, kw_only=True):
+    class Careless(LeaseConfig, frozen=True, kw_only=True):
         def window(self, ttl: float) -> float:
             return ttl
 

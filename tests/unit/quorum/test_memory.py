@@ -8,7 +8,7 @@ import pytest
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.context import Context
 from hustings.quorum.config import Electorate
-from hustings.quorum.election import STAND, LeaseConfig, Quorum
+from hustings.quorum.election import STAND, Quorum, QuorumElectionConfig
 from hustings.quorum.epochs import EPOCH_BITS, EpochCheck, epoch_number
 from hustings.quorum.messages import (
     Ballot,
@@ -49,7 +49,7 @@ OTHER = Change((1, 2, 5), 5, born(1))
 
 
 def led_by(leader: MemberId) -> ScriptedGroup:
-    config = LeaseConfig(voters=3, ttl=30.0)
+    config = QuorumElectionConfig(voters=3, ttl=30.0)
     group = ScriptedGroup(
         lambda: Quorum(config, HighestId()),
         [Candidate(each) for each in range(1, 5)],

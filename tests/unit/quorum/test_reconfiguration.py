@@ -8,7 +8,7 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
-from hustings.layers.confirmed import ASK
+from hustings.layers.lease import ASK
 from hustings.quorum import configurations
 from hustings.quorum.config import Electorate
 from hustings.quorum.epochs import epoch_number

@@ -6,9 +6,9 @@ import pytest
 
 from hustings.core.choice import Candidate, HighestId
 from hustings.core.errors import BadInput
-from hustings.layers.confirmed import ASK, Confirmed
+from hustings.layers.lease import ASK, LeaseLayer
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
-from hustings.quorum.election import LeaseConfig, Quorum
+from hustings.quorum.election import Quorum, QuorumElectionConfig
 from hustings.quorum.epochs import epoch_number
 from hustings.quorum.messages import (
     AcceptedMsg,
@@ -60,7 +60,7 @@ def test_an_electorate_without_memory_waits_one_longest_lease() -> None:
 
 
 def test_one_voter_alone_waits_as_well() -> None:
-    config = LeaseConfig(voters=1, ttl=30.0)
+    config = QuorumElectionConfig(voters=1, ttl=30.0)
     group = ScriptedGroup(lambda: Quorum(config, HighestId()), [Candidate(1)])
     group.start([1])
     election = group.member(1).election
@@ -155,7 +155,7 @@ def test_a_voter_with_an_old_copy_of_its_disk_begins_above_the_date() -> None:
         hall.wait(31.0)
     config = QuorumConfig(voters=(1, 2, 3), above=1_000)
     group = ScriptedGroup(
-        lambda: QuorumLeaseLayer(Confirmed(eager(), LEASE), config),
+        lambda: QuorumLeaseLayer(LeaseLayer(eager(), LEASE), config),
         [Candidate(each) for each in (1, 2, 3, 4)],
     )
     for voter, copy in copies.items():

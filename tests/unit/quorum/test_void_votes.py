@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hustings.layers.confirmed import ASK
+from hustings.layers.lease import ASK
 from hustings.quorum.configurations import Configurations
 from hustings.quorum.epochs import EPOCH_BITS, EpochCheck
 from hustings.quorum.messages import (

@@ -11,7 +11,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.outcome import Elected, NoLeader
-from hustings.layers.confirmed import GuardConfig
+from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Checker, attach
 from hustings.sim.checkers import Verdict as Judgement
@@ -400,7 +400,7 @@ def guarded() -> Experiment:
         members=5,
         config=kind.Settings(),
         clocks=Clocks(drift=0.05, offset=3.0),
-        guard=GuardConfig(drift=0.05),
+        guard=LeaseConfig(drift=0.05),
         calm=50.0,
         seed=2,
         digest=True,
@@ -426,7 +426,7 @@ def test_an_experiment_refuses_several_seats_under_a_guard() -> None:
             kind=kind,
             members=5,
             config=kind.Settings.parse({"leaders": 2}),
-            guard=GuardConfig(),
+            guard=LeaseConfig(),
         )
 
 

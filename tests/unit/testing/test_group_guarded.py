@@ -9,8 +9,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
+from hustings.guard.base import Guard
 from hustings.guard.memory import MemoryGuard, Registers
-from hustings.guard.seam import Guard
 from hustings.testing import Group
 from tests.unit.testing.groups import NAMES
 

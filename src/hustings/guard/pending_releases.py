@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from hustings.guard.seam import Holder
+from hustings.guard.base import Holder
 
 
-class Returns:
+class PendingReleases:
     """What one guard has given back without hearing that it arrived."""
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.guard import Behind, HeldBy, Holder, Holding, MemoryLost, Unreachable
+from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN, base_of
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN, base_of
 from tests.unit.guard.virtual import TTL, granted, play, refusal
 
 ADA, BEN = Holder("ada", 1), Holder("ben", 1)

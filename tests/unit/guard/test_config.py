@@ -11,20 +11,18 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.guard import Guard, Unreachable
-from hustings.guard import chosen as module
-from hustings.guard.chosen import MOST_KIND, Chosen, choose
+from hustings.guard import config as module
+from hustings.guard.config import MOST_KIND, Chosen, choose
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.options import check_bounds, one_of, seconds
 from hustings.guard.quorum import Quorum, Voters
-from hustings.guard.tls import client_tls
-from hustings.guard.urls import parse_url
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.guard.urls import check_bounds, client_tls, one_of, parse_url, seconds
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from tests.net.kit.loops import run
 from tests.unit.layers.puppets import Puppet
 
 IDS = {name: number for number, name in enumerate("abcdefg", 1)}
 VOTERS = "quorum://a,b,c"
-LEASE = GuardConfig(ttl=5.0, delta=0.05)
+LEASE = LeaseConfig(ttl=5.0, delta=0.05)
 
 
 def chosen(url: str | Callable[[str], Guard], **more: Any) -> Chosen:
@@ -70,14 +68,14 @@ def test_one_engine_has_one_name(url: str, kind: str) -> None:
 
 
 def test_a_long_name_is_cut_where_members_compare_it() -> None:
-    assert len(Chosen("x" * 99, chosen(VOTERS).promise, {}).kind) == MOST_KIND
+    assert len(Chosen("x" * 99, chosen(VOTERS).guarantees, {}).kind) == MOST_KIND
 
 
 def test_an_engine_is_no_voter_and_voters_are_no_engine() -> None:
     engine, voters = chosen("memory://x"), chosen(VOTERS)
     assert (engine.voting, voters.engine) == (None, None)
     assert voters.voting is not None
-    made = voters.voting(Confirmed(Puppet(), LEASE))
+    made = voters.voting(LeaseLayer(Puppet(), LEASE))
     assert made.electorate.voters == (1, 2, 3)  # type: ignore[attr-defined]  # a quorum layer
 
     async def asks() -> object:
@@ -97,7 +95,7 @@ def test_every_life_of_a_member_is_another_holder() -> None:
             assert asks.holder.name == "a"
             assert asks._heir() == "b"
             assert asks._known() == (3, 4)
-            lives.add(asks.holder.life)
+            lives.add(asks.holder.incarnation)
             await asks.close()
         return lives
 
@@ -112,7 +110,7 @@ def test_tokens_of_voters_begin_above_the_date() -> None:
     engine.begin_above(77)
     assert voters.quorum is not None
     assert voters.quorum.above == 77
-    assert voters.quorum.around(Confirmed(Puppet(), LEASE)).quorum.above == 77
+    assert voters.quorum.around(LeaseLayer(Puppet(), LEASE)).quorum.above == 77
 
 
 def test_what_cannot_work_is_refused_before_anybody_leads() -> None:
@@ -159,7 +157,7 @@ class Named(MemoryGuard):
 
 
 def engine_field(guard: Guard, address: str = "there", named: bool = False) -> str:
-    it = Chosen("own://", guard.promise, {}, engine=lambda: guard, address=address, named=named)
+    it = Chosen("own://", guard.guarantees, {}, engine=lambda: guard, address=address, named=named)
     fields = run(it.agreed(5.0, print))
     return {field.name: field.value for field in fields}["guard engine"]
 
@@ -177,7 +175,7 @@ def test_an_engine_is_known_by_what_it_says_it_is() -> None:
 
 def test_who_asks_the_engine_knows_what_it_was_called() -> None:
     guard = Named("cluster-7")
-    it = Chosen("own://", guard.promise, {}, engine=lambda: guard, address="there")
+    it = Chosen("own://", guard.guarantees, {}, engine=lambda: guard, address="there")
 
     async def story() -> None:
         await it.agreed(5.0, print)
@@ -277,15 +275,15 @@ def test_voters_promise_what_their_disks_do() -> None:
     kept = Quorum(parse_url("quorum://a,b,c,d,e,f,g"), IDS.__getitem__)
     unkept = Quorum(parse_url("quorum://b,a,c?durable=no&initial=c,a,b"), IDS.__getitem__)
     later = Quorum(parse_url("quorum://b,a,c?initial=c,a,d"), IDS.__getitem__)
-    assert (kept.durable, kept.promise.monotone, kept.max_ttl) == (True, True, None)
-    assert (unkept.durable, unkept.promise.monotone) == (False, False)
-    assert "old copy" in kept.promise.proviso
-    assert "keep nothing" in unkept.promise.proviso
-    assert (kept.promise.clock, kept.above) == ("voters", 0)
+    assert (kept.durable, kept.guarantees.monotone, kept.max_ttl) == (True, True, None)
+    assert (unkept.durable, unkept.guarantees.monotone) == (False, False)
+    assert "old copy" in kept.guarantees.proviso
+    assert "keep nothing" in unkept.guarantees.proviso
+    assert (kept.guarantees.clock, kept.above) == ("voters", 0)
     assert (kept.initial, unkept.initial) == (tuple("abcdefg"), tuple("abc"))
     assert later.initial == tuple("acd")
-    assert later.around(Confirmed(Puppet(), LEASE)).quorum.origin.voters == (1, 3, 4)
-    made = unkept.around(Confirmed(Puppet(), LEASE))
+    assert later.around(LeaseLayer(Puppet(), LEASE)).quorum.origin.voters == (1, 3, 4)
+    made = unkept.around(LeaseLayer(Puppet(), LEASE))
     assert made.electorate.voters == (1, 2, 3)
     assert (made.quorum.durable, made.quorum.delta, made.quorum.max_ttl) == (False, 0.05, None)
 
@@ -294,7 +292,7 @@ class Hosted:
     """What voters see of a member."""
 
     def __init__(self, me: int, url: str = VOTERS) -> None:
-        with_quorum = Quorum(parse_url(url), IDS.__getitem__).around(Confirmed(Puppet(), LEASE))
+        with_quorum = Quorum(parse_url(url), IDS.__getitem__).around(LeaseLayer(Puppet(), LEASE))
         self.layer = with_quorum
         self.ran: list[object] = []
         self.host = SimpleNamespace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hustings.guard.unchanged import LocalExpiry, new_mark
+from hustings.guard.local_expiry import LocalExpiry, new_mark
 
 
 def test_a_mark_is_a_number_that_nobody_has_drawn_before() -> None:

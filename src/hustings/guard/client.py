@@ -21,14 +21,14 @@ from contextlib import suppress
 from hustings.core.choice import MemberId
 from hustings.core.errors import HustingsError
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
-from hustings.guard.seam import Behind, Grant, Guard, HeldBy, Holder, MemoryLost, NotGranted
+from hustings.guard.base import Behind, Grant, Guard, HeldBy, Holder, MemoryLost, NotGranted
 
 _FAREWELL = 2.0  # seconds for giving back what is held when the member leaves
 _AGAIN = 1.0  # seconds before a stream of news that broke is opened again, or the next look
 _MOST_NAMES = 1000
 
 
-class Petitioner:
+class LeaseClient:
     """One member's questions to one guard. `answer` gets the verdicts, `note` what is odd."""
 
     def __init__(

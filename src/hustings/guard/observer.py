@@ -14,8 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
-from hustings.guard.cancelling import Cancellations
-from hustings.guard.seam import Holding, Unreachable
+from hustings.guard.base import Cancellations, Holding, Unreachable
 
 FIRST_PAUSE_S = 0.1  # before connecting again; doubles up to
 LONGEST_PAUSE_S = 2.0

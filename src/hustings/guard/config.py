@@ -11,11 +11,11 @@ from hustings.core.choice import MemberId
 from hustings.core.durations import parse_duration, show_duration
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
-from hustings.guard.petition import Petitioner
+from hustings.guard.base import Guarantees, Guard, Holder, Unreachable
+from hustings.guard.client import LeaseClient
 from hustings.guard.quorum import SCHEME, Quorum, Voters
-from hustings.guard.seam import Guard, Holder, Promise, Unreachable
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
-from hustings.layers.confirmed import Confirmed, GuardConfig
+from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.net.agreed_config import Field
 from hustings.net.node import Host
 
@@ -44,7 +44,7 @@ class Chosen:
     """An engine, or voters of the group's own."""
 
     shown: str  # for sentences, without a password
-    promise: Promise
+    guarantees: Guarantees
     lease: Mapping[str, object]  # what is asked of it
     engine: Callable[[], Guard] | None = None
     quorum: Quorum | None = None
@@ -60,7 +60,7 @@ class Chosen:
         return SAME.get(name, name)[:MOST_KIND]
 
     @property
-    def voting(self) -> Callable[[Confirmed], Election] | None:
+    def voting(self) -> Callable[[LeaseLayer], Election] | None:
         """What makes members the guard."""
         return None if self.quorum is None else self.quorum.around
 
@@ -93,7 +93,7 @@ class Chosen:
         note: Callable[[str], None],
         heir: Callable[[], str | None],
         known: Callable[[], tuple[int, int]],
-    ) -> Petitioner | None:
+    ) -> LeaseClient | None:
         """Who asks the engine for a member, opened; nobody where the guard is the group itself."""
         if self.engine is None:
             return None
@@ -102,7 +102,7 @@ class Chosen:
         guard.known_as = self.known_as
         # Not the incarnation: two processes with copies of one state would be the same holder.
         holder = Holder(member, secrets.randbits(_LIFE_BITS))
-        return Petitioner(guard, holder, id_of, note, heir, known)
+        return LeaseClient(guard, holder, id_of, note, heir, known)
 
     def begin_above(self, date: int) -> None:
         """Tokens of the group's own voters are larger than this number, which grows with time."""
@@ -113,7 +113,7 @@ class Chosen:
         """Who votes, where the guard is the group itself."""
         return Voters(host, id_of)
 
-    def check(self, lease: GuardConfig | None, member: str, *, kept: bool) -> None:
+    def check(self, lease: LeaseConfig | None, member: str, *, kept: bool) -> None:
         """Refuse what cannot work; `kept` is whether the member keeps anything."""
         if self.engine is not None and lease is not None:
             self.engine().check_ttl(lease.asked)
@@ -136,7 +136,7 @@ def choose(
 ) -> Chosen:
     """Read what was chosen; everything that is wrong with the address is told here."""
 
-    def lease(promise: Promise) -> dict[str, object]:
+    def lease(promise: Guarantees) -> dict[str, object]:
         """Drift is the engine's unless somebody knows better."""
         asked = {"drift": promise.drift, **(settings or {})}
         return asked if ttl is None else {**asked, "ttl": parse_duration(ttl, "ttl")}
@@ -146,18 +146,21 @@ def choose(
             raise BadInput(f"a guard is given by its address, and not as {type(guard).__name__}")
         made = guard(group)
         return Chosen(
-            type(made).__name__, made.promise, lease(made.promise), engine=lambda: guard(group)
+            type(made).__name__,
+            made.guarantees,
+            lease(made.guarantees),
+            engine=lambda: guard(group),
         )
     url = parse_url(guard)
     if url.scheme == SCHEME:
         quorum = Quorum(url, id_of)
         shown = f"{SCHEME}://{','.join(quorum.names)}"
-        return Chosen(shown, quorum.promise, lease(quorum.promise), quorum=quorum)
+        return Chosen(shown, quorum.guarantees, lease(quorum.guarantees), quorum=quorum)
     made = make_guard(guard, group)
     return Chosen(
         url.shown,
-        made.promise,
-        lease(made.promise),
+        made.guarantees,
+        lease(made.guarantees),
         engine=lambda: make_guard(guard, group),
         address=url.identity or _address(url),
         scope=_scope(url),

@@ -10,8 +10,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.guard import Guard, Unreachable
-from hustings.guard import chosen as module
-from hustings.guard.chosen import Chosen, choose
+from hustings.guard import config as module
+from hustings.guard.config import Chosen, choose
 from hustings.guard.memory import MemoryGuard, Register
 from hustings.guard.quorum import Quorum, Voters
 from hustings.guard.urls import parse_url

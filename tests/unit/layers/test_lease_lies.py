@@ -14,8 +14,8 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.guard import Observed
 from hustings.core.outcome import ELECTING, Elected, NoLeader
-from hustings.guard.seam import HIGHEST_LIFT, LARGEST_TOKEN
-from hustings.layers.confirmed import ASK, AWAITING, CHECK, STEP, ConfirmedMsg
+from hustings.guard.base import HIGHEST_LIFT, LARGEST_TOKEN
+from hustings.layers.lease import ASK, AWAITING, CHECK, STEP, LeaseHeldMsg
 from hustings.testing import Acquire, Declare, Effect, Release, Send, SetTimer, persist, view_of
 from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven
 
@@ -38,7 +38,7 @@ class Checked(Driven):
         election.check = lambda: self.checks.append(election.term)
 
     def told(self, sender: int, leader: int, token: int) -> list[Effect]:
-        return self.member.deliver(sender, ConfirmedMsg(leader, token))
+        return self.member.deliver(sender, LeaseHeldMsg(leader, token))
 
     def shown(self, holder: int | None, token: int) -> list[Effect]:
         return self.member.answer(Observed(holder, token))
@@ -201,7 +201,7 @@ def test_who_leads_says_so_itself(follower: Checked, token: int) -> None:
     assert follower.told(1, 3, token) == []
     assert follower.checks == []
     unguarded = Driven()
-    assert unguarded.member.deliver(1, ConfirmedMsg(3, token)) == []
+    assert unguarded.member.deliver(1, LeaseHeldMsg(3, token)) == []
 
 
 @pytest.mark.parametrize("token", [KNOWN + 1, *FAR])
@@ -263,11 +263,11 @@ def test_a_leader_below_what_the_guard_has_said_is_told_and_the_guard_looked_at(
     follower: Checked,
 ) -> None:
     """It has lost its memory: whoever looks for this member reminds it."""
-    assert follower.hear(3, KNOWN - 1) == [Send(3, ConfirmedMsg(3, KNOWN))]
+    assert follower.hear(3, KNOWN - 1) == [Send(3, LeaseHeldMsg(3, KNOWN))]
     assert follower.checks == [KNOWN]
     assert follower.hear(1, KNOWN - 1) == [], "a former leader, late"
     follower.election.inner.leader = 1
-    assert follower.hear(1, KNOWN - 1) == [Send(1, ConfirmedMsg(1, KNOWN))]
+    assert follower.hear(1, KNOWN - 1) == [Send(1, LeaseHeldMsg(1, KNOWN))]
     assert follower.checks == [KNOWN, KNOWN]
 
 

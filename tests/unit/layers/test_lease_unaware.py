@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.outcome import Elected, NoLeader
-from hustings.layers.confirmed import ASK, AWAITING, END, ConfirmedMsg
+from hustings.layers.lease import ASK, AWAITING, END, LeaseHeldMsg
 from hustings.testing import Acquire, CancelTimer, Declare, Release, Send, SetTimer, persist
 from tests.unit.layers.puppets import Driven
 
@@ -29,17 +29,17 @@ def test_who_leads_with_a_token_that_nobody_believes_is_told_the_larger_one(
 ) -> None:
     """A guard that has lost its memory has let in a member that did not know."""
     driven.hear(3, 7)
-    assert driven.hear(3, 6) == [Send(3, ConfirmedMsg(3, 7))], "it came back, and knows nothing"
+    assert driven.hear(3, 6) == [Send(3, LeaseHeldMsg(3, 7))], "it came back, and knows nothing"
     assert driven.hear(1, 6) == [], "a former leader, late: there is a newer one"
-    assert driven.member.deliver(1, ConfirmedMsg(3, 6)) == [], "hearsay"
+    assert driven.member.deliver(1, LeaseHeldMsg(3, 6)) == [], "hearsay"
     driven.member.restart()
-    assert driven.hear(1, 6) == [Send(1, ConfirmedMsg(1, 7))]
+    assert driven.hear(1, 6) == [Send(1, LeaseHeldMsg(1, 7))]
 
 
 def test_who_hears_of_a_larger_token_than_its_own_gives_back_and_asks_anew(
     leading: Driven,
 ) -> None:
-    assert leading.at(105.0).member.deliver(3, ConfirmedMsg(2, 1000)) == [
+    assert leading.at(105.0).member.deliver(3, LeaseHeldMsg(2, 1000)) == [
         persist(token=1000),
         CancelTimer(END),
         Declare(NoLeader(AWAITING)),
@@ -53,7 +53,7 @@ def test_who_hears_of_a_larger_token_than_its_own_gives_back_and_asks_anew(
 
 def test_it_gives_back_only_when_its_work_has_ended(leading: Driven) -> None:
     leading.election.engaged = 1
-    told = leading.at(105.0).member.deliver(3, ConfirmedMsg(2, 1000))
+    told = leading.at(105.0).member.deliver(3, LeaseHeldMsg(2, 1000))
     assert Declare(NoLeader(AWAITING)) in told
     assert Release(2) not in told
 

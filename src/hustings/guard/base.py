@@ -2,7 +2,7 @@
 
     guard = make_guard("etcd://127.0.0.1:2379", "billing")
     async with guard:
-        answer = await guard.acquire(Holder("web-1", life=1), ttl=5.0)
+        answer = await guard.acquire(Holder("web-1", incarnation=1), ttl=5.0)
 
 An election finds out who should ask; the guard's answer is what counts. Whoever is granted a lease
 may act until `Grant.deadline`, on its own monotonic clock: counted from before the question was
@@ -30,7 +30,22 @@ import msgspec
 
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
-from hustings.guard.cancelling import Cancellations
+
+# Cancellation
+
+
+class Cancellations:
+    """Those that the running task has been asked for since this was made."""
+
+    def __init__(self) -> None:
+        self._task = asyncio.current_task()
+        self._before = 0 if self._task is None else self._task.cancelling()
+
+    def heed(self) -> None:
+        """End here if one came and was swallowed."""
+        if self._task is not None and self._task.cancelling() > self._before:
+            raise asyncio.CancelledError
+
 
 DRIFT = 0.001  # rates of two clocks of ordinary machines differ by less, unless they are steered
 LARGEST_TOKEN = 2**53 - 1  # engines and fences that reckon with doubles know no larger ones exactly
@@ -59,13 +74,13 @@ class MemoryLost(HustingsError):
 
 
 class Holder(msgspec.Struct, frozen=True, gc=False):
-    """One life of one member: another life of the same member is another holder."""
+    """One incarnation of one member: another incarnation of it is another holder."""
 
     name: str
-    life: int
+    incarnation: int
 
     def __str__(self) -> str:
-        return f"{self.name}#{self.life}"
+        return f"{self.name}#{self.incarnation}"
 
 
 class Grant(msgspec.Struct, frozen=True, gc=False):
@@ -110,7 +125,7 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     token: int  # of the holder, or the last one if the engine still knows it, else 0
 
 
-class Promise(msgspec.Struct, frozen=True, kw_only=True):
+class Guarantees(msgspec.Struct, frozen=True, kw_only=True):
     """What a guard guarantees, as data."""
 
     guarantee: Guarantee = Guarantee.LEASED
@@ -129,7 +144,7 @@ class Guard(ABC):
     within a time they choose: no call here waits for ever.
     """
 
-    promise: Promise
+    guarantees: Guarantees
     lifts: ClassVar[bool] = False  # whether `_acquire` can lift the engine's tokens
     recovers: ClassVar[bool] = False  # whether `_recover` can
 
@@ -148,7 +163,7 @@ class Guard(ABC):
     @property
     def slack(self) -> float:
         """By which factor one clock may run faster than another."""
-        return (1.0 + self.promise.drift) / (1.0 - self.promise.drift)
+        return (1.0 + self.guarantees.drift) / (1.0 - self.guarantees.drift)
 
     def now(self) -> float:
         """The clock on which deadlines are given."""

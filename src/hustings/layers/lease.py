@@ -26,19 +26,108 @@ asked with or acted on only then. Where members are the guard, whoever asks outb
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from hustings.core.choice import MemberId
+from hustings.core.config import Config, Positive
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election, Handler
 from hustings.core.errors import BadInput
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
 from hustings.core.messages import LayerMessage, Message, Role, Token
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
-from hustings.layers.guard_config import GuardConfig
 from hustings.layers.nominating import NominatingContext
+
+# Settings
+
+
+class LeaseConfig(Config, frozen=True, kw_only=True):
+    """For how long a leader is confirmed, and what is known of clocks."""
+
+    ttl: Annotated[
+        Positive | None,
+        msgspec.Meta(description="for how long a leader is confirmed at a time [30 delta]"),
+    ] = None
+    drift: Annotated[
+        float,
+        msgspec.Meta(ge=0, lt=1, description="every clock's rate lies within 1 +- drift"),
+    ] = 0.001
+    retry: Annotated[
+        Positive | None,
+        msgspec.Meta(description="wait for an answer before asking again [3 delta]"),
+    ] = None
+
+    margin: Annotated[
+        float,
+        msgspec.Meta(ge=0, description="lead no more so long before a window ends, to finish in"),
+    ] = 0.0
+    first_wait: Annotated[
+        float,
+        msgspec.Meta(ge=0, description="before the first question after a start, to hear others"),
+    ] = 0.0
+
+    @property
+    def asked(self) -> float:
+        """The time asked for."""
+        return 30.0 * self.delta if self.ttl is None else self.ttl
+
+    @property
+    def patience(self) -> float:
+        """How long an answer may take before the question is repeated."""
+        return 3.0 * self.delta if self.retry is None else self.retry
+
+    @property
+    def shortest(self) -> float:
+        """The shortest pause between an answer and the next question: a guard is not flooded."""
+        return self.patience / 10.0
+
+    @property
+    def renewal(self) -> float:
+        """How long after one question was sent, and granted, the next one is."""
+        return self.asked / 3.0
+
+    @property
+    def slack(self) -> float:
+        """By which factor one clock may run faster than another."""
+        return (1.0 + self.drift) / (1.0 - self.drift)
+
+    def window(self, ttl: float) -> float:
+        """For how long, by one's own clock, a grant of `ttl` by the guard's clock surely lasts.
+
+        >>> LeaseConfig(drift=0.0).window(30.0)
+        30.0
+        >>> round(LeaseConfig(drift=0.2).window(30.0), 6)
+        20.0
+        """
+        return ttl / self.slack
+
+    def leading(self, ttl: float) -> float:
+        """For how long of that a member leads: the rest is for what it has under way."""
+        return self.window(ttl) - self.margin
+
+    def broken_rules(self) -> list[str]:
+        broken = []
+        if not math.isfinite(self.asked):
+            broken.append("ttl must be finite: a leader that crashed would be confirmed for ever")
+        if self.asked < 6.0 * self.delta:
+            broken.append(
+                f"ttl must be at least three round trips (6 delta = {6.0 * self.delta:g}), "
+                f"not {self.asked:g}"
+            )
+        elif self.leading(self.asked) <= self.renewal + 2.0 * self.delta * (1.0 + self.drift):
+            margin = f" and margin={self.margin:g}" if self.margin else ""
+            verb = "leave" if self.margin else "leaves"
+            broken.append(
+                f"drift={self.drift:g}{margin} {verb} a window of {self.leading(self.asked):g} of "
+                f"ttl={self.asked:g}: too short to renew in"
+            )
+        return broken
+
 
 AWAITING = "awaiting confirmation"
 LAPSED = "the confirmation ran out"
@@ -51,11 +140,11 @@ CHECK = "guard-check"
 SPREAD = 0.1  # delays for each member of a group: within this time all look at the guard
 STEP = 1 << 16  # so far above what the guard itself has said a member's word is shown
 
-__all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "Confirmed", "ConfirmedMsg", "GuardConfig"]
-__all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "confirmed"]
+__all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "LeaseConfig", "LeaseHeldMsg", "LeaseLayer"]
+__all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "with_lease"]
 
 
-class ConfirmedMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
+class LeaseHeldMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
     """The guard has granted `token` to `leader`; to itself: this is the largest token known."""
 
     role: ClassVar[Role] = Role.COORDINATOR
@@ -63,17 +152,17 @@ class ConfirmedMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
     token: Token
 
 
-class Confirmed(Election):
+class LeaseLayer(Election):
     """`inner` nominates, a guard confirms.
 
     No slots: two instances may hold different elections, so `handlers` is the instance's and hides
     the class's.
     """
 
-    def __init__(self, inner: Election, lease: GuardConfig) -> None:
+    def __init__(self, inner: Election, lease: LeaseConfig) -> None:
         if inner.seats > 1:
             raise BadInput(f"a guard confirms one leader, and {inner.seats} are to be elected")
-        if ConfirmedMsg in inner.handlers:
+        if LeaseHeldMsg in inner.handlers:
             raise BadInput("this election has a guard already: it needs no other")
         super().__init__(inner.config, inner.choice)
         self.inner = inner
@@ -347,7 +436,7 @@ class Confirmed(Election):
             ctx.persist(token=verdict.token)
         ctx.set_timer(END, until - now, eager=True)
         ctx.set_timer(ASK, max(sent + self.lease.renewal - now, self.lease.shortest))
-        ctx.multicast(ConfirmedMsg(ctx.me.id, verdict.token))
+        ctx.multicast(LeaseHeldMsg(ctx.me.id, verdict.token))
         self.greeted = ctx.view.version
         self._hold(ctx, ctx.me.id, verdict.token)
 
@@ -376,7 +465,7 @@ class Confirmed(Election):
         if self.until is not None and ctx.view.version != self.greeted:
             # Who has just come need not wait for the next renewal to know who leads.
             self.greeted = ctx.view.version
-            ctx.multicast(ConfirmedMsg(ctx.me.id, self.term))
+            ctx.multicast(LeaseHeldMsg(ctx.me.id, self.term))
 
     def _end(self, ctx: Context) -> None:
         """A leadership is over, if there was one."""
@@ -392,7 +481,7 @@ class Confirmed(Election):
 
     # What is confirmed
 
-    def _on_confirmed(self, ctx: Context, sender: MemberId, message: ConfirmedMsg) -> None:
+    def _on_confirmed(self, ctx: Context, sender: MemberId, message: LeaseHeldMsg) -> None:
         self._look(ctx)
         token = message.token
         if message.leader == ctx.me.id:  # whether it leads a member asks only the guard
@@ -405,7 +494,7 @@ class Confirmed(Election):
         elif token < self.term:
             if self.leader in (None, sender) or self.inner.leader == sender:
                 # A guard that has lost its memory has let it in: nobody here would believe it.
-                ctx.send(sender, ConfirmedMsg(sender, self.term))
+                ctx.send(sender, LeaseHeldMsg(sender, self.term))
                 self._check_now()  # whoever looks finds out, and reminds the guard
         elif self.check is None:
             self._accept(ctx, sender, token)
@@ -484,9 +573,9 @@ class Confirmed(Election):
 @lru_cache(maxsize=256)
 def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
     """Who handles what beside an election of these kinds; members of one kind share one table."""
-    return {**dict.fromkeys(kinds, Confirmed._on_inner), ConfirmedMsg: Confirmed._on_confirmed}
+    return {**dict.fromkeys(kinds, LeaseLayer._on_inner), LeaseHeldMsg: LeaseLayer._on_confirmed}
 
 
-def confirmed(elect: Callable[[], Election], lease: GuardConfig) -> Callable[[], Confirmed]:
+def with_lease(elect: Callable[[], Election], lease: LeaseConfig) -> Callable[[], LeaseLayer]:
     """What makes elections, each behind a guard, from what makes them without."""
-    return lambda: Confirmed(elect(), lease)
+    return lambda: LeaseLayer(elect(), lease)

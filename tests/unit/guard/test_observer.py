@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hustings.guard import Holding, Unreachable
-from hustings.guard.cancelling import Cancellations
-from hustings.guard.watching import SHORTEST_S, Seen, follow
+from hustings.guard.base import Cancellations
+from hustings.guard.observer import SHORTEST_S, Seen, follow
 from tests.unit.guard.virtual import now, play
 
 NET = 5.0

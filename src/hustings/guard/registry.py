@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hustings.core.errors import BadInput
+from hustings.guard.base import Guarantees
 from hustings.guard.quorum import SCHEME, Quorum
-from hustings.guard.seam import Promise
 from hustings.guard.urls import make_guard, parse_url
 
 
@@ -18,11 +18,11 @@ class Listed(NamedTuple):
     token: str
     shares: str  # whose elections it takes part in
 
-    def promise(self) -> Promise:
+    def guarantees(self) -> Guarantees:
         """What it guarantees at its example's address; `BadInput` if it cannot be used here."""
         if self.name == SCHEME:
-            return Quorum(parse_url(self.example), lambda _: 0).promise
-        return make_guard(self.example, "group").promise
+            return Quorum(parse_url(self.example), lambda _: 0).guarantees
+        return make_guard(self.example, "group").guarantees
 
 
 CATALOGUE = (
@@ -38,12 +38,12 @@ CATALOGUE = (
 )
 
 
-def promises() -> list[tuple[Listed, Promise | BadInput]]:
+def all_guarantees() -> list[tuple[Listed, Guarantees | BadInput]]:
     """Each guard and what it promises, or why it cannot be used here: see `NotInstalled`."""
-    found: list[tuple[Listed, Promise | BadInput]] = []
+    found: list[tuple[Listed, Guarantees | BadInput]] = []
     for listed in CATALOGUE:
         try:
-            found.append((listed, listed.promise()))
+            found.append((listed, listed.guarantees()))
         except BadInput as error:
             found.append((listed, error))
     return found

@@ -11,12 +11,12 @@ from hustings.core.outcome import Guarantee
 from hustings.guard import (
     Floor,
     Grant,
+    Guarantees,
     Guard,
     HeldBy,
     Holder,
     Holding,
     NotGranted,
-    Promise,
     Unreachable,
 )
 from tests.net.kit.loops import run
@@ -27,7 +27,7 @@ ADA = Holder("ada", 1)
 class Scripted(Guard):
     """An engine that takes its time, and answers what it was told to."""
 
-    promise = Promise(monotone=True, drift=0.25)
+    guarantees = Guarantees(monotone=True, drift=0.25)
 
     def __init__(self, answer: int | HeldBy = 7, takes: float = 0.0) -> None:
         self.time = 100.0
@@ -161,7 +161,7 @@ def test_the_event_loops_clock_is_the_default() -> None:
 
 
 def test_what_is_promised_unless_said_otherwise() -> None:
-    promise = Promise(monotone=False)
-    assert promise.guarantee is Guarantee.LEASED
-    assert 0 < promise.drift < 1
+    guarantees = Guarantees(monotone=False)
+    assert guarantees.guarantee is Guarantee.LEASED
+    assert 0 < guarantees.drift < 1
     assert str(Holder("ada", 3)) == "ada#3"

@@ -25,7 +25,7 @@ def new_mark() -> str:
     return str(1 + secrets.randbits(_MARK_BITS))
 
 
-class Unchanged:
+class ExpiryObserver:
     """The mark seen last, and since when."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Unchanged:
     def remaining(self, mark: Hashable, ttl: float, now: float) -> float:
         """For how long yet its writer may act, at the most; `now` is after the mark was read.
 
-        >>> seen = Unchanged()
+        >>> seen = ExpiryObserver()
         >>> seen.remaining("a", 5.0, now=100.0), seen.remaining("a", 5.0, now=103.0)
         (5.0, 2.0)
         >>> seen.remaining("b", 5.0, now=104.0)
@@ -54,7 +54,7 @@ class LocalExpiry:
     """
 
     def __init__(self) -> None:
-        self._unchanged = Unchanged()
+        self._unchanged = ExpiryObserver()
         self._mark = ""  # seen last, with its token and its time
         self._token = 0
         self._ttl = 0.0

@@ -11,15 +11,15 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
-from hustings.layers.confirmed import (
+from hustings.layers.lease import (
     ASK,
     AWAITING,
     END,
     GIVEN_BACK,
     LAPSED,
-    Confirmed,
-    ConfirmedMsg,
-    confirmed,
+    LeaseHeldMsg,
+    LeaseLayer,
+    with_lease,
 )
 from hustings.protocols.probabilistic.messages import Call, InitMsg
 from hustings.protocols.registry import CATALOGUE, CONSENSUS, classes, find
@@ -66,7 +66,7 @@ def test_whom_the_election_names_asks_and_leads_only_when_granted(driven: Driven
         persist(token=7),
         SetTimer(END, 18.0, eager=True),
         SetTimer(ASK, 8.0),
-        Multicast(ConfirmedMsg(2, 7)),
+        Multicast(LeaseHeldMsg(2, 7)),
         Declare(Elected(2, 7)),
     ]
     assert (driven.election.leader, driven.election.term) == (2, 7)
@@ -136,15 +136,15 @@ def test_others_take_an_unconfirmed_result_for_a_hint(driven: Driven) -> None:
 
 
 def test_the_election_cannot_turn_to_the_guard_itself() -> None:
-    inner = Confirmed(Puppet(), LEASE)
-    nested = RecordedMember(lambda: Confirmed(Wild(), LEASE), ME, view_of(GROUP))
+    inner = LeaseLayer(Puppet(), LEASE)
+    nested = RecordedMember(lambda: LeaseLayer(Wild(), LEASE), ME, view_of(GROUP))
     nested.start()
     with pytest.raises(ProtocolBug, match="does not ask the guard itself"):
         nested.call()
     with pytest.raises(ProtocolBug, match="does not give back"):
         nested.leave()
     with pytest.raises(BadInput, match="has a guard already"):
-        Confirmed(inner, LEASE)
+        LeaseLayer(inner, LEASE)
 
 
 class Wild(Puppet):
@@ -166,7 +166,7 @@ def test_it_renews_in_time_and_says_so_again(leading: Driven) -> None:
     assert leading.at(112.0).grant() == [
         SetTimer(END, 18.0, eager=True),
         SetTimer(ASK, 8.0),
-        Multicast(ConfirmedMsg(2, 7)),
+        Multicast(LeaseHeldMsg(2, 7)),
     ]
     assert leading.election.until == 110.0 + WINDOW
 
@@ -236,7 +236,7 @@ def test_who_has_just_come_is_told_at_once(leading: Driven) -> None:
     leading.member.view = view_of([*GROUP, Candidate(9)])
     leading.member.view.version += 1
     told = [each for each in leading.member.alive(9) if isinstance(each, Multicast)]
-    assert [each.message for each in told] == [ConfirmedMsg(2, 7)]
+    assert [each.message for each in told] == [LeaseHeldMsg(2, 7)]
     assert leading.member.alive(9) == []
 
 
@@ -402,7 +402,7 @@ def test_only_the_highest_token_is_believed(driven: Driven) -> None:
 def test_the_highest_token_survives_a_restart(driven: Driven) -> None:
     driven.hear(3, 7)
     driven.member.restart()
-    assert driven.hear(1, 6) == [Send(1, ConfirmedMsg(1, 7))], "it says so, and believes nothing"
+    assert driven.hear(1, 6) == [Send(1, LeaseHeldMsg(1, 7))], "it says so, and believes nothing"
     assert driven.outcome is None
     assert driven.hear(3, 7) == [Declare(Elected(3, 7))]
 
@@ -424,11 +424,11 @@ def test_a_leader_that_hears_of_a_newer_token_steps_down(leading: Driven) -> Non
 
 def test_nobody_else_leads_with_my_token_and_nobody_tells_me_that_i_lead(leading: Driven) -> None:
     assert leading.hear(3, 7) == []
-    assert leading.member.deliver(3, ConfirmedMsg(2, 7)) == []
-    assert leading.member.deliver(3, ConfirmedMsg(2, 6)) == []
+    assert leading.member.deliver(3, LeaseHeldMsg(2, 7)) == []
+    assert leading.member.deliver(3, LeaseHeldMsg(2, 6)) == []
     assert leading.outcome == Elected(2, 7)
     follower = Driven()
-    assert follower.member.deliver(3, ConfirmedMsg(2, 9)) == [persist(token=9)]
+    assert follower.member.deliver(3, LeaseHeldMsg(2, 9)) == [persist(token=9)]
     assert follower.outcome is None
 
 
@@ -461,8 +461,8 @@ def test_a_leader_taken_for_granted_has_to_ask_like_any_other(driven: Driven) ->
 def test_what_a_study_asks_reaches_the_inner_election() -> None:
     kind = find("probabilistic")
     inner = kind(kind.Settings.parse({"N": 3}), HighestId())
-    election = Confirmed(inner, LEASE)
-    assert election.opens(ConfirmedMsg(1, 1)) is None
+    election = LeaseLayer(inner, LEASE)
+    assert election.opens(LeaseHeldMsg(1, 1)) is None
     opening = InitMsg(Call(1, 1, 1), 2, 9.0)
     assert election.span(opening, 3) == inner.span(opening, 3) == (8.0, 1.5 * 14 + 3)
     assert election.tallies() == inner.tallies() != {}
@@ -473,7 +473,7 @@ def test_what_a_study_asks_reaches_the_inner_election() -> None:
 def test_several_seats_cannot_be_confirmed() -> None:
     kind = find("le-s")
     with pytest.raises(BadInput, match="confirms one leader, and 2"):
-        Confirmed(kind(kind.Settings.parse({"leaders": 2}), HighestId()), LEASE)
+        LeaseLayer(kind(kind.Settings.parse({"leaders": 2}), HighestId()), LEASE)
 
 
 # Election by consensus is its own guard.
@@ -483,9 +483,9 @@ GUARDED = [kind for kind in classes(CATALOGUE) if kind not in classes(CONSENSUS)
 @pytest.mark.parametrize("kind", GUARDED, ids=lambda kind: kind.about.name)
 def test_every_election_goes_under_a_guard(kind: type[Election]) -> None:
     member = RecordedMember(
-        confirmed(lambda: kind(kind.Settings(), HighestId()), LEASE), ME, view_of(GROUP)
+        with_lease(lambda: kind(kind.Settings(), HighestId()), LEASE), ME, view_of(GROUP)
     )
     member.start()
     effects = member.call()
     assert not any(isinstance(one, Declare) and isinstance(one.outcome, Elected) for one in effects)
-    assert set(kind.handlers) | {ConfirmedMsg} == set(member.election.handlers)
+    assert set(kind.handlers) | {LeaseHeldMsg} == set(member.election.handlers)

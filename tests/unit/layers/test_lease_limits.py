@@ -9,7 +9,7 @@ import pytest
 
 from hustings.core.guard import Freed
 from hustings.core.outcome import Elected, NoLeader
-from hustings.layers.confirmed import ASK, AWAITING, END, Confirmed
+from hustings.layers.lease import ASK, AWAITING, END, LeaseLayer
 from hustings.testing import Acquire, Declare, Effect, RecordedMember, Release, SetTimer, view_of
 from tests.unit.layers.puppets import GROUP, LEASE, ME, Driven, Puppet
 
@@ -94,7 +94,7 @@ def test_who_wanted_nothing_goes_on_following_when_it_is_barred() -> None:
 def early() -> Driven:
     driven = Driven()
     lease = msgspec.structs.replace(LEASE, first_wait=5.0)
-    driven.member = RecordedMember(lambda: Confirmed(Puppet(), lease), ME, view_of(GROUP))
+    driven.member = RecordedMember(lambda: LeaseLayer(Puppet(), lease), ME, view_of(GROUP))
     driven.member.start()
     return driven
 
@@ -112,7 +112,7 @@ def test_the_first_question_waits_once() -> None:
 def test_a_short_first_wait_is_one_too() -> None:
     lease = msgspec.structs.replace(LEASE, first_wait=0.25)
     driven = Driven()
-    driven.member = RecordedMember(lambda: Confirmed(Puppet(), lease), ME, view_of(GROUP))
+    driven.member = RecordedMember(lambda: LeaseLayer(Puppet(), lease), ME, view_of(GROUP))
     driven.member.start()
     assert driven.nominate() == [Declare(NoLeader(AWAITING)), SetTimer(ASK, 0.25)]
 

@@ -6,22 +6,22 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
-from hustings.guard import catalogue, urls
-from hustings.guard.catalogue import CATALOGUE, promises
-from hustings.guard.seam import Promise
+from hustings.guard import registry, urls
+from hustings.guard.base import Guarantees
+from hustings.guard.registry import CATALOGUE, all_guarantees
 
 
 def test_every_guard_is_listed_with_what_it_promises() -> None:
-    found = dict(promises())
+    found = dict(all_guarantees())
     assert list(found) == list(CATALOGUE)
     told = {listed.name: promise for listed, promise in found.items()}
-    assert all(isinstance(each, Promise) for each in told.values())
-    by_clock = {name: each.clock for name, each in told.items() if isinstance(each, Promise)}
+    assert all(isinstance(each, Guarantees) for each in told.values())
+    by_clock = {name: each.clock for name, each in told.items() if isinstance(each, Guarantees)}
     assert by_clock["quorum"] == "voters"
     assert by_clock["memory"] == "this process"
     assert by_clock["redis"] == "who waits"
     redis = told["redis"]
-    assert isinstance(redis, Promise)
+    assert isinstance(redis, Guarantees)
     assert (redis.guarantee, redis.monotone) == (Guarantee.ADVISORY, False)
 
 
@@ -33,8 +33,8 @@ def test_a_guard_that_cannot_be_used_here_says_why(monkeypatch: pytest.MonkeyPat
             raise missing
         return urls.make_guard(text, group)
 
-    monkeypatch.setattr(catalogue, "make_guard", make)
-    found = {listed.name: promise for listed, promise in promises()}
+    monkeypatch.setattr(registry, "make_guard", make)
+    found = {listed.name: promise for listed, promise in all_guarantees()}
     assert len(found) == len(CATALOGUE)
     assert found["postgres"] is missing
-    assert isinstance(found["memory"], Promise)
+    assert isinstance(found["memory"], Guarantees)
