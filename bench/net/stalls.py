@@ -53,9 +53,9 @@ def witness(seconds: float) -> Iterator[Stalls]:
     try:
         yield found
     finally:
-        for lookout in lookouts:
-            lookout.kill()
-            told, _ = lookout.communicate()
+        for observed in lookouts:
+            observed.kill()
+            told, _ = observed.communicate()
             # The last line may have been cut off.
             found.ms += [float(line) for line in told.splitlines(keepends=True) if line[-1] == "\n"]
 

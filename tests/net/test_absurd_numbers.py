@@ -287,7 +287,7 @@ def test_the_first_token_of_a_quorum_is_believed(behind_s: float) -> None:
         assert plausible.refuses(1, told, NOW - behind_s, 0.0) is None
 
 
-def test_favour_is_bounded_like_a_term() -> None:
+def test_priority_is_bounded_like_a_term() -> None:
     plausible = Plausible([HandOverMsg, AnnounceMsg])
     claim = AnnounceMsg(1, 1, Candidate(4, (("~incumbency", 2.0**52),)))
     assert plausible.refuses(4, claim, NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER

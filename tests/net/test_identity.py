@@ -13,7 +13,7 @@ import pytest
 from hustings.core.messages import Message
 from hustings.layers.detector.heartbeat import HeartbeatMsg
 from hustings.layers.gossip.messages import LeaveMsg
-from hustings.layers.leadership.messages import AskMsg
+from hustings.layers.leadership.messages import LeaderQueryMsg
 from hustings.net.control_messages import PresentMsg, ProbeMsg
 from hustings.net.filter import LEAP, Replays
 from hustings.net.member import Member
@@ -75,8 +75,8 @@ def test_a_number_far_ahead_in_a_members_name(protocol: str, number: int) -> Non
             leader, others = await trio(crowd)
             ahead = min(leader.host.gate.wire._number + number, MAX_NUMBER)
             for other in others:
-                say(leader, other, AskMsg(1), number=ahead)
-                say(other, leader, AskMsg(1), number=ahead)
+                say(leader, other, LeaderQueryMsg(1), number=ahead)
+                say(other, leader, LeaderQueryMsg(1), number=ahead)
             await whole(crowd)
 
     run(story())
@@ -97,7 +97,7 @@ def test_another_life_in_a_members_name(protocol: str, later: str) -> None:
                         "now": int(time.time() * 1000) * 1024,
                         "one more": real + 1,
                     }[later]
-                    say(victim, to, AskMsg(1), number=1, incarnation=life)
+                    say(victim, to, LeaderQueryMsg(1), number=1, incarnation=life)
                     say(victim, to, HeartbeatMsg(life, 1 << 40), number=2, incarnation=life)
             await whole(crowd)
             refused = dropped(leader, "unverified") + dropped(leader, "future-incarnation")

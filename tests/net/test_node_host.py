@@ -459,15 +459,15 @@ def test_whoever_is_heard_lets_a_newcomer_in_where_the_network_reaches_all(
         assert lone.lets_in(("127.0.0.1", 10)) is False
 
 
-def test_attributes_that_change_are_told_and_favour_stays_the_helms() -> None:
+def test_attributes_that_change_are_told_and_priority_stays_the_helms() -> None:
     with pair() as (group, a, b):
         name = next(each for each in group.up if group.member(each).host is b)
         group.advance(5.0)
-        favour = [key for key, _ in b.runner.me.attributes]
+        priority = [key for key, _ in b.runner.me.attributes]
         group.run(group.member(name).update({"weight": 3.0}))
         group.advance(5.0)
         assert dict(b.runner.me.attributes)["weight"] == 3.0
-        assert [key for key, _ in b.runner.me.attributes if key != "weight"] == favour
+        assert [key for key, _ in b.runner.me.attributes if key != "weight"] == priority
         entry = a.stack.membership.circle.entry(b.runner.me.id)
         assert entry is not None
         assert dict(entry.who.attributes)["weight"] == 3.0

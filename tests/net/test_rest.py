@@ -12,8 +12,7 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.messages import Message
 from hustings.layers.gossip.membership import GOSSIP_TICK
-from hustings.layers.leadership.layer import LeadershipLayer
-from hustings.layers.leadership.state import TICK
+from hustings.layers.leadership.layer import TICK, LeadershipLayer
 from hustings.net.runner import Armed, Runner
 from hustings.testing import Group
 

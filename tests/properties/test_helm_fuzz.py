@@ -17,8 +17,8 @@ from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.leadership.layer import LeadershipConfig
-from hustings.layers.leadership.messages import MAX_TERM, AskMsg, HandOverMsg, TidingsMsg
-from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_favour
+from hustings.layers.leadership.messages import MAX_TERM, HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
+from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_priority
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.testing.effects import Declare, Effect, Multicast, Send, SetTimer
@@ -29,12 +29,14 @@ MOST = 64  # bytes of what a helm says of one leader
 extremes = st.sampled_from([-(2**63) - 1, -1, 0, MAX_TERM, MAX_TERM + 1, 2**63, 2**64 - 1])
 terms = st.integers(0, 9) | extremes
 ids = st.integers(1, 6) | extremes
-favours = st.sampled_from([0.0, -1.0, 1.0, 2.0, 1e300, float("inf"), float("-inf"), float("nan")])
+priorities = st.sampled_from(
+    [0.0, -1.0, 1.0, 2.0, 1e300, float("inf"), float("-inf"), float("nan")]
+)
 messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(HandOverMsg, ids, terms, favours),
-    st.builds(TidingsMsg, st.lists(ids, max_size=3).map(tuple), terms, favours),
-    st.builds(TidingsMsg, st.integers(1, 5).map(lambda i: (i,)), st.integers(1, 9), favours),
-    st.builds(AskMsg, terms),
+    st.builds(HandOverMsg, ids, terms, priorities),
+    st.builds(LeaderInfoMsg, st.lists(ids, max_size=3).map(tuple), terms, priorities),
+    st.builds(LeaderInfoMsg, st.integers(1, 5).map(lambda i: (i,)), st.integers(1, 9), priorities),
+    st.builds(LeaderQueryMsg, terms),
 )
 
 Step = Callable[[Helmsman], list[Effect]]
@@ -65,7 +67,7 @@ def look_out(other: int, kind: int) -> Step:
         elif kind == 1:
             member.meet(with_attribute(Candidate(other), OBSERVER, 1.0))
         else:
-            member.meet(with_favour(Candidate(other), float(kind - 2)))
+            member.meet(with_priority(Candidate(other), float(kind - 2)))
         return []
 
     return step
@@ -110,7 +112,7 @@ def check(member: Helmsman, effects: list[Effect], term: int) -> int:
     for effect in effects:
         if isinstance(effect, Send | Multicast):
             message = effect.message
-            if isinstance(message, HandOverMsg | AskMsg):
+            if isinstance(message, HandOverMsg | LeaderQueryMsg):
                 assert len(msgspec.msgpack.encode(message)) <= MOST
             if isinstance(effect, Send):
                 assert -(2**63) <= effect.to < 2**63
@@ -125,7 +127,7 @@ def check(member: Helmsman, effects: list[Effect], term: int) -> int:
     assert helm.observer or 1 in directory
     assert all(ORDER.can_rank(directory.candidate(each)) for each in directory)
     assert ORDER.can_rank(member.me)
-    assert member.helm.observer or not helm.lookout.leaders
+    assert member.helm.observer or not helm.observed.leaders
     return term
 
 

@@ -18,10 +18,10 @@ from hustings.layers.gossip.membership import Membership
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
 from hustings.layers.leadership.priority import (
     OBSERVER,
-    Favoured,
+    ByPriority,
     accepts,
     with_attribute,
-    with_favour,
+    with_priority,
 )
 from hustings.protocols.announce.le_s import LeS
 from hustings.sim.carrier import Carrier
@@ -32,7 +32,7 @@ from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
 from hustings.sim.world import Ended, World
 
-ORDER = Favoured(HighestId())
+ORDER = ByPriority(HighestId())
 STACK = GossipConfig(T_fail=12.0, epoch=10, minima=8, whole=True)
 BEATS = HeartbeatConfig(T=2.0, D=7.0, pattern="leader-to-all")
 DELAY = Uniform(0.1, 1.0)
@@ -49,7 +49,7 @@ START = 30.0  # by when all have started
 TURMOIL = 160.0
 CALM = 240.0  # some epochs of the gossip: sides of a partition must find each other first
 MOST = 200_000  # events, about ten times what a run takes
-PUMP = 0.25  # how often the world looks at the favour that a member wants
+PUMP = 0.25  # how often the world looks at the priority that a member wants
 
 
 def settings(kind: type[Election]) -> dict[str, object]:
@@ -136,14 +136,14 @@ class Turmoil:
             stack = ctx.election
             assert isinstance(stack, GossipLayer)
             what(helm_of(ctx), GossipContext(ctx, stack))
-            self.favour(ctx)
+            self.priority(ctx)
 
-    def favour(self, ctx: SimContext) -> None:
-        ctx.me = with_favour(ctx.me, helm_of(ctx).wanted_favour)
+    def priority(self, ctx: SimContext) -> None:
+        ctx.me = with_priority(ctx.me, helm_of(ctx).priority)
 
     def pump(self) -> None:
         for ctx in self.world.live():
-            self.favour(ctx)
+            self.priority(ctx)
         self.world.at(self.world.now + PUMP, self.pump)
 
     def pause(self, member: MemberId) -> None:

@@ -17,8 +17,9 @@ from hustings.core.outcome import Elected, GaveUp
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.gossip.layer import GossipContext, GossipLayer
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.messages import TidingsMsg
-from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_favour
+from hustings.layers.leadership.messages import LeaderInfoMsg
+from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_priority
+from hustings.layers.leadership.reconciliation import Reconciliation
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, BASELINES, COMPARED, LARGE, classes
@@ -63,7 +64,7 @@ class Calm:
 
     def pump(self) -> None:
         for ctx in self.world.live():
-            ctx.me = with_favour(ctx.me, helm_of(ctx).wanted_favour)
+            ctx.me = with_priority(ctx.me, helm_of(ctx).priority)
         self.world.at(self.world.now + PUMP, self.pump)
 
     def within(self, member: MemberId) -> tuple[LeadershipLayer, Context]:
@@ -171,7 +172,7 @@ def test_a_hand_over_takes_two_delays_and_lasts(kind: type[Election]) -> None:
 
 
 @EVERY_PROTOCOL
-def test_a_crash_ends_the_favour(kind: type[Election]) -> None:
+def test_a_crash_ends_the_priority(kind: type[Election]) -> None:
     group = Calm(kind)
     helm, ctx = group.within(group.first.leader)
     helm.hand_over(ctx, 1)
@@ -202,11 +203,17 @@ def test_one_of_several_leaders_gives_way(monkeypatch: pytest.MonkeyPatch) -> No
     assert leaders() == [1, 4]
 
 
+class Deaf(Reconciliation):
+    """Hears nothing that others say of the leader."""
+
+    def compare(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
+        """Never mind."""
+
+
 class Aloof(LeadershipLayer):
     """Listens to nobody."""
 
-    def compare(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:
-        """Never mind."""
+    Reconciling = Deaf
 
 
 def test_without_notes_it_does_not_heal() -> None:

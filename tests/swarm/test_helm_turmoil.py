@@ -11,8 +11,10 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.election import Election
+from hustings.layers.leadership.inquiry import Inquiry
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.messages import TidingsMsg
+from hustings.layers.leadership.messages import LeaderInfoMsg
+from hustings.layers.leadership.reconciliation import Reconciliation
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.protocols.stable import Stable
@@ -57,18 +59,30 @@ def test_in_the_end_all_agree_for_very_many_seeds(kind: type[Election]) -> None:
 # The swarm itself: what is wrong must be found
 
 
+class Deaf(Reconciliation):
+    """Hears nothing that others say of the leader."""
+
+    def compare(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
+        """Never mind."""
+
+
 class Aloof(LeadershipLayer):
     """Listens to nobody."""
 
-    def compare(self, ctx: Context, sender: MemberId, note: TidingsMsg) -> None:
-        """Never mind."""
+    Reconciling = Deaf
+
+
+class Idle(Inquiry):
+    """Never asks."""
+
+    def begin(self, ctx: Context) -> None:
+        """Somebody else will."""
 
 
 class Listless(LeadershipLayer):
     """Does nothing about having no leader."""
 
-    def inquire(self, ctx: Context) -> None:
-        """Somebody else will."""
+    Inquiring = Idle
 
 
 class Gullible(LeadershipLayer):

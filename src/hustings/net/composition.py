@@ -30,7 +30,7 @@ from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.gossip.layer import Codec, GossipConfig, GossipLayer
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.priority import Favoured, accepts
+from hustings.layers.leadership.priority import ByPriority, accepts
 from hustings.layers.measurement import (
     WORST,
     MeasureConfig,
@@ -181,7 +181,7 @@ def configure(design: Design) -> Configured:
     if wait is not None:
         helm["preempt_after"] = wait
     lease = None if design.lease is None else _lease(design, design.lease, delta)
-    seats = design.kind(election, Favoured(design.choice)).seats
+    seats = design.kind(election, ByPriority(design.choice)).seats
     if lease is not None and seats > 1:
         raise BadInput(f"a guard confirms one leader, and {seats} are to be elected")
     # Several members that announce may claim the office together, until they have heard each other.
@@ -307,7 +307,7 @@ def _detector(design: Design, election: Config) -> HeartbeatConfig:
 
 def compose(design: Design, config: Configured, place: str) -> Composed:
     """One member's election, upon all that it needs."""
-    choice = Favoured(design.choice, lambda: bounds(time.time(), 1).end)
+    choice = ByPriority(design.choice, lambda: bounds(time.time(), 1).end)
     election: Election = design.kind(config.election, choice)
     measuring = None if config.measure is None else Measuring(election, config.measure)
     detector = None if config.detector is None else Detector(config.detector)

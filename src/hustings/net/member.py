@@ -530,7 +530,7 @@ def _leads(member: Member, heir: MemberId) -> bool:
         return heir in host.stack.leaders
     if leader is None or leader.id != heir:
         return False
-    return host.lease_layer is not None or host.helm.accepted == heir
+    return host.lease_layer is not None or host.helm.transfer.accepted == heir
 
 
 def _instead(member: Member, heir: MemberId) -> str:

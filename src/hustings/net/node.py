@@ -29,9 +29,8 @@ from hustings.layers.gossip.layer import GossipContext, GossipLayer
 from hustings.layers.gossip.membership import GOSSIP_TICK
 from hustings.layers.gossip.messages import JoinMsg
 from hustings.layers.layer import innermost
-from hustings.layers.leadership.layer import LeadershipLayer
-from hustings.layers.leadership.priority import favour_of, with_favour
-from hustings.layers.leadership.state import TICK
+from hustings.layers.leadership.layer import TICK, LeadershipLayer
+from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.layers.measurement import Measuring
 from hustings.net.agreed_config import Labels
 from hustings.net.control_messages import (
@@ -223,8 +222,8 @@ class Host:
         return self.lease_client
 
     def stand_as(self, me: Candidate) -> None:
-        """This member's attributes have changed; its favour is the helm's."""
-        self._become(with_favour(me, self.helm.wanted_favour))
+        """This member's attributes have changed; its priority is the helm's."""
+        self._become(with_priority(me, self.helm.priority))
         self.ran()
 
     @property
@@ -324,8 +323,8 @@ class Host:
 
     def ran(self) -> None:
         """Whatever a handler may have changed is looked at once, afterwards."""
-        if favour_of(self.runner.me) != self.helm.wanted_favour:
-            self._become(with_favour(self.runner.me, self.helm.wanted_favour))
+        if priority_of(self.runner.me) != self.helm.priority:
+            self._become(with_priority(self.runner.me, self.helm.priority))
         if self.measuring is not None:
             self._become(self.measuring.stand(self.runner.me))
         if not self.settled.is_set() and self.stack.membership.joined:

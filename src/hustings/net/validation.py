@@ -57,7 +57,7 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
     presentable,
 )
-from hustings.layers.leadership.priority import favour_of
+from hustings.layers.leadership.priority import priority_of
 from hustings.net.control_messages import OtherConfigMsg
 from hustings.net.limits import Rates, Reason
 from hustings.net.peer_addresses import Place, read_place
@@ -243,7 +243,7 @@ _RECENT = 10.0  # seconds for which it is remembered
 _MOST = 64  # senders of far terms that are remembered
 
 _TERM = (1, "term")
-_FAVOUR = (1, None)
+_PRIORITY = (1, None)
 
 Found = tuple[tuple[int, str | None], float]  # how fast it can grow and what it follows, its value
 NumberWalk = Callable[[Any], Iterator[Found]]
@@ -366,7 +366,7 @@ def _numbers_of(kind: Any, name: str) -> NumberWalk | None:
     if kind is int:
         return _leaf(_TERM) if name in TERM_NAMES else None
     if kind is Candidate:
-        return _favour
+        return _priority
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         hints = get_type_hints(kind, include_extras=True)
         fields = ((field, _numbers_of(hints[field], field)) for field in kind.__struct_fields__)
@@ -416,6 +416,6 @@ def _optional(inner: NumberWalk) -> NumberWalk:
     return lambda value: iter(()) if value is None else inner(value)
 
 
-def _favour(value: Any) -> Iterator[Found]:
+def _priority(value: Any) -> Iterator[Found]:
     if value.attributes:
-        yield (_FAVOUR, favour_of(value))
+        yield (_PRIORITY, priority_of(value))

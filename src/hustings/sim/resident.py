@@ -20,7 +20,7 @@ from hustings.core.outcome import Elected, Outcome
 from hustings.layers.gossip.layer import GossipContext, GossipLayer
 from hustings.layers.layer import Layer
 from hustings.layers.leadership.layer import LeadershipLayer
-from hustings.layers.leadership.priority import favour_of, with_favour
+from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.layers.measurement import Measuring
 from hustings.sim.consistency import Metrics
 from hustings.sim.member import SimContext
@@ -63,8 +63,8 @@ class Resident(Layer):
             within = GossipContext(ctx, self.inner)
             self.inner.inner.consult(within, self.helm.joined)
         before = ctx.me
-        if favour_of(ctx.me) != self.helm.wanted_favour:
-            ctx.me = with_favour(ctx.me, self.helm.wanted_favour)
+        if priority_of(ctx.me) != self.helm.priority:
+            ctx.me = with_priority(ctx.me, self.helm.priority)
         if self._measuring is not None and (fresh := self._measuring.stand(ctx.me)) != ctx.me:
             ctx.me = fresh
         if ctx.me is not before:

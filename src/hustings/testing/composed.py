@@ -65,7 +65,7 @@ def _displaces(described: Description, config: Configured) -> bool:
 def _calm(config: Configured) -> float:
     """By then who is silent was missed, who was refused asked again, who is better took over."""
     listen: float = getattr(config.election, "listen", 0.0)
-    longest = [config.helm.endurance, config.join_wait, listen if listen < inf else 0.0]
+    longest = [config.helm.leaderless_limit, config.join_wait, listen if listen < inf else 0.0]
     longest += [config.helm.preempt_after or 0.0]
     longest += [] if config.detector is None else [2 * config.detector.timeout]
     longest += [] if config.lease is None else [2 * config.lease.asked]

@@ -79,10 +79,8 @@ class Crowd:
     async def seated(self) -> Member:
         """Wait until all know one leader and it is past its probation: nobody unseats it now."""
         await until(
-            lambda: any(
-                each.is_leader and each.host.helm.wanted_favour > 0 for each in self.open()
-            ),
-            lambda: f"a leader in favour; {standing(self.open())}",
+            lambda: any(each.is_leader and each.host.helm.priority > 0 for each in self.open()),
+            lambda: f"a leader in priority; {standing(self.open())}",
         )
         return await self.agreed()
 

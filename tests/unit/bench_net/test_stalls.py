@@ -16,12 +16,12 @@ from bench.net import stalls
 def test_a_lookout_that_is_stopped_tells_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
     lookouts: list[subprocess.Popen[str]] = []
 
-    class Lookout(subprocess.Popen[str]):
+    class ObserverState(subprocess.Popen[str]):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             lookouts.append(self)
 
-    monkeypatch.setattr(subprocess, "Popen", Lookout)
+    monkeypatch.setattr(subprocess, "Popen", ObserverState)
     with stalls.witness(30.0) as found:
         for _ in range(8):  # it takes a while to start
             time.sleep(0.2)

@@ -14,7 +14,7 @@ from hustings.core.outcome import Elected, GaveUp, NoLeader
 from hustings.testing import Declare, RecordedMember, persist, recording, view_of
 
 
-class AskMsg(Message, frozen=True, tag="ASKED"):
+class LeaderQueryMsg(Message, frozen=True, tag="ASKED"):
     """A question."""
 
 
@@ -27,10 +27,10 @@ class TellMsg(Message, frozen=True, tag="TELL"):
 class Asking(Election):
     """Handles one kind of message."""
 
-    messages: ClassVar[tuple[type[Message], ...]] = (AskMsg,)
+    messages: ClassVar[tuple[type[Message], ...]] = (LeaderQueryMsg,)
 
-    @upon(AskMsg)
-    def on_ask(self, ctx: Context, sender: MemberId, message: AskMsg) -> None:
+    @upon(LeaderQueryMsg)
+    def on_ask(self, ctx: Context, sender: MemberId, message: LeaderQueryMsg) -> None:
         ctx.send(sender, TellMsg(1))
 
 
@@ -42,7 +42,7 @@ def test_a_missing_handler_fails_when_the_class_is_made() -> None:
     with pytest.raises(ProtocolBug, match="Deaf has no handler for ASKED, TELL"):
 
         class Deaf(Election):
-            messages = (AskMsg, TellMsg)
+            messages = (LeaderQueryMsg, TellMsg)
 
 
 def test_a_handler_too_many_fails_when_the_class_is_made() -> None:
@@ -56,24 +56,24 @@ def test_a_handler_too_many_fails_when_the_class_is_made() -> None:
 
 def test_a_subclass_may_add_a_kind_with_its_handler() -> None:
     class Both(Asking):
-        messages = (AskMsg, TellMsg)
+        messages = (LeaderQueryMsg, TellMsg)
 
         @upon(TellMsg)
         def on_tell(self, ctx: Context, sender: MemberId, message: TellMsg) -> None:
             pass
 
-    assert list(Both.handlers) == [AskMsg, TellMsg]
-    assert Both.handlers[AskMsg] is Asking.on_ask
-    assert list(Asking.handlers) == [AskMsg]
+    assert list(Both.handlers) == [LeaderQueryMsg, TellMsg]
+    assert Both.handlers[LeaderQueryMsg] is Asking.on_ask
+    assert list(Asking.handlers) == [LeaderQueryMsg]
 
 
 def test_a_subclass_may_put_another_handler_in_place() -> None:
     class Mute(Asking):
-        @upon(AskMsg)
-        def stay_silent(self, ctx: Context, sender: MemberId, message: AskMsg) -> None:
+        @upon(LeaderQueryMsg)
+        def stay_silent(self, ctx: Context, sender: MemberId, message: LeaderQueryMsg) -> None:
             pass
 
-    assert Mute.handlers[AskMsg] is Mute.stay_silent
+    assert Mute.handlers[LeaderQueryMsg] is Mute.stay_silent
 
 
 def test_hooks_do_nothing_until_overridden() -> None:
@@ -134,9 +134,9 @@ def test_recalling_never_takes_a_term_back(stored: dict[str, object]) -> None:
 
 
 def test_messages_are_known_by_their_papers_name_and_differ_by_kind() -> None:
-    assert kind_of(AskMsg) == kind_of(AskMsg()) == "ASKED"
+    assert kind_of(LeaderQueryMsg) == kind_of(LeaderQueryMsg()) == "ASKED"
     assert kind_of(TellMsg(1)) == "TELL"
-    assert AskMsg.role is Role.OTHER
+    assert LeaderQueryMsg.role is Role.OTHER
 
     class SayMsg(Message, frozen=True, tag="SAY"):
         what: int

@@ -51,8 +51,8 @@ from hustings.layers.gossip.messages import (
     WelcomeMsg,
 )
 from hustings.layers.layer import Layer
-from hustings.layers.leadership.messages import TidingsMsg, sound
-from hustings.layers.leadership.priority import favour_of
+from hustings.layers.leadership.messages import LeaderInfoMsg, sound
+from hustings.layers.leadership.priority import priority_of
 from hustings.layers.multicast.bimodal import Bimodal
 from hustings.layers.multicast.messages import CASTS, Cast, CopyMsg, DigestMsg, SolicitMsg
 
@@ -233,7 +233,7 @@ class GossipLayer(Layer):
             circle.keep = keep
         self._settle(ctx, self.membership.on_news(ctx, sender, message))
         inner = self.inner
-        inner.handlers[TidingsMsg](inner, GossipContext(ctx, self), sender, leading)
+        inner.handlers[LeaderInfoMsg](inner, GossipContext(ctx, self), sender, leading)
         self._keep_leaders()
 
     @upon(PullMsg)
@@ -246,9 +246,9 @@ class GossipLayer(Layer):
         self._keep_leaders()
         membership = self.membership
         reports = membership.on_join(ctx, sender, message)
-        if membership.config.pull and not message.asks and favour_of(membership.circle.own.who):
+        if membership.config.pull and not message.asks and priority_of(membership.circle.own.who):
             # The election may speak to it next, and whoever welcomes it may not have heard yet of
-            # a favour: it would take office from a leader that it should follow.
+            # a priority: it would take office from a leader that it should follow.
             membership.pulling.hint(ctx, sender)
         self._settle(ctx, reports)
 

@@ -70,7 +70,7 @@ from hustings.layers.gossip.messages import (
 )
 from hustings.layers.gossip.pull import Pulling
 from hustings.layers.gossip.size import Sizing
-from hustings.layers.leadership.messages import TidingsMsg
+from hustings.layers.leadership.messages import LeaderInfoMsg
 
 GOSSIP = "gossip"
 
@@ -149,7 +149,7 @@ class Membership:
         self.pulling = Pulling(config, self, _PULL)
         self.joined = False  # whether somebody has answered
         # Who leads, by this member's account, where gossip says so.
-        self.leading: Callable[[], TidingsMsg | None] = lambda: None
+        self.leading: Callable[[], LeaderInfoMsg | None] = lambda: None
         self._place = place
         self._joins = 0
         self._answered = 0  # questions in this period,

@@ -15,7 +15,7 @@ from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.core.names import LONGEST_NAME, is_attribute_name
 from hustings.layers.gossip.config import GossipConfig
 from hustings.layers.gossip.size import Codes
-from hustings.layers.leadership.messages import TidingsMsg
+from hustings.layers.leadership.messages import LeaderInfoMsg
 
 MAX_NUMBER = 1 << 53  # of incarnations and counters
 MAX_ID = 1 << 63
@@ -53,7 +53,7 @@ class GossipMsg(LayerMessage, frozen=True, tag="GOSSIP"):
 class LeadingMsg(GossipMsg, frozen=True, tag="GOSSIP-LEADER"):
     """Gossip that says who leads; the leader's entry comes second. For views that are partial."""
 
-    leading: TidingsMsg | None = None
+    leading: LeaderInfoMsg | None = None
 
 
 class WelcomeMsg(LayerMessage, frozen=True, tag="STATE-TRANSFER"):

@@ -1,4 +1,4 @@
-"""Settings of the helm: times default to multiples of delta."""
+"""Settings of the leadership layer: times default to multiples of delta."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from hustings.core.config import Config
 
+TIMER = "leadership"  # all timer keys of this layer begin so
 LEAST_STALL = 0.25  # seconds: any process may be kept waiting for a while
 
 
@@ -98,12 +99,12 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
         return 5 * self.delta if self.reconcile_interval is None else self.reconcile_interval
 
     @property
-    def tidings(self) -> float:
+    def informing(self) -> float:
         """How often observers are told."""
         return self.period if self.leader_info_interval is None else self.leader_info_interval
 
     @property
-    def endurance(self) -> float:
+    def leaderless_limit(self) -> float:
         """How long a member does without a leader."""
         return 20 * self.delta if self.leaderless_timeout is None else self.leaderless_timeout
 
@@ -141,9 +142,10 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
         return [f"{name} must be finite" for name, value in times.items() if value == math.inf]
 
     def warnings(self) -> list[str]:
-        if self.endurance < 3 * self.tidings:
+        limit, thrice = self.leaderless_limit, 3 * self.informing
+        if limit < thrice:
             return [
-                f"leaderless_timeout = {self.endurance:g} is shorter than three periods of tidings "
-                f"({3 * self.tidings:g}): observers lose sight of a leader that lives"
+                f"leaderless_timeout = {limit:g} is shorter than three periods of leader_info "
+                f"({thrice:g}): observers lose sight of a leader that lives"
             ]
         return []

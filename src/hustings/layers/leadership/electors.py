@@ -1,8 +1,8 @@
-"""The electors: those of a view who may be elected, as favoured as is known here.
+"""The electors: those of a view who may be elected, with the priority that is known here.
 
-Gossip tells of a new favour some periods after it was given; a hand-over tells of it at once. What
-was told is laid over what gossip says, until gossip says something else than it did, or somebody
-else leads. It only adds: a favour that has ended is for gossip to tell.
+Gossip tells of a new priority some periods after it was given; a hand-over tells of it at once.
+What was told is laid over what gossip says, until gossip says something else than it did, or
+another member leads. It only adds: a priority that has ended is for gossip to tell.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from dataclasses import dataclass
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.view import View
-from hustings.layers.leadership.priority import MAX_FAVOUR, favour_of, is_observer, with_favour
+from hustings.layers.leadership.priority import (
+    MAX_PRIORITY,
+    is_observer,
+    priority_of,
+    with_priority,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A favour that somebody told of."""
+    """A priority that somebody told of."""
 
-    favour: float
+    priority: float
     gossiped: float  # what gossip said then: anything else is newer
 
 
@@ -59,9 +64,11 @@ class Electors:
         self._me: Candidate | None = None
         self._seen: dict[MemberId, Candidate] = {}  # the world's view, when last looked at
         self._told: dict[MemberId, Told] = {}
-        self._lapsed: dict[MemberId, float] = {}  # favours of former leaders, until they change
-        self._voided: dict[MemberId, float] = {}  # favours told of them that gossip has not brought
-        self._peak = 0.0  # the highest favour that anybody had
+        self._lapsed: dict[MemberId, float] = {}  # priorities of former leaders, until they change
+        self._voided: dict[
+            MemberId, float
+        ] = {}  # priorities told of them that gossip has not brought
+        self._peak = 0.0  # the highest priority that anybody had
         self._trusted: MemberId | None = None
         self._directory: dict[MemberId, Candidate] = {}
         self.observers: dict[MemberId, float] = {}  # since when
@@ -79,28 +86,28 @@ class Electors:
         """An elector as it is known here."""
         return self._directory[member]
 
-    def favour(self, member: MemberId) -> float:
-        """An elector's favour."""
-        return favour_of(self._directory[member])
+    def priority(self, member: MemberId) -> float:
+        """An elector's priority."""
+        return priority_of(self._directory[member])
 
     def top(self) -> float:
-        """The highest favour of all, also of those who are gone and may come back with it."""
+        """The highest priority of all, also of those who are gone and may come back with it."""
         return self._peak
 
-    def tell(self, member: MemberId, favour: float) -> None:
-        """Somebody told of the favour of an elector that leads."""
+    def tell(self, member: MemberId, priority: float) -> None:
+        """Somebody told of the priority of an elector that leads."""
         base = self._seen.get(member)
-        if base is not None and member in self._directory and favour > self.favour(member):
-            self._told[member] = Told(favour, favour_of(base))
-            self._put(member, with_favour(base, favour))
+        if base is not None and member in self._directory and priority > self.priority(member):
+            self._told[member] = Told(priority, priority_of(base))
+            self._put(member, with_priority(base, priority))
 
     def trust(self, leader: MemberId) -> None:
-        """This one leads: a favour that others have, or were said to, is over with their office.
+        """This one leads: a priority that others have, or were said to, is over with their office.
 
         It is so here from now on, and everywhere when they have said so themselves.
         """
         for member in [each for each in self._told if each != leader]:
-            self._voided[member] = self._told.pop(member).favour
+            self._voided[member] = self._told.pop(member).priority
             self._put(member, self._overlaid(self._seen[member]))
         if leader == self._trusted:
             return
@@ -109,17 +116,17 @@ class Electors:
             self._put(leader, self._overlaid(self._seen[leader]))
         own = None if self._me is None else self._me.id
         for member in self.view.ids:
-            favour = favour_of(self._directory[member])
-            if favour > 0.0 and member not in (leader, own):
-                self._lapsed[member] = favour
+            priority = priority_of(self._directory[member])
+            if priority > 0.0 and member not in (leader, own):
+                self._lapsed[member] = priority
                 self._put(member, self._overlaid(self._seen[member]))
 
     def honour(self, member: MemberId) -> None:
-        """It says that it leads: the favour it had is not over, whoever was trusted since."""
-        favour = max(self._lapsed.pop(member, 0.0), self._voided.pop(member, 0.0))
-        if favour > 0.0 and member in self._directory:
+        """It says that it leads: the priority it had is not over, whoever was trusted since."""
+        priority = max(self._lapsed.pop(member, 0.0), self._voided.pop(member, 0.0))
+        if priority > 0.0 and member in self._directory:
             self._put(member, self._overlaid(self._seen[member]))
-            self.tell(member, favour)
+            self.tell(member, priority)
 
     def stand(self, me: Candidate) -> None:
         """This member itself stands as `me`."""
@@ -161,7 +168,7 @@ class Electors:
                 added.append(member)
                 self.since[member] = now
                 directory[member] = there = self._overlaid(there)
-                self._peak = max(self._peak, min(favour_of(there), MAX_FAVOUR))
+                self._peak = max(self._peak, min(priority_of(there), MAX_PRIORITY))
         self._list(added)
         if len(seen) != len(base.ids):
             gone = [each for each in seen if each not in base]
@@ -185,19 +192,19 @@ class Electors:
         told = self._told.get(there.id)
         if told is None:
             lapsed = self._lapsed.get(there.id)
-            if lapsed is not None and lapsed != favour_of(there):
+            if lapsed is not None and lapsed != priority_of(there):
                 del self._lapsed[there.id]
                 lapsed = None
-            return there if lapsed is None else with_favour(there, 0.0)
-        if favour_of(there) != told.gossiped:
+            return there if lapsed is None else with_priority(there, 0.0)
+        if priority_of(there) != told.gossiped:
             del self._told[there.id]  # gossip has caught up
             return there
-        return with_favour(there, told.favour)
+        return with_priority(there, told.priority)
 
     def _put(self, member: MemberId, candidate: Candidate) -> None:
         old = self._directory.get(member)
         if old is not candidate:
-            self._peak = max(self._peak, min(favour_of(candidate), MAX_FAVOUR))
+            self._peak = max(self._peak, min(priority_of(candidate), MAX_PRIORITY))
             self._directory[member] = candidate
             if old != candidate:
                 self.view.add(member)

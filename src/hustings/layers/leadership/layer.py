@@ -1,97 +1,172 @@
-"""The helm: what owners need beside an election, whichever it is.
+"""The leadership layer: what owners need beside an election, whichever it is.
 
     the owner          hand_over, stand_back, stand, call, leave
     ---------------------------------------------------------------
-    LeadershipLayer             who may be elected, who is favoured, do all agree?
+    LeadershipLayer    who may be elected, who stays in office, do all agree?
     ---------------------------------------------------------------
     inner election     perhaps with a detector
 
-Electors   The election inside sees only members that may be elected: observers are not in its view.
-Favour     Members compare by favour first (`Favoured`), then by the choice function. A leader whose
-           place is not to be taken by the next better member (`preempt_after` is not 0) has more
-           favour than all others once it has led for reconcile_interval; so has, at once, one that
-           was handed its office. Favour ends with the office: a leader that crashed comes back
-           without.
-Hand-over  The leader tells its successor the next term, and that one tells all: whoever hears it
-           for the first time, and knows of no later term, follows at once. Copies, late or out of
-           order, carry a term that is no longer new. A round trip later the old leader says the
-           same to all: who misses one hears the other. The successor is told again, a few times,
-           until it speaks. Who leaves tells all at once. One of several leaders that hands over
-           gives favour only, and the election does the rest.
-Standing   Who stands back hands over, and has less favour than all others. With nobody to hand over
-           to there is no leader, until somebody else turns up, it stands again, or an election
-           is called.
-Observers  Know the leader by hearsay, see `helm_lookout`; of several, the first.
-Concord    Each leader tells one random elector, from time to time, that it leads; some followers
-           tell their leader whom they follow. Who knows of a later term than the other says so. Of
-           two leaders in one term, or in any with `preempt`, the better insists: it takes the next
-           term and tells all. Who has no leader for long asks around, and calls an election if
-           nobody knows one. Elections that announce do all that alone; only who has no leader asks.
-Return     With `preempt_after` a leader hands over to a better member that was in view for so long.
+The layer holds what all of it goes by: the electors, the leader held and the highest term known.
+Its parts do the rest, one thing each:
+
+    electors           who may be elected: observers are not in the view of the election inside
+    incumbency         a leader whose place is not to be taken has a priority above all others
+    transfer           a leader names its successor, which leads in the next term
+    resignation        a member that stands back leads only while there is nobody else
+    preemption         a leader hands over to a better member that has been up for long enough
+    inquiry            a member without a leader asks, and calls an election if nobody knows one
+    reconciliation     members that differ about the leader come to agree
+    doubts             where views are partial, one member calls for all
+    observed           what an observer was told of the leader
+
 Pause      A leader that did not run for too long holds itself for the leader no more, and asks.
-Office     Whoever announces itself leads when it has heard no better one for claim_delay.
-Invariant  Terms that a member follows by this layer's doing only grow.
-Cost       Two small messages each reconcile_interval, one for each observer; a multicast with a
-           new leader.
+Office     A member that announces itself leads once it has heard no better one for `claim_delay`.
+Invariant  The terms that a member follows by this layer's doing only grow.
+Cost       Two small messages in each `reconcile_interval`, one for each observer; a multicast with
+           a new leader.
 Guarantee  Advisory, like the elections inside: each of two sides has its leader until they meet.
 
-Timer keys ("helm", ...) are the helm's. The world puts `wanted_favour` among a member's attributes
-after each handler, marks observers by OBSERVER, and calls `joined` and `woke` if it can.
+Timer keys ("leadership", ...) are this layer's. The world puts `priority` among a member's
+attributes after each handler, marks observers by OBSERVER, and calls `joined` and `woke` if it can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
-from hustings.core.choice import MemberId
-from hustings.core.context import Context, TimerKey
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import Context, ForwardingContext, TimerKey
 from hustings.core.election import Election, upon
+from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, Role
-from hustings.layers.leadership.config import LeadershipConfig
-from hustings.layers.leadership.messages import AskMsg, HandOverMsg, TidingsMsg, sound
-from hustings.layers.leadership.observer import UNHEARD, Lookout
-from hustings.layers.leadership.priority import STOOD_BACK, favour_of, is_observer
-from hustings.layers.leadership.reconciliation import Concord
-from hustings.layers.leadership.state import (
-    ANSWERS,
-    DOUBT,
-    HELM,
-    JOIN,
-    PREEMPT,
-    REPEAT,
-    SECURE,
-    TICK,
-    TIMERS,
+from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
+from hustings.core.view import View
+from hustings.layers.detector.layer import DetectorLayer
+from hustings.layers.layer import Layer, find, innermost
+from hustings.layers.leadership.config import TIMER, LeadershipConfig
+from hustings.layers.leadership.doubts import DOUBT, Doubts
+from hustings.layers.leadership.electors import Electors
+from hustings.layers.leadership.incumbency import SECURE, Incumbency
+from hustings.layers.leadership.inquiry import ANSWERS, Inquiry
+from hustings.layers.leadership.messages import (
+    MAX_TERM,
+    HandOverMsg,
+    LeaderInfoMsg,
+    LeaderQueryMsg,
+    sound,
 )
+from hustings.layers.leadership.observer import UNHEARD, ObserverState
+from hustings.layers.leadership.preemption import PREEMPT, preempt
+from hustings.layers.leadership.priority import ByPriority, is_observer
+from hustings.layers.leadership.reconciliation import Reconciliation
+from hustings.layers.leadership.resignation import RESIGNED, Resignation
+from hustings.layers.leadership.transfer import REPEAT, Transfer
 
 __all__ = ["PAUSED", "RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_leadership"]
 
 PAUSED = "paused"
-RESIGNED = "resigned"
+
+JOIN: TimerKey = (TIMER, 0)  # until the membership has had its chance
+TICK: TimerKey = (TIMER, 1)
+OFFICE: TimerKey = (TIMER, 7)  # until a member that announces itself leads
+
+TIMERS = (JOIN, TICK, ANSWERS, REPEAT, PREEMPT, SECURE, DOUBT, OFFICE)
 
 
-class LeadershipLayer(Concord):
-    """`inner` with a helm."""
+class LeadershipContext(ForwardingContext):
+    """The context of the election inside: its view holds the electors.
 
-    adds = "a helm"
-    messages = (HandOverMsg, TidingsMsg, AskMsg)
+    What the election declares passes through the layer.
+    """
+
+    __slots__ = ("_layer", "_muted", "_quiet", "_silent")
+
+    def __init__(
+        self,
+        below: Context,
+        layer: LeadershipLayer,
+        *,
+        muted: bool = False,
+        quiet: bool = False,
+        silent: bool = False,
+    ) -> None:
+        """`muted`: declarations are dropped; `silent`: messages are, too.
+
+        `quiet`: a member that is back seems to be new.
+        """
+        super().__init__(below)
+        self._layer = layer
+        self._muted = muted or silent
+        self._silent = silent
+        self._quiet = quiet
+
+    @property
+    def me(self) -> Candidate:
+        return self._layer.incumbency.standing(self._below.me)
+
+    @property
+    def view(self) -> View:
+        return self._layer.electorate(self._below)
+
+    @property
+    def incarnation(self) -> int:
+        return 1 if self._quiet else self._below.incarnation
+
+    def send(self, to: MemberId, message: Message) -> None:
+        if not self._silent:
+            self._below.send(to, message)
+
+    def multicast(self, message: Message) -> None:
+        if not self._silent:
+            self._below.multicast(message)
+
+    def declare(self, outcome: Outcome) -> None:
+        if not self._muted:
+            self._layer.declared(self._below, outcome)
+
+
+class LeadershipLayer(Layer):
+    """An election with all that its owner needs."""
+
+    adds = "a leadership layer"
+    messages = (HandOverMsg, LeaderInfoMsg, LeaderQueryMsg)
+    Inquiring: ClassVar[type[Inquiry]] = Inquiry
+    Reconciling: ClassVar[type[Reconciliation]] = Reconciliation
 
     def __init__(self, inner: Election, settings: LeadershipConfig, observer: bool = False) -> None:
-        super().__init__(inner, settings)
+        super().__init__(inner)
+        if not isinstance(inner.choice, ByPriority):
+            raise ProtocolBug("a leadership layer needs a choice by priority first: ByPriority")
+        self.settings = settings
+        self.plain = inner.choice.choice  # without priorities
+        self.order = inner.choice
+        self.announces = innermost(inner).assumptions.announces
+        # Whether a better member takes over from a living leader, as the election has it.
+        self.preempts = not settings.sticky and innermost(inner).assumptions.displaces
         self.observer = observer
-        self.lookout = Lookout(settings)
+        self.told: Outcome | None = None  # what the owner heard last
+        self.pending: Elected | None = None  # a leadership of mine that is not declared yet
+        self.begun = False  # whether the election inside has been started
+        self.entered = False  # whether the membership has had its chance
+        self.recovering = False  # was away: until it knows who leads, the election hears nothing
         self.gone = False
-        self.accepted: MemberId | None = None  # the successor, once it has said that it leads
-        self._heir: tuple[MemberId, HandOverMsg, int] | None = None  # and how often it is told yet
-        self._word: HandOverMsg | None = None  # that all are still to hear from this member
-        # Who led before a hand-over, and until when what it said in office may be under way.
-        self._outgoing: tuple[MemberId, float] | None = None
+        self._led = False
+        self._had_leader = False  # when last looked
+        self.electors = Electors()
+        self.incumbency = Incumbency(self)
+        self.transfer = Transfer(self)
+        self.resignation = Resignation(self)
+        self.inquiry = self.Inquiring(self)
+        self.reconciliation = self.Reconciling(self)
+        self.doubts = Doubts(self)
+        self.observed = ObserverState(settings)
 
     @staticmethod
     def owns(key: TimerKey) -> bool:
-        """Whether a timer is the helm's."""
-        return isinstance(key, tuple) and key[0] == HELM
+        """Whether a timer is this layer's."""
+        return isinstance(key, tuple) and key[0] == TIMER
 
     # What one may ask
 
@@ -99,7 +174,7 @@ class LeadershipLayer(Concord):
     def leader(self) -> MemberId | None:
         """Whom this member holds for the leader."""
         if self.observer:
-            return self.lookout.leaders[0] if self.lookout.leaders else None
+            return self.observed.leaders[0] if self.observed.leaders else None
         return self.inner.leader
 
     @leader.setter
@@ -109,7 +184,7 @@ class LeadershipLayer(Concord):
     @property
     def term(self) -> int:
         """The highest term known."""
-        return self.lookout.term if self.observer else self.inner.term
+        return self.observed.term if self.observer else self.inner.term
 
     @term.setter
     def term(self, term: int) -> None:
@@ -118,12 +193,209 @@ class LeadershipLayer(Concord):
     @property
     def leaders(self) -> tuple[MemberId, ...]:
         """All leaders that this member knows of."""
-        return self.lookout.leaders if self.observer else self.inner.leaders
+        return self.observed.leaders if self.observer else self.inner.leaders
+
+    @property
+    def priority(self) -> float:
+        """The priority that the world shall put among this member's attributes."""
+        return self.incumbency.priority
 
     def state(self) -> str:
         if self.observer:
             return f"observer leader={self.leader} term={self.term}"
-        return f"{self.inner.state()} favour={self.wanted_favour:g}"
+        return f"{self.inner.state()} priority={self.priority:g}"
+
+    # What its parts go by
+
+    @property
+    def held(self) -> Elected | None:
+        """The leader, if there is one; one that only sleeps before it announces itself is none."""
+        told, leader = self.told, self.inner.leader
+        if isinstance(told, Elected) and (self.announces or told.leader == leader):
+            return told
+        if self.announces or leader is None:
+            return None
+        return Elected(leader, self.inner.term)
+
+    @property
+    def highest(self) -> int:
+        """The highest term that this member knows of."""
+        told = self.told
+        return max(self.inner.term, told.term) if isinstance(told, Elected) else self.inner.term
+
+    def next_term(self) -> int:
+        """Above all terms that this member knows."""
+        return min(self.highest + 1, MAX_TERM)
+
+    def leads(self, me: MemberId) -> bool:
+        """Whether this member is a leader."""
+        held = self.held
+        if held is not None and self.inner.seats > 1:
+            return me in self.inner.leaders
+        return held is not None and held.leader == me
+
+    def suspected(self, member: MemberId) -> bool:
+        """Whether the detector inside, or gossip in its place, takes a member for dead."""
+        if member in self.doubts:
+            return True
+        monitored = find(DetectorLayer, self.inner)
+        return monitored is not None and member in monitored.detector.suspects
+
+    def knows(self, leader: MemberId) -> bool:
+        """Whether a leader may be followed: where views are partial, what is said of it will do."""
+        return leader in self.electors or self.settings.partial
+
+    def electorate(self, ctx: Context) -> View:
+        """Who may be elected, as of the beginning of this handler and with one's own priority."""
+        self.electors.stand(self.incumbency.standing(ctx.me))
+        return self.electors.view
+
+    def best_other(self, ctx: Context) -> MemberId | None:
+        """The best elector but this member that does not stand back."""
+        view = self.electorate(ctx)
+        ranking = view.ranking(self.order).ids
+        best = next((each for each in ranking if each != ctx.me.id), None)
+        if best is None or self.electors.priority(best) < 0.0:
+            return None
+        return best
+
+    # What this member says about the leader
+
+    def leader_info(self, held: Elected) -> LeaderInfoMsg:
+        """What this member has to say about the leader."""
+        known = self.inner.leaders if self.inner.seats > 1 else ()
+        leaders = known if held.leader in known[:1] else (held.leader,)
+        priority = 0.0
+        if held.leader in self.electors:
+            priority = self.electors.priority(held.leader)
+        return LeaderInfoMsg(leaders, held.term, priority)
+
+    def own_info(self, me: MemberId, term: int) -> LeaderInfoMsg:
+        """What a leader says of itself."""
+        leaders = self.inner.leaders if self.inner.seats > 1 else (me,)
+        return LeaderInfoMsg(leaders or (me,), term, self.priority)
+
+    def leading(self) -> LeaderInfoMsg | None:
+        """What gossip says about the leader."""
+        held = self.held
+        return None if held is None else self.leader_info(held)
+
+    # The election inside
+
+    def within(self, ctx: Context) -> LeadershipContext:
+        """The context of the election inside."""
+        return LeadershipContext(ctx, self)
+
+    def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
+        self.look(ctx)
+        act(LeadershipContext(ctx, self), *about)
+        self.settle(ctx)
+
+    def begin(self, ctx: Context, *, muted: bool = False) -> None:
+        """Start the election inside, once.
+
+        A member that is back from a crash and comes to a group whose leader shall stay does not
+        call for an election: it seems to be new.
+        """
+        if not self.begun:
+            self.begun = True
+            quiet = self.settings.sticky
+            self.inner.start(LeadershipContext(ctx, self, muted=muted, quiet=quiet))
+
+    def assume(self, ctx: Context, leader: MemberId, term: int) -> None:
+        """Follow somebody, or lead, without an election; the owner is told once."""
+        self.begin(ctx, muted=True)
+        if term < self.highest:
+            return
+        self.inner.assume_leader(LeadershipContext(ctx, self, muted=True), leader, term)
+        outcome = Elected(leader, term)
+        if outcome != self.told:
+            self._tell(ctx, outcome)
+
+    def step_down(self, ctx: Context, reason: str) -> None:
+        """Lead no more, though nobody else leads; the owner hears why."""
+        if self.announces:
+            # Without a word: the others may never have missed it.
+            self.inner.leave(LeadershipContext(ctx, self, silent=True))
+            self.begun = False
+        else:
+            self.inner.leader = None
+        self.incumbency.end()
+        self._tell(ctx, NoLeader(reason))
+
+    def declared(self, ctx: Context, outcome: Outcome) -> None:
+        """The election declares something: the owner hears it, unless others may claim the office.
+
+        Where members announce themselves, all that miss the leader do so before they have heard
+        each other. One failover shall be one leadership, that of the best of them.
+        """
+        leads = isinstance(self.told, Elected) and self.told.leader == ctx.me.id
+        wait = 0.0 if leads or self.inner.seats > 1 else self.settings.claim_delay
+        mine = outcome if isinstance(outcome, Elected) and outcome.leader == ctx.me.id else None
+        if not wait or mine is None or len(self.electors.view) <= 1:
+            self._tell(ctx, outcome)
+            return
+        if self.pending is None:
+            if self.told != NoLeader(ELECTING):
+                self._tell(ctx, NoLeader(ELECTING))
+            ctx.set_timer(OFFICE, wait)
+        self.pending = mine
+
+    def _take_office(self, ctx: Context) -> None:
+        """Nobody better has spoken: this member leads."""
+        if self.pending is not None:
+            self._tell(ctx, self.pending)
+
+    def _tell(self, ctx: Context, outcome: Outcome) -> None:
+        """The owner hears what the election declares, or this layer.
+
+        A term that the owner was told is stored, so that it never hears of an earlier one again:
+        not every election does that, and none where it assumes a leader.
+        """
+        if self.pending is not None:
+            self.pending = None
+            ctx.cancel_timer(OFFICE)
+        self.told = outcome
+        if isinstance(outcome, Elected):
+            stored = ctx.stored.get("term")
+            if not isinstance(stored, int) or stored < outcome.term:
+                ctx.persist(term=outcome.term)
+        ctx.declare(outcome)
+
+    # Before and after each handler
+
+    def look(self, ctx: Context) -> Sequence[MemberId]:
+        """Bring the electors up to date; whom the election was told to be there."""
+        standing = self.incumbency.standing(ctx.me)
+        changes = self.electors.refresh(ctx.view, standing, ctx.now())
+        if self.begun:
+            for member in changes.lost:
+                self.inner.on_suspect(self.within(ctx), member)
+            for member in changes.added:
+                self.inner.on_alive(self.within(ctx), member)
+        if changes.added:
+            self.resignation.end(ctx)
+        return changes.added
+
+    def settle(self, ctx: Context) -> None:
+        """Has this member taken office, or lost it? Is there a leader?"""
+        leads, held = self.leads(ctx.me.id), self.held
+        if self._led and not leads:
+            self.incumbency.end()
+        elif leads and not self._led:
+            self.incumbency.begin(ctx)
+        if leads and held is not None:
+            self.reconciliation.announce(ctx, held)
+        self._led = leads
+        if held is not None:
+            self.recovering = False
+            self.electors.trust(held.leader)
+            self._had_leader = True
+            self.inquiry.end()
+        elif self._had_leader:
+            self._had_leader = False
+            self.inquiry.leaderless_since = ctx.now()
+        self.electorate(ctx)  # as what it stands may have changed
 
     # What a world calls
 
@@ -132,14 +404,14 @@ class LeadershipLayer(Concord):
         self.look(ctx)
         ctx.set_timer(TICK, self.settings.period * ctx.rng.uniform(0.5, 1.0))
         if self.observer:
-            self.lookout.start(ctx)
+            self.observed.start(ctx)
             return
         self.inner.recall(ctx)  # not every election does, and none before it has been started
-        self.bereft = ctx.now()
+        self.inquiry.leaderless_since = ctx.now()
         if self.settings.joining:
             ctx.set_timer(JOIN, self.settings.joining)
         else:
-            self.enter(ctx)
+            self._enter(ctx)
         self.settle(ctx)
 
     def joined(self, ctx: Context) -> None:
@@ -147,14 +419,23 @@ class LeadershipLayer(Concord):
         if not (self.observer or self.gone or self.entered):
             ctx.cancel_timer(JOIN)
             self.look(ctx)
-            self.enter(ctx)
+            self._enter(ctx)
             self.settle(ctx)
+
+    def _enter(self, ctx: Context) -> None:
+        if self.entered:
+            return
+        self.entered = True
+        if not self.settings.sticky:
+            self.begin(ctx)
+        if self.held is None:
+            self.inquiry.begin(ctx)
 
     def call(self, ctx: Context) -> None:
         if self.observer or self.gone:
             return
         self.look(ctx)
-        self.rise(ctx)
+        self.resignation.end(ctx)
         self.begin(ctx)
         self.inner.call(self.within(ctx))
         self.settle(ctx)
@@ -162,9 +443,7 @@ class LeadershipLayer(Concord):
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if not self.owns(key):
             if not self.observer:
-                self.look(ctx)
-                self.inner.on_timer(self.within(ctx), key)
-                self.settle(ctx)
+                self.run_inner(ctx, self.inner.on_timer, key)
             return
         if self.gone:
             return
@@ -173,20 +452,28 @@ class LeadershipLayer(Concord):
             ctx.set_timer(TICK, self.settings.period)
             self._tick(ctx)
         elif key == JOIN:
-            self.enter(ctx)
+            self._enter(ctx)
         elif key == ANSWERS:
-            self.conclude(ctx)
+            self.inquiry.conclude(ctx)
         elif key == REPEAT:
-            self._repeat(ctx)
+            self.transfer.repeat(ctx)
         elif key == SECURE:
-            self.secure(ctx)
+            self.incumbency.secure(ctx)
         elif key == DOUBT:
-            self.give_up_on(ctx)
+            self.doubts.give_up(ctx)
         elif key == PREEMPT:
-            self._preempt(ctx)
+            preempt(ctx, self)
         else:
-            self.take_office(ctx)
+            self._take_office(ctx)
         self.settle(ctx)
+
+    def _tick(self, ctx: Context) -> None:
+        if self.observer:
+            self.observed.tick(ctx, self.electors.others(ctx.me.id))
+        elif self.entered and not self.resignation.resigned:
+            self.reconciliation.check(ctx)
+            self.resignation.make_room(ctx)
+            preempt(ctx, self)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         observer = member in self.electors.observers
@@ -194,29 +481,27 @@ class LeadershipLayer(Concord):
         if member in self.electors.since:
             self.electors.since[member] = ctx.now()  # what counts is to be there all the time
         if self.observer:
-            self.lookout.lose(ctx, member)
+            self.observed.lose(ctx, member)
         elif self.begun and not observer:
-            if not self.doubt(ctx, member):
+            if not self.doubts.doubt(ctx, member):
                 self.inner.on_suspect(self.within(ctx), member)
             self.settle(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         told = self.look(ctx)
-        self.doubted.pop(member, None)
+        self.doubts.take_back(member)
         if self.begun and member not in told and member not in self.electors.observers:
             self.inner.on_alive(self.within(ctx), member)
             self.settle(ctx)
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         if not self.observer:
-            self.look(ctx)
-            self.inner.on_verdict(self.within(ctx), verdict)
-            self.settle(ctx)
+            self.run_inner(ctx, self.inner.on_verdict, verdict)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         self.look(ctx)
         if self.observer:
-            self.lookout.hear(ctx, leader, (leader,), term)
+            self.observed.hear(ctx, leader, (leader,), term)
             return
         self.entered = True
         ctx.cancel_timer(JOIN)
@@ -228,23 +513,23 @@ class LeadershipLayer(Concord):
         if self.gone:
             return
         if self.observer:
-            if self.lookout.leaders:
-                self.lookout.forget(ctx, UNHEARD)
+            if self.observed.leaders:
+                self.observed.forget(ctx, UNHEARD)
             return
         self.inner.woke(self.within(ctx), gap)
         if self.leads(ctx.me.id) and self.inner.seats == 1:
             self.step_down(ctx, PAUSED)
             self.settle(ctx)
-            self.entered = self.dazed = True
-            self.inquire(ctx)
+            self.entered = self.recovering = True
+            self.inquiry.begin(ctx)
 
     def leave(self, ctx: Context) -> None:
         self.look(ctx)
         self.gone = True
         if not self.observer:
-            heir = self.best_other(ctx)
-            if heir is not None and self.inner.seats == 1:
-                self._name(ctx, heir, to_all=True)
+            successor = self.best_other(ctx)
+            if successor is not None and self.inner.seats == 1:
+                self.transfer.hand_over(ctx, successor, to_all=True)
             self.inner.leave(self.within(ctx))
         for timer in TIMERS:
             ctx.cancel_timer(timer)
@@ -256,100 +541,35 @@ class LeadershipLayer(Concord):
         self.look(ctx)
         if self.observer or self.gone or to == ctx.me.id or to not in self.electors:
             return False
-        done = self._name(ctx, to)
+        done = self.transfer.hand_over(ctx, to)
         self.settle(ctx)
         return done
 
     def stand_back(self, ctx: Context) -> None:
         """Lead no more, and be chosen only if nobody else is."""
-        if self.observer or self.gone:
-            return
-        self.look(ctx)
-        self.base = STOOD_BACK
-        if self.leads(ctx.me.id) and self.inner.seats == 1:
-            heir = self.best_other(ctx)
-            if heir is not None:
-                self._name(ctx, heir)
-            else:
-                self.step_down(ctx, RESIGNED)
-                self.resting = True
-        self.grip = None
-        self.settle(ctx)
+        if not (self.observer or self.gone):
+            self.look(ctx)
+            self.resignation.stand_back(ctx)
+            self.settle(ctx)
 
     def stand(self, ctx: Context) -> None:
-        """Be chosen like everybody else."""
-        if self.observer or self.gone:
-            return
-        self.look(ctx)
-        self.base = 0.0
-        if self.resting:
-            self.rise(ctx)
-            self.inquire(ctx)
-        self.settle(ctx)
-
-    def _name(self, ctx: Context, to: MemberId, *, to_all: bool = False) -> bool:
-        """Lead no more, and tell somebody that it does; `to_all`: the others at once, too.
-
-        They hear it from the next leader. If all were told together, that one would have to wait
-        for its turn on a machine that it shares with them. Only who would lead next otherwise hears
-        it too, since that one misses this member's heartbeats soonest, and would act.
-        """
-        me = ctx.me.id
-        if not self.leads(me):
-            return False
-        message = HandOverMsg(to, self.next_term(), self.more_favour())
-        self.grip = self.accepted = None
-        ctx.send(to, message)
-        if self.inner.seats == 1:
-            to_all = to_all or not self.settings.transfer_retries
-            other = self.best_other(ctx)
-            if other is not None and other != to and not to_all:
-                ctx.send(other, message)
-            self.electors.tell(to, message.favour)
-            self.assume(ctx, to, message.term)
-            if to_all:
-                ctx.multicast(message)
-            else:
-                self._word = message
-        if self.settings.transfer_retries:
-            self._heir = (to, message, self.settings.transfer_retries)
-            ctx.set_timer(REPEAT, 2 * self.settings.delta)
-        return True
-
-    def _repeat(self, ctx: Context) -> None:
-        """A round trip has passed: all hear the word once more, and the successor if it is silent.
-
-        Nobody does if there is another leader by now.
-        """
-        word, self._word = self._word, None
-        to_all = word is not None and self._current(word)
-        if word is not None and to_all:
-            ctx.multicast(word)
-        if self._heir is not None:
-            to, message, left = self._heir
-            self._heir = None
-            if to in self.electors and (self._current(message) or self.inner.seats > 1):
-                if not to_all:
-                    ctx.send(to, message)
-                if left > 1:
-                    self._heir = (to, message, left - 1)
-                    ctx.set_timer(REPEAT, 2 * self.settings.delta)
-
-    def _current(self, message: HandOverMsg) -> bool:
-        held = self.held
-        return held is not None and (held.leader, held.term) == (message.to, message.term)
+        """Be chosen like all others."""
+        if not (self.observer or self.gone):
+            self.look(ctx)
+            self.resignation.stand(ctx)
+            self.settle(ctx)
 
     # What others say
 
     def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        if self.observer or self.dazed or self._is_past(ctx, sender):
+        if self.observer or self.recovering or self.transfer.is_past(ctx, sender):
             return
         self.look(ctx)
         if not self.gone:
-            self.rise(ctx)
+            self.resignation.end(ctx)
             self.begin(ctx)
         if message.role is Role.COORDINATOR:
-            self.meet_rival(ctx, sender)
+            self.incumbency.meet_rival(ctx, sender)
         self.inner.handlers[type(message)](self.inner, self.within(ctx), sender, message)
         self.settle(ctx)
 
@@ -358,135 +578,36 @@ class LeadershipLayer(Concord):
         if self.gone or sender == ctx.me.id or not sound(message):
             return
         if self.observer:
-            self.lookout.hear(ctx, sender, (message.to,), message.term)
+            self.observed.hear(ctx, sender, (message.to,), message.term)
             return
         self.look(ctx)
-        self.heard_from(sender)
-        self._leads_now(sender, message.to, message.term)
-        if self.inner.seats > 1:
-            self._favoured(ctx, sender, message)
-        elif message.term > self.highest:
-            self._succeed(ctx, sender, message)
-        elif message.to == ctx.me.id and (held := self.held) is not None:
-            if held.leader == ctx.me.id and held.term == message.term:
-                ctx.send(sender, self.tidings(held))  # it is asked for a second time
+        self.transfer.on_hand_over(ctx, sender, message)
         self.settle(ctx)
 
-    def _succeed(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
-        """A new leader in a new term."""
-        to, me = message.to, ctx.me.id
-        if self.announces and (held := self.held) is not None:
-            self._outgoing = (held.leader, ctx.now() + self.settings.delta)
-        if to == me:
-            self.rise(ctx)
-            self.grip = message.favour
-            self.assume(ctx, me, message.term)
-            if self.leads(me):
-                self.announced = self.held
-                ctx.multicast(message)
-                ctx.send(sender, self.tidings_of(me, message.term))
-            else:
-                self.grip = None
-        elif self.knows(to):
-            self.electors.tell(to, message.favour)
-            self.assume(ctx, to, message.term)
-
-    def _is_past(self, ctx: Context, sender: MemberId) -> bool:
-        """Whether something may have been said before a hand-over, by who led then.
-
-        An election that announces might take it for a claim of now.
-        """
-        if self._outgoing is None:
-            return False
-        former, until = self._outgoing
-        if ctx.now() > until:
-            self._outgoing = None
-            return False
-        return sender == former
-
-    def _favoured(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
-        """One of several leaders gives way: the favour decides, and the election does the rest."""
-        if message.to == ctx.me.id:
-            if not self.leads(ctx.me.id):
-                self.grip = message.favour
-                self.courted = ctx.now()
-            ctx.send(sender, self.tidings_of(ctx.me.id, message.term))
-
-    @upon(TidingsMsg)
-    def _on_tidings(self, ctx: Context, sender: MemberId, message: TidingsMsg) -> None:
+    @upon(LeaderInfoMsg)
+    def _on_leader_info(self, ctx: Context, sender: MemberId, message: LeaderInfoMsg) -> None:
         if self.gone or sender == ctx.me.id or not sound(message):
             return
         if self.observer:
-            self.lookout.hear(ctx, sender, message.leaders, message.term)
+            self.observed.hear(ctx, sender, message.leaders, message.term)
             return
         self.look(ctx)
-        self.heard_from(sender)
-        self._leads_now(sender, message.leaders[0], message.term)
+        self.transfer.heard(sender, message.leaders[0], message.term)
         if self.inner.seats == 1:
-            self.compare(ctx, sender, message)
+            self.reconciliation.compare(ctx, sender, message)
         self.settle(ctx)
 
-    def heard_from(self, sender: MemberId) -> None:
-        """A successor that speaks need not be told again."""
-        if self._heir is not None and self._heir[0] == sender:
-            self._heir = None
-
-    def _leads_now(self, sender: MemberId, leader: MemberId, term: int) -> None:
-        """A member says that it leads: so it has taken over, if it was asked to."""
-        if sender == leader and term >= self.highest:
-            self.accepted = sender
-
-    @upon(AskMsg)
-    def _on_ask(self, ctx: Context, sender: MemberId, message: AskMsg) -> None:
+    @upon(LeaderQueryMsg)
+    def _on_leader_query(self, ctx: Context, sender: MemberId, message: LeaderQueryMsg) -> None:
         if self.gone or self.observer or sender == ctx.me.id or not sound(message):
             return
         self.look(ctx)
-        self.answer(ctx, sender, message.term)
+        self.reconciliation.answer(ctx, sender, message.term)
         self.settle(ctx)
-
-    # From time to time
-
-    def _tick(self, ctx: Context) -> None:
-        if self.observer:
-            self.lookout.tick(ctx, self.electors.others(ctx.me.id))
-        elif self.entered and not self.resting:
-            self.check(ctx)
-            self._make_room(ctx)
-            self._preempt(ctx)
-
-    def _make_room(self, ctx: Context) -> None:
-        """Who stands back leads only while there is nobody else."""
-        if self.base < 0.0 and self.grip is None and self.leads(ctx.me.id):
-            heir = self.best_other(ctx)
-            if heir is not None and self.inner.seats == 1:
-                self._name(ctx, heir)
-
-    def _preempt(self, ctx: Context) -> None:
-        """Hand over to a better member that has been up for long enough, or see when that will be.
-
-        Once more when the view changes: a member that is new is looked at with the next tick.
-        """
-        due, me = self.settings.preempt_after, ctx.me
-        if not due or not self.leads(me.id) or self.inner.seats > 1:
-            return
-        now, best, wait = ctx.now(), me, due
-        for member, at in self.electors.since.items():
-            other = self.electors.candidate(member)
-            if favour_of(other) < 0.0 or not self.plain.better(other, me):
-                continue
-            left = at + due - now
-            if left > self.settings.delta / 100:  # a timer that is due now would fire for ever
-                wait = min(wait, left)
-            elif self.plain.better(other, best):
-                best = other
-        if best.id != me.id:
-            self._name(ctx, best.id)
-        elif wait < due:
-            ctx.set_timer(PREEMPT, wait)
 
 
 def with_leadership(
     elect: Callable[[], Election], settings: LeadershipConfig, observer: bool = False
 ) -> Callable[[], LeadershipLayer]:
-    """What makes elections, each with a helm of its own, from what makes them without."""
+    """What makes elections, each with a leadership layer, from what makes them without."""
     return lambda: LeadershipLayer(elect(), settings, observer)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import LayerMessage, Role, Term, Weight
-from hustings.layers.leadership.priority import MAX_FAVOUR
+from hustings.layers.leadership.priority import MAX_PRIORITY
 
 MAX_TERM = 2**62  # a forged term beyond it teaches nothing
 MAX_LEADERS = 64
@@ -14,42 +14,42 @@ MAX_ID = 1 << 63
 
 
 class HandOverMsg(LayerMessage, frozen=True, tag="TRANSFER-LEADER"):
-    """`to` leads from now on, in this term, and is favoured so much: itself, where it insists."""
+    """`to` leads from now on, in this term and with this priority; to insist, name oneself."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     to: MemberId
     term: Term
-    favour: Weight
+    priority: Weight
 
 
-class TidingsMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
-    """I hold these for the leaders, the best first, in this term; how favoured the first is."""
+class LeaderInfoMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
+    """I hold these for the leaders, the best first, in this term; the first has this priority."""
 
     role: ClassVar[Role] = Role.DETECTOR
     leaders: tuple[MemberId, ...]
     term: Term
-    favour: Weight
+    priority: Weight
 
 
-class AskMsg(LayerMessage, frozen=True, tag="LEADER-QUERY"):
+class LeaderQueryMsg(LayerMessage, frozen=True, tag="LEADER-QUERY"):
     """Who leads? I know of nobody, and have heard of no term later than this."""
 
     role: ClassVar[Role] = Role.DETECTOR
     term: Term
 
 
-HelmMsg = HandOverMsg | TidingsMsg | AskMsg
+LeadershipMsg = HandOverMsg | LeaderInfoMsg | LeaderQueryMsg
 
 
-def sound(message: HelmMsg) -> bool:
+def sound(message: LeadershipMsg) -> bool:
     """Whether all numbers are such as a member would send.
 
-    >>> sound(AskMsg(7)), sound(AskMsg(-1)), sound(HandOverMsg(3, 1, float("nan")))
+    >>> sound(LeaderQueryMsg(7)), sound(LeaderQueryMsg(-1)), sound(HandOverMsg(3, 1, float("nan")))
     (True, False, False)
     """
-    if isinstance(message, AskMsg):
+    if isinstance(message, LeaderQueryMsg):
         return 0 <= message.term <= MAX_TERM
-    if not (0 < message.term <= MAX_TERM and -MAX_FAVOUR <= message.favour <= MAX_FAVOUR):
+    if not (0 < message.term <= MAX_TERM and -MAX_PRIORITY <= message.priority <= MAX_PRIORITY):
         return False
     named = (message.to,) if isinstance(message, HandOverMsg) else message.leaders
     return 0 < len(named) <= MAX_LEADERS and all(-MAX_ID <= each < MAX_ID for each in named)

@@ -10,12 +10,12 @@ from hustings.core.choice import MemberId
 from hustings.core.context import Context
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.layers.leadership.config import LeadershipConfig
-from hustings.layers.leadership.messages import AskMsg
+from hustings.layers.leadership.messages import LeaderQueryMsg
 
 UNHEARD = "nobody has told of a leader for long"
 
 
-class Lookout:
+class ObserverState:
     """One observer's knowledge."""
 
     __slots__ = ("heard", "leaders", "settings", "term", "told")
@@ -44,7 +44,7 @@ class Lookout:
             return  # nobody here knows it to be alive
         if term < self.term:
             if not self.leaders and first in ctx.view:
-                ctx.send(first, AskMsg(self.term))  # it shall lead in a later term
+                ctx.send(first, LeaderQueryMsg(self.term))  # it shall lead in a later term
             return
         if term == self.term and self.leaders and leaders[0] != self.leaders[0]:
             return
@@ -71,10 +71,10 @@ class Lookout:
     def tick(self, ctx: Context, electors: list[MemberId]) -> None:
         """Is what it knows still fresh?"""
         silence = ctx.now() - self.heard
-        if self.leaders and silence > self.settings.endurance:
+        if self.leaders and silence > self.settings.leaderless_limit:
             self.forget(ctx, UNHEARD)
-        if electors and (not self.leaders or silence > 1.5 * self.settings.tidings):
-            ctx.send(ctx.rng.choice(electors), AskMsg(self.term))
+        if electors and (not self.leaders or silence > 1.5 * self.settings.informing):
+            ctx.send(ctx.rng.choice(electors), LeaderQueryMsg(self.term))
 
     def say(self, ctx: Context, outcome: Outcome) -> None:
         """Tell the owner what is news."""

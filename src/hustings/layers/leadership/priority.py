@@ -1,6 +1,6 @@
-"""Favour: who is preferred to whom before the choice function is asked.
+"""Priority: who is preferred to whom before the choice function is asked.
 
-A member's favour is an attribute like any other, so gossip and announcements carry it. A leader
+A member's priority is an attribute like any other, so gossip and announcements carry it. A leader
 that was handed its office, or that shall not be displaced by the next better member, has a high
 one; a member that stands back has a negative one. At rest all others have none, which counts as 0.
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from hustings.core.choice import Candidate, Choice
 
-FAVOUR = "~incumbency"
+PRIORITY = "~incumbency"
 OBSERVER = "~observer"
 
-MAX_FAVOUR = 2.0**52  # one more than a favour is still another number
+MAX_PRIORITY = 2.0**52  # one more than a priority is still another number
 STOOD_BACK = -1.0  # chosen only if nobody else is
 
 
@@ -32,24 +32,24 @@ def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
     return Candidate(candidate.id, tuple(sorted([*others, (name, value)])))
 
 
-def with_favour(candidate: Candidate, favour: float) -> Candidate:
-    """The same member with this favour; one of 0 is not mentioned, so that equals stay equal.
+def with_priority(candidate: Candidate, priority: float) -> Candidate:
+    """The same member with this priority; one of 0 is not mentioned, so that equals stay equal.
 
-    >>> with_favour(Candidate(3, (("~incumbency", 1.0),)), 0.0)
+    >>> with_priority(Candidate(3, (("~incumbency", 1.0),)), 0.0)
     Candidate(id=3, attributes=())
     """
-    if favour == favour_of(candidate):
+    if priority == priority_of(candidate):
         return candidate
-    if favour:
-        return with_attribute(candidate, FAVOUR, favour)
-    others = (pair for pair in candidate.attributes if pair[0] != FAVOUR)
+    if priority:
+        return with_attribute(candidate, PRIORITY, priority)
+    others = (pair for pair in candidate.attributes if pair[0] != PRIORITY)
     return Candidate(candidate.id, tuple(others))
 
 
-def favour_of(candidate: Candidate) -> float:
-    """A member's favour; 0 for one that has none."""
+def priority_of(candidate: Candidate) -> float:
+    """A member's priority; 0 for one that has none."""
     for name, value in candidate.attributes:
-        if name == FAVOUR:
+        if name == PRIORITY:
             return value
     return 0.0
 
@@ -61,33 +61,33 @@ def is_observer(candidate: Candidate) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Favoured(Choice):
-    """By favour first, then by `choice`.
+class ByPriority(Choice):
+    """By priority first, then by `choice`.
 
     >>> from hustings.core.choice import HighestId
-    >>> order = Favoured(HighestId())
-    >>> order.better(with_favour(Candidate(1), 1.0), Candidate(2)), order.name
+    >>> order = ByPriority(HighestId())
+    >>> order.better(with_priority(Candidate(1), 1.0), Candidate(2)), order.name
     (True, 'favoured:highest-id')
     """
 
     choice: Choice
-    # The highest favour that anybody can have by now, where the world knows better.
-    most: Callable[[], float] = field(default=lambda: MAX_FAVOUR, compare=False, repr=False)
+    # The highest priority that anybody can have by now, where the world knows better.
+    most: Callable[[], float] = field(default=lambda: MAX_PRIORITY, compare=False, repr=False)
 
     @property
     def name(self) -> str:
         return f"favoured:{self.choice.name}"
 
     def key(self, candidate: Candidate) -> tuple[float, ...]:
-        return (favour_of(candidate), *self.choice.key(candidate))
+        return (priority_of(candidate), *self.choice.key(candidate))
 
     def better(self, one: Candidate, other: Candidate) -> bool:
-        mine, yours = favour_of(one), favour_of(other)
+        mine, yours = priority_of(one), priority_of(other)
         return mine > yours or (mine == yours and self.choice.better(one, other))
 
     def can_rank(self, candidate: Candidate) -> bool:
-        favour = favour_of(candidate)
-        return (not favour or -MAX_FAVOUR <= favour <= self.most()) and self.choice.can_rank(
+        priority = priority_of(candidate)
+        return (not priority or -MAX_PRIORITY <= priority <= self.most()) and self.choice.can_rank(
             candidate
         )
 
@@ -96,7 +96,7 @@ def accepts(choice: Choice) -> Callable[[Candidate], bool]:
     """Whom a membership may let in: all who can be ranked, and observers, who need not be.
 
     >>> from hustings.core.choice import parse_choice
-    >>> let_in = accepts(Favoured(parse_choice("highest:cpu")))
+    >>> let_in = accepts(ByPriority(parse_choice("highest:cpu")))
     >>> let_in(Candidate(1)), let_in(with_attribute(Candidate(1), OBSERVER, 1.0))
     (False, True)
     """

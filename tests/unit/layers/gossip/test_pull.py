@@ -16,7 +16,7 @@ from hustings.layers.gossip.messages import (
     PullMsg,
     WelcomeMsg,
 )
-from hustings.layers.leadership.priority import favour_of, with_favour
+from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.testing.effects import Effect, Send
 from hustings.testing.recording import RecordedMember, view_of
 from tests.unit.layers.detector.listeners import people
@@ -196,23 +196,23 @@ def test_who_only_wants_to_be_known_is_not_answered() -> None:
     assert 50 in stack(one).membership.view
 
 
-def favoured(one: RecordedMember) -> RecordedMember:
-    """The same member after it was given favour, as a leader is that shall stay."""
-    one.me = with_favour(one.me, 1.0)
+def preferred(one: RecordedMember) -> RecordedMember:
+    """The same member after it was given priority, as a leader is that shall stay."""
+    one.me = with_priority(one.me, 1.0)
     one.fire(TICK)
     return one
 
 
-def test_who_is_favoured_says_so_to_newcomers_before_its_election_speaks_to_them() -> None:
-    one = favoured(member())
+def test_who_is_preferred_says_so_to_newcomers_before_its_election_speaks_to_them() -> None:
+    one = preferred(member())
     effects = one.deliver(50, JoinMsg(entry(50), to_all=False, asks=False))
     said = next(effect.message for effect in effects if isinstance(effect, Send))
     assert isinstance(said, GossipMsg)
-    assert favour_of(said.entries[0].who) == 1.0
+    assert priority_of(said.entries[0].who) == 1.0
 
 
-def test_a_newcomer_hears_of_favour_once_in_a_period_and_life() -> None:
-    one = favoured(member())
+def test_a_newcomer_hears_of_priority_once_in_a_period_and_life() -> None:
+    one = preferred(member())
     card = JoinMsg(entry(50), to_all=False, asks=False)
     again = JoinMsg(Entry(Candidate(50), 2, 1), to_all=False, asks=False)
     assert sent(one.deliver(50, card), GossipMsg) == [50]

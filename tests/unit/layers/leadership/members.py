@@ -10,12 +10,12 @@ from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
-from hustings.layers.leadership.priority import OBSERVER, Favoured, with_attribute, with_favour
+from hustings.layers.leadership.priority import OBSERVER, ByPriority, with_attribute, with_priority
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.testing.effects import Declare, Effect, Multicast, Send
 from hustings.testing.recording import RecordedMember, view_of
 
-ORDER = Favoured(HighestId())
+ORDER = ByPriority(HighestId())
 SETTINGS = (
     LeadershipConfig()
 )  # delta = 1: membership_wait 4, reconcile_interval 5, leaderless_timeout 20
@@ -34,7 +34,7 @@ def people(ids: Iterable[MemberId]) -> list[Candidate]:
 
 
 class Helmsman(RecordedMember):
-    """A member that puts the favour it wants among its attributes after every handler."""
+    """A member that puts the priority it wants among its attributes after every handler."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Helmsman(RecordedMember):
 
     def _run(self, handler: Callable[[Context], None]) -> list[Effect]:
         effects = super()._run(handler)
-        self.me = with_favour(self.me, self.helm.wanted_favour)
+        self.me = with_priority(self.me, self.helm.priority)
         return effects
 
     def ask(self, what: Callable[[LeadershipLayer, Context], object]) -> list[Effect]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hustings.core.choice import Candidate
 from hustings.layers.leadership.layer import LeadershipConfig
 from hustings.layers.leadership.messages import HandOverMsg
-from hustings.layers.leadership.priority import with_favour
-from hustings.layers.leadership.state import REPEAT
+from hustings.layers.leadership.priority import with_priority
+from hustings.layers.leadership.transfer import REPEAT
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.messages import AnnounceMsg
 from tests.unit.layers.leadership.members import ORDER, Helmsman, in_office, people, sent, told
@@ -23,7 +23,7 @@ def test_what_the_old_leader_announced_in_office_comes_too_late() -> None:
     member.start()
     member.assume_leader(3, 5)
     member.deliver(4, HandOverMsg(4, 6, 1.0))
-    stale = AnnounceMsg(5, 1, with_favour(Candidate(3), 9.0))
+    stale = AnnounceMsg(5, 1, with_priority(Candidate(3), 9.0))
     assert not told(member.deliver(3, stale))
     assert member.helm.leader == 4
     member.clock += LeadershipConfig().delta + 0.1  # by then it is a claim of now

@@ -10,11 +10,21 @@ from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import ELECTING, Elected, NoLeader
-from hustings.layers.leadership.layer import PAUSED, RESIGNED, LeadershipConfig, with_leadership
-from hustings.layers.leadership.messages import AskMsg, HandOverMsg, TidingsMsg
+from hustings.layers.leadership.incumbency import SECURE
+from hustings.layers.leadership.inquiry import ANSWERS
+from hustings.layers.leadership.layer import (
+    JOIN,
+    PAUSED,
+    RESIGNED,
+    TICK,
+    LeadershipConfig,
+    with_leadership,
+)
+from hustings.layers.leadership.messages import HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
 from hustings.layers.leadership.observer import UNHEARD
-from hustings.layers.leadership.priority import with_favour
-from hustings.layers.leadership.state import ANSWERS, JOIN, PREEMPT, REPEAT, SECURE, TICK
+from hustings.layers.leadership.preemption import PREEMPT
+from hustings.layers.leadership.priority import with_priority
+from hustings.layers.leadership.transfer import REPEAT
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
@@ -73,7 +83,7 @@ def test_who_hears_of_a_hand_over_follows_and_says_so_once() -> None:
     word = HandOverMsg(2, 6, 1.0)
     assert told(member.deliver(3, word)) == [Elected(2, 6)]
     assert told(member.deliver(3, word)) == []
-    assert member.helm.electors.favour(2) == 1.0
+    assert member.helm.electors.priority(2) == 1.0
     assert member.helm.electors.view.ranking(ORDER).ids[0] == 2
 
 
@@ -82,7 +92,7 @@ def test_a_hand_over_of_the_past_is_not_heeded(term: int) -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
     assert told(member.deliver(4, HandOverMsg(2, term, 9.0))) == []
     assert member.helm.leader == 3
-    assert member.helm.electors.favour(2) == 0.0
+    assert member.helm.electors.priority(2) == 0.0
 
 
 def test_copies_out_of_order_do_no_harm() -> None:
@@ -93,16 +103,16 @@ def test_copies_out_of_order_do_no_harm() -> None:
     assert member.helm.leader == 4
 
 
-def test_a_successor_takes_office_with_its_favour_and_tells_all() -> None:
+def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
     member = following(2, 3, people([1, 3, 4]), term=5)
     word = HandOverMsg(2, 6, 3.0)
     effects = member.deliver(3, word)
     assert told(effects) == [Elected(2, 6)]
     assert sent(effects, HandOverMsg) == [(None, word)]
-    assert sent(effects, TidingsMsg) == [(3, TidingsMsg((2,), 6, 3.0))]
-    assert member.helm.wanted_favour == 3.0
+    assert sent(effects, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
+    assert member.helm.priority == 3.0
     again = member.deliver(3, word)  # its answer was lost
-    assert sent(again, TidingsMsg) == [(3, TidingsMsg((2,), 6, 3.0))]
+    assert sent(again, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
     assert not told(again)
     assert not sent(again, HandOverMsg)
 
@@ -122,20 +132,20 @@ def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
 def test_a_successor_that_speaks_is_not_told_again() -> None:
     leader = in_office(3, FOUR)
     leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
-    leader.deliver(2, TidingsMsg((2,), 2, 1.0))
+    leader.deliver(2, LeaderInfoMsg((2,), 2, 1.0))
     assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, HandOverMsg(2, 2, 1.0))]
     assert REPEAT not in leader.timers
 
 
-def test_the_successor_is_favoured_more_than_anybody_the_old_leader_loses_its_favour() -> None:
-    leader = in_office(3, [Candidate(1), with_favour(Candidate(2), 7.0), Candidate(4)])
+def test_the_successor_is_preferred_more_than_anybody_the_old_leader_loses_its_priority() -> None:
+    leader = in_office(3, [Candidate(1), with_priority(Candidate(2), 7.0), Candidate(4)])
     leader.fire(SECURE)
-    assert leader.helm.wanted_favour == 8.0
+    assert leader.helm.priority == 8.0
     effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 1))
     assert sent(effects, HandOverMsg)[0] == (1, HandOverMsg(1, 2, 9.0))
-    assert leader.helm.wanted_favour == 0.0
-    assert leader.helm.electors.favour(1) == 9.0
-    assert leader.helm.electors.favour(3) == 0.0
+    assert leader.helm.priority == 0.0
+    assert leader.helm.electors.priority(1) == 9.0
+    assert leader.helm.electors.priority(3) == 0.0
 
 
 def test_a_hand_over_in_the_middle_of_an_election_ends_it() -> None:
@@ -154,9 +164,9 @@ def test_an_unsound_word_is_not_heeded() -> None:
         HandOverMsg(2, 6, float("nan")),
         HandOverMsg(2, 6, float("inf")),
         HandOverMsg(2**63, 6, 0.0),
-        TidingsMsg((), 6, 0.0),
-        TidingsMsg((2,) * 65, 6, 0.0),
-        AskMsg(-1),
+        LeaderInfoMsg((), 6, 0.0),
+        LeaderInfoMsg((2,) * 65, 6, 0.0),
+        LeaderQueryMsg(-1),
     ):
         assert member.deliver(3, word) == []
 
@@ -168,13 +178,13 @@ def test_who_resigns_hands_over_to_the_best_other_and_stands_back() -> None:
     leader = in_office(3, FOUR)
     effects = leader.ask(lambda helm, ctx: helm.stand_back(ctx))
     assert told(effects) == [Elected(4, 2)]
-    assert leader.helm.wanted_favour == -1.0
+    assert leader.helm.priority == -1.0
     leader.ask(lambda helm, ctx: helm.stand(ctx))
-    assert leader.helm.wanted_favour == 0.0
+    assert leader.helm.priority == 0.0
 
 
 def test_who_resigns_does_not_hand_over_to_one_that_stands_back() -> None:
-    leader = in_office(3, [Candidate(1), with_favour(Candidate(4), -1.0)])
+    leader = in_office(3, [Candidate(1), with_priority(Candidate(4), -1.0)])
     assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [Elected(1, 2)]
 
 
@@ -192,7 +202,7 @@ def test_alone_who_resigned_leads_again_if_an_election_is_called() -> None:
     leader.call()
     assert leader.outcome == Elected(3, 2)
     leader.fire(SECURE)
-    assert leader.helm.wanted_favour == -1.0
+    assert leader.helm.priority == -1.0
 
 
 def test_who_leads_standing_back_makes_room_for_the_next_one() -> None:
@@ -217,12 +227,12 @@ def test_who_announces_and_resigns_alone_falls_silent() -> None:
 # Staying, and returning to the preferred member
 
 
-def test_a_leader_is_favoured_after_a_while_and_says_so() -> None:
+def test_a_leader_is_preferred_after_a_while_and_says_so() -> None:
     leader = in_office(1, people([2, 3]))
-    assert leader.helm.wanted_favour == 0.0
+    assert leader.helm.priority == 0.0
     effects = leader.fire(SECURE)
-    assert leader.helm.wanted_favour == 1.0
-    assert sent(effects, TidingsMsg) == [(None, TidingsMsg((1,), 1, 1.0))]
+    assert leader.helm.priority == 1.0
+    assert sent(effects, LeaderInfoMsg) == [(None, LeaderInfoMsg((1,), 1, 1.0))]
 
 
 def test_with_preempt_after_0_the_election_has_its_way() -> None:
@@ -233,26 +243,26 @@ def test_with_preempt_after_0_the_election_has_its_way() -> None:
     assert sent(leader.fire(TICK), ElectionMsg) == [(9, ElectionMsg(1))]
 
 
-def test_a_favoured_leader_tells_a_better_newcomer_that_it_leads() -> None:
+def test_a_preferred_leader_tells_a_better_newcomer_that_it_leads() -> None:
     leader = in_office(1, people([2]))
     leader.fire(SECURE)
     leader.meet(Candidate(9))
     assert sent(leader.fire(TICK), CoordinatorMsg) == [(9, CoordinatorMsg(1))]
 
 
-def test_favour_ends_with_the_office() -> None:
+def test_priority_ends_with_the_office() -> None:
     leader = in_office(1, people([2, 3]))
     leader.fire(SECURE)
     leader.deliver(2, HandOverMsg(3, 2, 2.0))
-    assert leader.helm.wanted_favour == 0.0
+    assert leader.helm.priority == 0.0
     leader.restart()
-    assert leader.helm.wanted_favour == 0.0
+    assert leader.helm.priority == 0.0
 
 
 def test_the_leader_hands_over_to_a_better_member_that_has_been_up_for_long() -> None:
     leader = in_office(2, people([1]), LeadershipConfig(preempt_after=30.0))
     leader.fire(TICK)
-    leader.meet(*people([4, 5]), with_favour(Candidate(6), -1.0))
+    leader.meet(*people([4, 5]), with_priority(Candidate(6), -1.0))
     assert not told(leader.fire(TICK))
     came = leader.clock
     for _ in range(5):
@@ -286,7 +296,7 @@ def test_an_election_begins_when_the_membership_had_its_chance() -> None:
     member.start()
     assert member.timers[JOIN].deadline == 4.0
     effects = member.fire(JOIN)
-    assert len(sent(effects, AskMsg)) == 2
+    assert len(sent(effects, LeaderQueryMsg)) == 2
     assert not sent(effects, ElectionMsg)
     assert len(sent(member.fire(ANSWERS), ElectionMsg)) == 2
 
@@ -298,17 +308,17 @@ def test_in_a_crowd_that_will_hear_announcements_only_one_is_asked(
     member = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
     member.view.estimate = 100.0
     member.start()
-    assert len(sent(member.fire(JOIN), AskMsg)) == asked
+    assert len(sent(member.fire(JOIN), LeaderQueryMsg)) == asked
     alone = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
     alone.view.estimate = 5.0
     alone.start()
-    assert len(sent(alone.fire(JOIN), AskMsg)) == 3
+    assert len(sent(alone.fire(JOIN), LeaderQueryMsg)) == 3
 
 
 def test_a_world_that_knows_need_not_wait() -> None:
     member = Helmsman(1, people([2, 3]))
     member.start()
-    assert sent(member.ask(lambda helm, ctx: helm.joined(ctx)), AskMsg)
+    assert sent(member.ask(lambda helm, ctx: helm.joined(ctx)), LeaderQueryMsg)
     assert JOIN not in member.timers
     assert not member.ask(lambda helm, ctx: helm.joined(ctx))
 
@@ -317,7 +327,7 @@ def test_a_newcomer_follows_the_leader_that_it_is_told_of() -> None:
     member = Helmsman(9, people([1, 2]))
     member.start()
     member.fire(JOIN)
-    effects = member.deliver(1, TidingsMsg((2,), 7, 1.0))
+    effects = member.deliver(1, LeaderInfoMsg((2,), 7, 1.0))
     assert told(effects) == [Elected(2, 7)]
     assert not sent(member.fire(ANSWERS), ElectionMsg)
     assert member.helm.electors.view.ranking(ORDER).ids[0] == 2
@@ -363,10 +373,10 @@ def test_an_observer_takes_no_part_in_the_election() -> None:
 def test_an_observer_hears_of_the_leader_and_of_changes() -> None:
     member = Helmsman(observer(5), people([1, 2]))
     member.start()
-    assert told(member.deliver(2, TidingsMsg((2,), 3, 0.0))) == [Elected(2, 3)]
-    assert told(member.deliver(2, TidingsMsg((2,), 3, 0.0))) == []
-    assert told(member.deliver(1, TidingsMsg((1,), 3, 0.0))) == []  # two in one term: the first
-    assert told(member.deliver(1, TidingsMsg((1,), 2, 0.0))) == []
+    assert told(member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))) == [Elected(2, 3)]
+    assert told(member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))) == []
+    assert told(member.deliver(1, LeaderInfoMsg((1,), 3, 0.0))) == []  # two in one term: the first
+    assert told(member.deliver(1, LeaderInfoMsg((1,), 2, 0.0))) == []
     assert told(member.deliver(2, HandOverMsg(1, 4, 1.0))) == [Elected(1, 4)]
     assert (member.helm.leader, member.helm.term, member.helm.leaders) == (1, 4, (1,))
     assert member.stored["term"] == 4
@@ -375,20 +385,20 @@ def test_an_observer_hears_of_the_leader_and_of_changes() -> None:
 def test_an_observer_does_not_believe_in_a_leader_that_is_gone() -> None:
     member = Helmsman(observer(5), people([1, 2]))
     member.start()
-    member.deliver(2, TidingsMsg((2,), 3, 0.0))
+    member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))
     member.lose(2)
     assert told(member.suspect(2)) == [NoLeader(ELECTING)]
-    assert told(member.deliver(1, TidingsMsg((2,), 3, 0.0))) == []
+    assert told(member.deliver(1, LeaderInfoMsg((2,), 3, 0.0))) == []
 
 
 def test_an_observer_asks_after_a_while_and_gives_up_after_long() -> None:
     member = Helmsman(observer(5), people([1, 2]))
     member.start()
-    assert len(sent(member.fire(TICK), AskMsg)) == 1  # it knows nobody
-    member.deliver(2, TidingsMsg((2,), 3, 0.0))
+    assert len(sent(member.fire(TICK), LeaderQueryMsg)) == 1  # it knows nobody
+    member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))
     heard = member.clock
-    assert not sent(member.fire(TICK), AskMsg)
-    assert sent(member.fire(TICK), AskMsg)[0][1] == AskMsg(3)
+    assert not sent(member.fire(TICK), LeaderQueryMsg)
+    assert sent(member.fire(TICK), LeaderQueryMsg)[0][1] == LeaderQueryMsg(3)
     outcomes = []
     while member.clock <= heard + 20.0:
         outcomes += told(member.fire(TICK))
@@ -401,16 +411,16 @@ def test_a_leader_tells_observers_at_a_change_and_from_time_to_time() -> None:
     assert [to for to, _ in sent(effects, HandOverMsg)] == [None]  # observers hear that, too
     leader.fire(TICK)
     effects = leader.fire(TICK)
-    assert [to for to, _ in sent(effects, TidingsMsg)][-2:] == [8, 9]
+    assert [to for to, _ in sent(effects, LeaderInfoMsg)][-2:] == [8, 9]
     won = Helmsman(3, [*people([1]), observer(8)])
     won.start()
     won.fire(JOIN)
-    assert (8, TidingsMsg((3,), 1, 0.0)) in sent(won.fire(ANSWERS), TidingsMsg)
+    assert (8, LeaderInfoMsg((3,), 1, 0.0)) in sent(won.fire(ANSWERS), LeaderInfoMsg)
 
 
 def test_an_elector_answers_an_observer() -> None:
     member = following(1, 2, [*people([2]), observer(8)], term=3)
-    assert member.deliver(8, AskMsg(1)) == [Send(8, TidingsMsg((2,), 3, 0.0))]
+    assert member.deliver(8, LeaderQueryMsg(1)) == [Send(8, LeaderInfoMsg((2,), 3, 0.0))]
 
 
 def test_an_observer_may_be_made_by_its_maker() -> None:
@@ -428,7 +438,7 @@ def test_a_leader_that_leaves_hands_over_first() -> None:
         (4, HandOverMsg(4, 2, 1.0)),
         (None, HandOverMsg(4, 2, 1.0)),
     ]
-    assert leader.deliver(4, AskMsg(0)) == []
+    assert leader.deliver(4, LeaderQueryMsg(0)) == []
     follower = following(3, 4, FOUR)
     assert not sent(follower.leave(), HandOverMsg)
 
@@ -438,14 +448,14 @@ def test_a_leader_that_was_away_asks_before_it_believes_in_itself() -> None:
     leader = in_office(3, FOUR, term=4)
     effects = leader.ask(lambda helm, ctx: helm.woke(ctx, 0.5))
     assert told(effects) == [NoLeader(PAUSED)]
-    assert len(sent(effects, AskMsg)) == 3
-    assert told(leader.deliver(1, TidingsMsg((2,), 5, 1.0))) == [Elected(2, 5)]
+    assert len(sent(effects, LeaderQueryMsg)) == 3
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0))) == [Elected(2, 5)]
 
 
 def test_a_leader_that_nobody_missed_leads_on_in_a_new_term() -> None:
     leader = in_office(3, FOUR, term=4)
     leader.ask(lambda helm, ctx: helm.woke(ctx, 30.0))
-    effects = leader.deliver(1, TidingsMsg((3,), 4, 0.0))
+    effects = leader.deliver(1, LeaderInfoMsg((3,), 4, 0.0))
     assert told(effects) == [Elected(3, 5)]
     assert sent(effects, HandOverMsg) == [(None, HandOverMsg(3, 5, 0.0))]
 
@@ -457,7 +467,7 @@ def test_who_announces_and_was_away_follows_whom_it_hears() -> None:
     effects = leader.ask(lambda helm, ctx: helm.woke(ctx, 30.0))
     assert told(effects)[0] == NoLeader(PAUSED)
     assert "T_A" not in leader.timers
-    assert told(leader.deliver(1, TidingsMsg((2,), 5, 1.0)))[-1] == Elected(2, 5)
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0)))[-1] == Elected(2, 5)
     assert "T_L" in leader.timers
 
 

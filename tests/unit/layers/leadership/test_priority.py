@@ -1,4 +1,4 @@
-"""Favour and the electors: who is compared by what, and who may be elected."""
+"""Priority and the electors: who is compared by what, and who may be elected."""
 
 from __future__ import annotations
 
@@ -12,43 +12,46 @@ from hustings.core.view import View
 from hustings.layers.leadership.electors import Electors
 from hustings.layers.leadership.layer import LeadershipConfig, LeadershipLayer
 from hustings.layers.leadership.priority import (
-    FAVOUR,
-    MAX_FAVOUR,
+    MAX_PRIORITY,
     OBSERVER,
-    Favoured,
+    PRIORITY,
+    ByPriority,
     accepts,
-    favour_of,
     is_observer,
+    priority_of,
     with_attribute,
-    with_favour,
+    with_priority,
 )
 from hustings.protocols.bully import Bully, BullyConfig
 from tests.unit.layers.leadership.members import ORDER, observer, people
 
-BY_CPU = Favoured(parse_choice("highest:cpu"))
+BY_CPU = ByPriority(parse_choice("highest:cpu"))
 
 
-def test_favour_comes_before_the_choice() -> None:
+def test_priority_comes_before_the_choice() -> None:
     worse, better = candidate(1, cpu=1.0), candidate(2, cpu=8.0)
     assert BY_CPU.better(better, worse)
-    favoured = with_favour(worse, 0.5)
-    assert BY_CPU.better(favoured, better)
-    assert not BY_CPU.better(better, favoured)
-    assert BY_CPU.key(favoured) == (0.5, 1.0, 1)
+    preferred = with_priority(worse, 0.5)
+    assert BY_CPU.better(preferred, better)
+    assert not BY_CPU.better(better, preferred)
+    assert BY_CPU.key(preferred) == (0.5, 1.0, 1)
     assert BY_CPU.key(better) == (0.0, 8.0, 2)
 
 
-def test_equal_favour_leaves_it_to_the_choice() -> None:
-    one, other = with_favour(candidate(1, cpu=8.0), 2.0), with_favour(candidate(2, cpu=1.0), 2.0)
+def test_equal_priority_leaves_it_to_the_choice() -> None:
+    one, other = (
+        with_priority(candidate(1, cpu=8.0), 2.0),
+        with_priority(candidate(2, cpu=1.0), 2.0),
+    )
     assert BY_CPU.better(one, other)
     assert BY_CPU.name == "favoured:highest:cpu"
 
 
-@pytest.mark.parametrize("favour", [math.nan, math.inf, -math.inf, 2 * MAX_FAVOUR])
-def test_a_favour_that_is_no_number_cannot_be_ranked(favour: float) -> None:
-    assert not ORDER.can_rank(Candidate(1, ((FAVOUR, favour),)))
-    assert ORDER.can_rank(Candidate(1, ((FAVOUR, 1.0),)))
-    assert not BY_CPU.can_rank(Candidate(1, ((FAVOUR, 1.0),)))
+@pytest.mark.parametrize("priority", [math.nan, math.inf, -math.inf, 2 * MAX_PRIORITY])
+def test_a_priority_that_is_no_number_cannot_be_ranked(priority: float) -> None:
+    assert not ORDER.can_rank(Candidate(1, ((PRIORITY, priority),)))
+    assert ORDER.can_rank(Candidate(1, ((PRIORITY, 1.0),)))
+    assert not BY_CPU.can_rank(Candidate(1, ((PRIORITY, 1.0),)))
 
 
 def test_observers_are_let_in_without_what_others_are_ranked_by() -> None:
@@ -58,21 +61,21 @@ def test_observers_are_let_in_without_what_others_are_ranked_by() -> None:
     assert not BY_CPU.can_rank(observer(3))
 
 
-def test_attributes_stay_sorted_and_a_favour_of_nothing_is_not_mentioned() -> None:
+def test_attributes_stay_sorted_and_a_priority_of_nothing_is_not_mentioned() -> None:
     member = candidate(1, cpu=8.0, zone=2.0)
     assert with_attribute(member, "load", 0.5) == candidate(1, cpu=8.0, load=0.5, zone=2.0)
     assert with_attribute(member, "cpu", 4.0) == candidate(1, cpu=4.0, zone=2.0)
-    raised = with_favour(member, 3.0)
-    assert favour_of(raised) == 3.0
+    raised = with_priority(member, 3.0)
+    assert priority_of(raised) == 3.0
     assert list(raised.attributes) == sorted(raised.attributes)
-    assert with_favour(raised, 3.0) is raised
-    assert with_favour(raised, 0.0) == member
+    assert with_priority(raised, 3.0) is raised
+    assert with_priority(raised, 0.0) == member
     assert is_observer(observer(1))
     assert not is_observer(Candidate(1, ((OBSERVER, 0.0),)))
 
 
-def test_an_election_without_favour_has_no_helm() -> None:
-    with pytest.raises(ProtocolBug, match="favour"):
+def test_an_election_without_priority_has_no_leadership_layer() -> None:
+    with pytest.raises(ProtocolBug, match="priority"):
         LeadershipLayer(Bully(BullyConfig(), HighestId()), LeadershipConfig())
 
 
@@ -135,42 +138,42 @@ def test_new_attributes_are_a_new_version_and_a_new_ranking() -> None:
     electors.refresh(base.view, ME, 0.0)
     assert electors.view.ranking(ORDER).ids == (3, 2, 1)
     version = electors.view.version
-    base.put(with_favour(Candidate(2), 1.0))
+    base.put(with_priority(Candidate(2), 1.0))
     electors.refresh(base.view, ME, 1.0)
     assert electors.view.version > version
     assert electors.view.ranking(ORDER).ids == (2, 3, 1)
-    electors.stand(with_favour(ME, 5.0))
+    electors.stand(with_priority(ME, 5.0))
     assert electors.view.ranking(ORDER).ids == (1, 2, 3)
 
 
-def test_a_favour_that_was_told_counts_until_gossip_says_something_else() -> None:
+def test_a_priority_that_was_told_counts_until_gossip_says_something_else() -> None:
     base, electors = Base(ME, *people([2, 3])), Electors()
     electors.refresh(base.view, ME, 0.0)
     electors.tell(2, 4.0)
-    assert electors.favour(2) == 4.0
+    assert electors.priority(2) == 4.0
     base.put(Candidate(2))  # gossip, which knows nothing new
     electors.refresh(base.view, ME, 1.0)
-    assert electors.favour(2) == 4.0
-    base.put(with_favour(Candidate(2), 1.0))
+    assert electors.priority(2) == 4.0
+    base.put(with_priority(Candidate(2), 1.0))
     electors.refresh(base.view, ME, 2.0)
-    assert electors.favour(2) == 1.0
+    assert electors.priority(2) == 1.0
 
 
 def test_what_was_told_only_adds_and_ends_with_the_office() -> None:
-    base, electors = Base(ME, with_favour(Candidate(2), 3.0), Candidate(3)), Electors()
+    base, electors = Base(ME, with_priority(Candidate(2), 3.0), Candidate(3)), Electors()
     electors.refresh(base.view, ME, 0.0)
     electors.tell(2, 1.0)
-    assert electors.favour(2) == 3.0
+    assert electors.priority(2) == 3.0
     electors.tell(3, 4.0)
     electors.trust(3)
-    assert electors.favour(3) == 4.0
+    assert electors.priority(3) == 4.0
     electors.trust(2)
-    assert electors.favour(3) == 0.0
+    assert electors.priority(3) == 0.0
     electors.tell(99, 1.0)  # of somebody unknown
     assert 99 not in electors
 
 
-def test_a_favour_does_not_outlive_its_member() -> None:
+def test_a_priority_does_not_outlive_its_member() -> None:
     base, electors = Base(ME, *people([2, 3])), Electors()
     electors.refresh(base.view, ME, 0.0)
     electors.tell(2, 4.0)
@@ -179,7 +182,7 @@ def test_a_favour_does_not_outlive_its_member() -> None:
     base.put(Candidate(2))
     changes = electors.refresh(base.view, ME, 2.0)
     assert list(changes.added) == [2]
-    assert electors.favour(2) == 0.0
+    assert electors.priority(2) == 0.0
     assert electors.since == {3: 0.0, 2: 2.0}
 
 

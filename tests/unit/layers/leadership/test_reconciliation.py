@@ -9,10 +9,10 @@ from hustings.core.outcome import ELECTING, Elected, NoLeader
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
-from hustings.layers.leadership.layer import LeadershipConfig
-from hustings.layers.leadership.messages import AskMsg, HandOverMsg, TidingsMsg
-from hustings.layers.leadership.priority import with_favour
-from hustings.layers.leadership.state import ANSWERS, JOIN, TICK
+from hustings.layers.leadership.inquiry import ANSWERS
+from hustings.layers.leadership.layer import JOIN, TICK, LeadershipConfig
+from hustings.layers.leadership.messages import HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
+from hustings.layers.leadership.priority import with_priority
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
@@ -29,8 +29,8 @@ from tests.unit.layers.leadership.members import (
 )
 
 
-def insisted(leader: int, term: int, favour: float = 0.0) -> Multicast:
-    return Multicast(HandOverMsg(leader, term, favour))
+def insisted(leader: int, term: int, priority: float = 0.0) -> Multicast:
+    return Multicast(HandOverMsg(leader, term, priority))
 
 
 # Two leaders
@@ -38,83 +38,83 @@ def insisted(leader: int, term: int, favour: float = 0.0) -> Multicast:
 
 def test_who_follows_a_later_leader_says_so() -> None:
     member = following(1, 3, people([2, 3]), term=5)
-    assert member.deliver(2, TidingsMsg((2,), 4, 0.0)) == [Send(2, TidingsMsg((3,), 5, 0.0))]
+    assert member.deliver(2, LeaderInfoMsg((2,), 4, 0.0)) == [Send(2, LeaderInfoMsg((3,), 5, 0.0))]
 
 
 def test_who_hears_of_a_later_leader_follows_and_lets_it_know() -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
-    effects = member.deliver(4, TidingsMsg((2,), 6, 1.0))
+    effects = member.deliver(4, LeaderInfoMsg((2,), 6, 1.0))
     assert told(effects) == [Elected(2, 6)]
-    assert sent(effects, TidingsMsg) == [(2, TidingsMsg((2,), 6, 1.0))]
-    assert sent(member.deliver(2, TidingsMsg((2,), 7, 1.0)), TidingsMsg) == []
+    assert sent(effects, LeaderInfoMsg) == [(2, LeaderInfoMsg((2,), 6, 1.0))]
+    assert sent(member.deliver(2, LeaderInfoMsg((2,), 7, 1.0)), LeaderInfoMsg) == []
     assert member.outcome == Elected(2, 7)
 
 
 def test_a_leader_that_hears_of_a_later_one_gives_way() -> None:
     leader = in_office(3, people([1, 2]), term=5)
-    assert told(leader.deliver(1, TidingsMsg((2,), 6, 1.0))) == [Elected(2, 6)]
+    assert told(leader.deliver(1, LeaderInfoMsg((2,), 6, 1.0))) == [Elected(2, 6)]
 
 
 def test_of_two_leaders_in_one_term_the_better_insists() -> None:
     leader = in_office(3, people([1, 2]), term=5)
-    effects = leader.deliver(2, TidingsMsg((2,), 5, 0.0))
+    effects = leader.deliver(2, LeaderInfoMsg((2,), 5, 0.0))
     assert insisted(3, 6) in effects
     assert told(effects) == [Elected(3, 6)]
 
 
 def test_of_two_leaders_in_one_term_the_worse_tells_the_better() -> None:
     leader = in_office(2, people([1, 3]), term=5)
-    note = TidingsMsg((2,), 5, 0.0)
-    assert leader.deliver(1, TidingsMsg((3,), 5, 0.0)) == [Send(3, note)]
-    assert leader.deliver(3, TidingsMsg((3,), 5, 0.0)) == []  # not at once again
+    note = LeaderInfoMsg((2,), 5, 0.0)
+    assert leader.deliver(1, LeaderInfoMsg((3,), 5, 0.0)) == [Send(3, note)]
+    assert leader.deliver(3, LeaderInfoMsg((3,), 5, 0.0)) == []  # not at once again
     leader.clock += 1.0
-    assert leader.deliver(3, TidingsMsg((3,), 5, 0.0)) == [Send(3, note)]
+    assert leader.deliver(3, LeaderInfoMsg((3,), 5, 0.0)) == [Send(3, note)]
 
 
-def test_favour_decides_between_two_leaders() -> None:
+def test_priority_decides_between_two_leaders() -> None:
     leader = in_office(3, people([1, 2]), term=5)
-    assert leader.deliver(2, TidingsMsg((2,), 5, 1.0)) == [Send(2, TidingsMsg((3,), 5, 0.0))]
-    favoured = in_office(2, people([1, 3]), term=5)
-    favoured.fire(("helm", 5))
-    assert insisted(2, 6, 1.0) in favoured.deliver(3, TidingsMsg((3,), 5, 0.0))
+    assert leader.deliver(2, LeaderInfoMsg((2,), 5, 1.0)) == [Send(2, LeaderInfoMsg((3,), 5, 0.0))]
+    preferred = in_office(2, people([1, 3]), term=5)
+    preferred.fire(("leadership", 5))
+    assert insisted(2, 6, 1.0) in preferred.deliver(3, LeaderInfoMsg((3,), 5, 0.0))
 
 
 def test_a_follower_tells_one_leader_of_the_other() -> None:
     member = following(1, 3, people([2, 3]), term=5)
-    assert member.deliver(2, TidingsMsg((2,), 5, 0.0)) == [Send(2, TidingsMsg((3,), 5, 0.0))]
+    assert member.deliver(2, LeaderInfoMsg((2,), 5, 0.0)) == [Send(2, LeaderInfoMsg((3,), 5, 0.0))]
 
 
 def test_a_leader_does_not_insist_all_the_time() -> None:
     leader = in_office(3, people([1, 2]), term=5)
-    leader.deliver(2, TidingsMsg((2,), 5, 0.0))
+    leader.deliver(2, LeaderInfoMsg((2,), 5, 0.0))
     leader.clock += 1.5
-    assert not told(leader.deliver(2, TidingsMsg((2,), 6, 0.0)))
+    assert not told(leader.deliver(2, LeaderInfoMsg((2,), 6, 0.0)))
     leader.clock += 1.0
-    assert told(leader.deliver(2, TidingsMsg((2,), 6, 0.0))) == [Elected(3, 7)]
+    assert told(leader.deliver(2, LeaderInfoMsg((2,), 6, 0.0))) == [Elected(3, 7)]
 
 
 def test_a_leader_whose_followers_know_a_later_term_takes_one_above_it() -> None:
     leader = in_office(3, people([1, 2]), term=5)
-    assert told(leader.deliver(1, TidingsMsg((3,), 9, 0.0))) == [Elected(3, 10)]
+    assert told(leader.deliver(1, LeaderInfoMsg((3,), 9, 0.0))) == [Elected(3, 10)]
 
 
 def test_a_member_takes_the_later_term_of_its_leader() -> None:
     member = following(1, 3, people([2, 3]), term=5)
-    assert told(member.deliver(3, TidingsMsg((3,), 6, 0.0))) == [Elected(3, 6)]
+    assert told(member.deliver(3, LeaderInfoMsg((3,), 6, 0.0))) == [Elected(3, 6)]
 
 
 def test_a_successor_that_never_heard_of_it_is_told_by_its_followers() -> None:
     member = following(2, 3, people([1, 3]), term=5)
-    effects = member.deliver(1, TidingsMsg((2,), 6, 4.0))
+    effects = member.deliver(1, LeaderInfoMsg((2,), 6, 4.0))
     assert told(effects) == [Elected(2, 7)]
     assert insisted(2, 7, 4.0) in effects
-    assert member.helm.wanted_favour == 4.0
+    assert member.helm.priority == 4.0
 
 
 def test_nobody_follows_a_leader_that_is_not_in_view() -> None:
     member = following(1, 3, [*people([2, 3]), observer(8)], term=5)
     for leader in (99, 8):
-        assert not told(member.deliver(2, TidingsMsg((leader,), 6, 0.0)))
+        assert not told(member.deliver(2, LeaderInfoMsg((leader,), 6, 0.0)))
         assert not told(member.deliver(2, HandOverMsg(leader, 6, 0.0)))
 
 
@@ -125,8 +125,8 @@ def test_nobody_follows_whom_its_detector_suspects_unless_it_speaks_itself() -> 
     member.start()
     member.assume_leader(3, 5)
     member.suspect(2)
-    assert not told(member.deliver(3, TidingsMsg((2,), 6, 0.0)))
-    assert told(member.deliver(2, TidingsMsg((2,), 6, 0.0)))[-1] == Elected(2, 6)
+    assert not told(member.deliver(3, LeaderInfoMsg((2,), 6, 0.0)))
+    assert told(member.deliver(2, LeaderInfoMsg((2,), 6, 0.0)))[-1] == Elected(2, 6)
 
 
 def test_who_announces_settles_all_but_the_term_by_itself() -> None:
@@ -137,9 +137,9 @@ def test_who_announces_settles_all_but_the_term_by_itself() -> None:
     )
     leader.start()
     leader.assume_leader(3, 5)
-    assert leader.deliver(2, TidingsMsg((2,), 6, 0.0)) == []
-    assert leader.deliver(2, TidingsMsg((2,), 5, 0.0)) == []
-    assert told(leader.deliver(2, TidingsMsg((3,), 6, 0.0))) == [Elected(3, 7)]
+    assert leader.deliver(2, LeaderInfoMsg((2,), 6, 0.0)) == []
+    assert leader.deliver(2, LeaderInfoMsg((2,), 5, 0.0)) == []
+    assert told(leader.deliver(2, LeaderInfoMsg((3,), 6, 0.0))) == [Elected(3, 7)]
 
 
 # No leader
@@ -156,10 +156,10 @@ def bereft(settings: LeadershipConfig | None = None) -> Helmsman:
 def test_who_has_no_leader_for_long_asks_and_then_calls() -> None:
     member = bereft()
     since = member.clock
-    while not sent(effects := member.fire(TICK), AskMsg):
+    while not sent(effects := member.fire(TICK), LeaderQueryMsg):
         assert member.clock < since + 30.0
     assert member.clock >= since + 20.0
-    assert sorted(to for to, _ in sent(effects, AskMsg) if to) == [2, 3]
+    assert sorted(to for to, _ in sent(effects, LeaderQueryMsg) if to) == [2, 3]
     assert len(sent(member.fire(ANSWERS), ElectionMsg)) == 2
 
 
@@ -167,19 +167,19 @@ def test_where_views_are_partial_it_asks_on_until_its_turn_to_call() -> None:
     """Turns are long there, and answers are lost: one of them costs everybody an election."""
     member = Helmsman(1, people([2, 3]), LeadershipConfig(partial=True, call_spread=20.0))
     member.start()
-    assert len(sent(member.fire(JOIN), AskMsg)) == 2
-    assert len(sent(member.fire(TICK), AskMsg)) == 1
-    assert len(sent(member.fire(TICK), AskMsg)) == 1
-    assert told(member.deliver(3, TidingsMsg((2,), 4, 0.0))) == [Elected(2, 4)]
-    assert sent(member.fire(TICK), AskMsg) == []
+    assert len(sent(member.fire(JOIN), LeaderQueryMsg)) == 2
+    assert len(sent(member.fire(TICK), LeaderQueryMsg)) == 1
+    assert len(sent(member.fire(TICK), LeaderQueryMsg)) == 1
+    assert told(member.deliver(3, LeaderInfoMsg((2,), 4, 0.0))) == [Elected(2, 4)]
+    assert sent(member.fire(TICK), LeaderQueryMsg) == []
 
 
 def test_who_is_told_of_a_leader_meanwhile_follows() -> None:
     member = bereft()
-    assert not told(member.deliver(2, TidingsMsg((3,), 5, 0.0)))  # an election may be under way
-    while not sent(member.fire(TICK), AskMsg):
+    assert not told(member.deliver(2, LeaderInfoMsg((3,), 5, 0.0)))  # an election may be under way
+    while not sent(member.fire(TICK), LeaderQueryMsg):
         pass
-    assert told(member.deliver(2, TidingsMsg((3,), 5, 0.0))) == [Elected(3, 5)]
+    assert told(member.deliver(2, LeaderInfoMsg((3,), 5, 0.0))) == [Elected(3, 5)]
     assert not sent(member.fire(ANSWERS), ElectionMsg)
 
 
@@ -187,7 +187,7 @@ def test_calls_in_vain_become_rarer() -> None:
     member = bereft()
     gaps, last = [], member.clock
     for _ in range(200):
-        if sent(member.fire(TICK), AskMsg):
+        if sent(member.fire(TICK), LeaderQueryMsg):
             gaps.append(member.clock - last)
             last = member.clock
             member.fire(ANSWERS)
@@ -202,35 +202,35 @@ def test_who_cannot_follow_into_an_earlier_term_says_so() -> None:
     member.assume_leader(3, 9)
     member.restart()
     member.fire(JOIN)
-    effects = member.deliver(2, TidingsMsg((3,), 4, 0.0))
+    effects = member.deliver(2, LeaderInfoMsg((3,), 4, 0.0))
     assert not told(effects)
-    assert sent(effects, AskMsg) == [(3, AskMsg(9))]
+    assert sent(effects, LeaderQueryMsg) == [(3, LeaderQueryMsg(9))]
     assert told(member.deliver(3, HandOverMsg(3, 10, 0.0))) == [Elected(3, 10)]
 
 
 def test_a_leader_that_is_asked_from_a_later_term_takes_one_above_it() -> None:
     leader = in_office(3, people([1, 2]), term=5)
-    assert leader.deliver(1, AskMsg(5)) == [Send(1, TidingsMsg((3,), 5, 0.0))]
-    effects = leader.deliver(1, AskMsg(9))
+    assert leader.deliver(1, LeaderQueryMsg(5)) == [Send(1, LeaderInfoMsg((3,), 5, 0.0))]
+    effects = leader.deliver(1, LeaderQueryMsg(9))
     assert insisted(3, 10) in effects
-    assert sent(effects, TidingsMsg) == [(1, TidingsMsg((3,), 10, 0.0))]
+    assert sent(effects, LeaderInfoMsg) == [(1, LeaderInfoMsg((3,), 10, 0.0))]
 
 
 def test_who_has_no_leader_has_no_answer() -> None:
     member = bereft()
-    assert member.deliver(2, AskMsg(0)) == []
+    assert member.deliver(2, LeaderQueryMsg(0)) == []
 
 
 def test_a_leader_that_comes_into_view_late_is_waited_for() -> None:
     member = Helmsman(1, people([2]))
     member.start()
     member.fire(JOIN)
-    member.deliver(2, TidingsMsg((3,), 4, 1.0))
+    member.deliver(2, LeaderInfoMsg((3,), 4, 1.0))
     effects = member.fire(ANSWERS)
-    assert sent(effects, AskMsg)
+    assert sent(effects, LeaderQueryMsg)
     assert not sent(effects, ElectionMsg)
     member.meet(Candidate(3))
-    assert told(member.deliver(2, TidingsMsg((3,), 4, 1.0))) == [Elected(3, 4)]
+    assert told(member.deliver(2, LeaderInfoMsg((3,), 4, 1.0))) == [Elected(3, 4)]
 
 
 def test_a_leader_that_never_comes_into_view_is_not_waited_for_for_ever() -> None:
@@ -238,7 +238,7 @@ def test_a_leader_that_never_comes_into_view_is_not_waited_for_for_ever() -> Non
     member.start()
     member.fire(JOIN)
     for _ in range(3):
-        member.deliver(2, TidingsMsg((3,), 4, 1.0))
+        member.deliver(2, LeaderInfoMsg((3,), 4, 1.0))
         effects = member.fire(ANSWERS)
     assert sent(effects, ElectionMsg)
 
@@ -267,9 +267,9 @@ def test_in_a_group_too_large_to_know_a_leader_may_be_out_of_view() -> None:
 def test_the_election_is_told_of_new_electors_but_not_of_observers() -> None:
     leader = in_office(3, people([1]))
     leader.meet(observer(8), Candidate(2))
-    effects = leader.deliver(1, AskMsg(0))
+    effects = leader.deliver(1, LeaderQueryMsg(0))
     assert sent(effects, CoordinatorMsg) == [(2, CoordinatorMsg(1))]
-    assert not sent(leader.deliver(1, AskMsg(0)), CoordinatorMsg)
+    assert not sent(leader.deliver(1, LeaderQueryMsg(0)), CoordinatorMsg)
 
 
 def test_one_that_is_back_is_told_of_once() -> None:
@@ -293,21 +293,21 @@ def test_an_elector_that_becomes_an_observer_is_as_good_as_gone() -> None:
 
 def test_a_leader_tells_one_elector_each_period() -> None:
     leader = in_office(3, people([1, 2, 4, 5]))
-    heard = [to for _ in range(60) for to, _ in sent(leader.fire(TICK), TidingsMsg)]
+    heard = [to for _ in range(60) for to, _ in sent(leader.fire(TICK), LeaderInfoMsg)]
     assert len(heard) == 60
     assert set(heard) == {1, 2, 4, 5}
 
 
 def test_about_one_follower_asks_its_leader_each_period() -> None:
     member = following(1, 3, people(range(2, 11)))
-    notes = [note for _ in range(400) for note in sent(member.fire(TICK), TidingsMsg)]
+    notes = [note for _ in range(400) for note in sent(member.fire(TICK), LeaderInfoMsg)]
     assert {to for to, _ in notes} == {3}
     assert 20 <= len(notes) <= 60  # 40 expected, standard deviation 6
 
 
-@pytest.mark.parametrize("favour", [-1.0, 2.0])
-def test_own_attributes_count_at_once(favour: float) -> None:
+@pytest.mark.parametrize("priority", [-1.0, 2.0])
+def test_own_attributes_count_at_once(priority: float) -> None:
     leader = in_office(3, people([1, 2]))
-    leader.me = with_favour(leader.me, favour)  # a world that is wrong about it
+    leader.me = with_priority(leader.me, priority)  # a world that is wrong about it
     leader.fire(TICK)
-    assert leader.helm.electors.favour(3) == leader.helm.wanted_favour == 0.0
+    assert leader.helm.electors.priority(3) == leader.helm.priority == 0.0

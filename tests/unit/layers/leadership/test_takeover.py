@@ -7,8 +7,8 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.outcome import Elected
+from hustings.layers.leadership.layer import JOIN
 from hustings.layers.leadership.messages import HandOverMsg
-from hustings.layers.leadership.state import JOIN
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import Call, FinalMsg
 from hustings.protocols.registry import COMPARED, LARGE, classes

@@ -1,0 +1,93 @@
+"""What a member stands for: the priority that it wants others to see.
+
+A leader whose place is not to be taken by the next better member has a priority above all others.
+It has it once it has led for `probation`, and at once if the office was handed to it. The priority
+ends with the office. A member that stands back has a priority below all others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hustings.core.choice import Candidate, MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.layers.leadership.config import TIMER
+from hustings.layers.leadership.priority import MAX_PRIORITY, with_priority
+
+if TYPE_CHECKING:
+    from hustings.layers.leadership.layer import LeadershipLayer
+
+SECURE: TimerKey = (TIMER, 5)  # until a new leader has its priority
+
+
+class Incumbency:
+    """One member's priority, in office and without."""
+
+    __slots__ = ("_me", "_priority", "_standing", "base", "layer", "office", "sought")
+
+    def __init__(self, layer: LeadershipLayer) -> None:
+        self.layer = layer
+        self.base = 0.0  # without an office
+        self.office: float | None = None  # in office, if it is another
+        self.sought = 0.0  # since when this member has a priority for an office still to be won
+        self._me = Candidate(0)
+        self._standing = Candidate(0)
+        self._priority = 0.0  # of that
+
+    @property
+    def priority(self) -> float:
+        """The priority that the world shall put among this member's attributes."""
+        return self.base if self.office is None else self.office
+
+    def standing(self, me: Candidate) -> Candidate:
+        """This member as it wants to be seen; the same object while nothing has changed."""
+        wanted = self.base if self.office is None else self.office
+        if me is not self._me or self._priority != wanted:
+            self._me, self._priority = me, wanted
+            self._standing = with_priority(me, wanted)
+        return self._standing
+
+    def above_all(self) -> float:
+        """More than anybody has."""
+        return min(max(self.layer.electors.top(), 0.0) + 1.0, MAX_PRIORITY)
+
+    def begin(self, ctx: Context) -> None:
+        """This member has taken office."""
+        layer = self.layer
+        if layer.settings.sticky:
+            if layer.settings.trial:
+                ctx.set_timer(SECURE, layer.settings.trial)
+            else:
+                self.secure(ctx)
+
+    def secure(self, ctx: Context) -> None:
+        """This member has led for a while: from now on the next better one does not unseat it.
+
+        Not at once, as a rule: where several take office together, the best of them shall stay.
+        """
+        layer = self.layer
+        held = layer.held
+        if held is None or not layer.leads(ctx.me.id) or self.base < 0.0 or self.office is not None:
+            return
+        self.office = self.above_all()
+        if not layer.announces and len(layer.electors.view) > 1:
+            ctx.multicast(layer.own_info(ctx.me.id, held.term))  # gossip would be slower
+
+    def end(self) -> None:
+        """The office is over, or was not won."""
+        self.office = None
+
+    def give_up_seeking(self, now: float) -> None:
+        """A follower has a priority for an office: has it had the time to win it?"""
+        if self.office is not None and now - self.sought > self.layer.settings.leaderless_limit:
+            self.office = None
+
+    def meet_rival(self, ctx: Context, rival: MemberId) -> None:
+        """Another member says that it leads, as this member does, which has led for long.
+
+        If both have taken a priority with the office, neither knowing of the other, each would take
+        itself for the better one, and both would announce themselves for ever.
+        """
+        layer = self.layer
+        if self.office is not None and layer.inner.seats == 1 and layer.leads(ctx.me.id):
+            layer.electors.honour(rival)

@@ -1,0 +1,63 @@
+"""Resignation: a member that stands back leads only while there is nobody else.
+
+A leader that stands back hands over. With nobody to hand over to, it resigns and there is no leader
+until another member turns up, this one stands again, or an election is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hustings.core.context import Context
+from hustings.layers.leadership.priority import STOOD_BACK
+
+if TYPE_CHECKING:
+    from hustings.layers.leadership.layer import LeadershipLayer
+
+RESIGNED = "resigned"
+
+
+class Resignation:
+    """Whether this member stands back, and whether it left its group without a leader."""
+
+    __slots__ = ("layer", "resigned")
+
+    def __init__(self, layer: LeadershipLayer) -> None:
+        self.layer = layer
+        self.resigned = False  # and nobody else was there
+
+    def stand_back(self, ctx: Context) -> None:
+        """Lead no more, and be chosen only if nobody else is."""
+        layer = self.layer
+        layer.incumbency.base = STOOD_BACK
+        if layer.leads(ctx.me.id) and layer.inner.seats == 1:
+            successor = layer.best_other(ctx)
+            if successor is not None:
+                layer.transfer.hand_over(ctx, successor)
+            else:
+                layer.step_down(ctx, RESIGNED)
+                self.resigned = True
+        layer.incumbency.end()
+
+    def stand(self, ctx: Context) -> None:
+        """Be chosen like all others."""
+        self.layer.incumbency.base = 0.0
+        if self.resigned:
+            self.end(ctx)
+            self.layer.inquiry.begin(ctx)
+
+    def end(self, ctx: Context) -> None:
+        """Another member is there, or the owner wants it: take part again."""
+        if self.resigned:
+            self.resigned = False
+            self.layer.inquiry.be_due(ctx.now())
+            self.layer.begin(ctx)
+
+    def make_room(self, ctx: Context) -> None:
+        """A member that stands back hands over as soon as there is another one."""
+        layer = self.layer
+        stands_back = layer.incumbency.base < 0.0 and layer.incumbency.office is None
+        if stands_back and layer.leads(ctx.me.id):
+            successor = layer.best_other(ctx)
+            if successor is not None and layer.inner.seats == 1:
+                layer.transfer.hand_over(ctx, successor)

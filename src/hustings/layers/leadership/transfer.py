@@ -1,0 +1,157 @@
+"""Transfer: a leader hands its office over to a member that it names.
+
+The leader tells its successor the next term, and the successor tells all. A member that hears of
+the transfer for the first time, and knows of no later term, follows at once. Copies that are late
+or out of order carry a term that is no longer new. A round trip later the old leader says the same
+to all, so a member that misses one message hears the other. The old leader repeats its word to the
+successor a few times, until the successor speaks. A leader that leaves tells all at once.
+
+One of several leaders gives its successor a priority only, and the election does the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hustings.core.choice import MemberId
+from hustings.core.context import Context, TimerKey
+from hustings.layers.leadership.config import TIMER
+from hustings.layers.leadership.messages import HandOverMsg
+
+if TYPE_CHECKING:
+    from hustings.layers.leadership.layer import LeadershipLayer
+
+REPEAT: TimerKey = (TIMER, 3)
+
+
+class Transfer:
+    """What one member has said and heard of transfers."""
+
+    __slots__ = ("_former", "_successor", "_to_all", "accepted", "layer")
+
+    def __init__(self, layer: LeadershipLayer) -> None:
+        self.layer = layer
+        self.accepted: MemberId | None = None  # the successor, once it has said that it leads
+        # The successor, what it is told, and how often it is still to be told.
+        self._successor: tuple[MemberId, HandOverMsg, int] | None = None
+        self._to_all: HandOverMsg | None = None  # what all are still to hear from this member
+        # Who led before a transfer, and until when what it said in office may be under way.
+        self._former: tuple[MemberId, float] | None = None
+
+    def hand_over(self, ctx: Context, to: MemberId, *, to_all: bool = False) -> bool:
+        """Lead no more, and tell `to` that it does; `to_all`: tell the others at once, too.
+
+        They hear it from the next leader. If all were told together, that one would have to wait
+        for its turn on a machine that it shares with them. Only the member that would lead next
+        otherwise hears it too: it misses this member's heartbeats soonest, and would act.
+        """
+        layer, me = self.layer, ctx.me.id
+        if not layer.leads(me):
+            return False
+        message = HandOverMsg(to, layer.next_term(), layer.incumbency.above_all())
+        layer.incumbency.end()
+        self.accepted = None
+        ctx.send(to, message)
+        repeats = layer.settings.transfer_retries
+        if layer.inner.seats == 1:
+            to_all = to_all or not repeats
+            other = layer.best_other(ctx)
+            if other is not None and other != to and not to_all:
+                ctx.send(other, message)
+            layer.electors.tell(to, message.priority)
+            layer.assume(ctx, to, message.term)
+            if to_all:
+                ctx.multicast(message)
+            else:
+                self._to_all = message
+        if repeats:
+            self._successor = (to, message, repeats)
+            ctx.set_timer(REPEAT, 2 * layer.settings.delta)
+        return True
+
+    def repeat(self, ctx: Context) -> None:
+        """A round trip has passed: all hear the word once more, and the successor if it is silent.
+
+        Nobody does if there is another leader by now.
+        """
+        layer = self.layer
+        word, self._to_all = self._to_all, None
+        to_all = word is not None and self._is_current(word)
+        if word is not None and to_all:
+            ctx.multicast(word)
+        if self._successor is not None:
+            to, message, left = self._successor
+            self._successor = None
+            if to in layer.electors and (self._is_current(message) or layer.inner.seats > 1):
+                if not to_all:
+                    ctx.send(to, message)
+                if left > 1:
+                    self._successor = (to, message, left - 1)
+                    ctx.set_timer(REPEAT, 2 * layer.settings.delta)
+
+    def _is_current(self, message: HandOverMsg) -> bool:
+        held = self.layer.held
+        return held is not None and (held.leader, held.term) == (message.to, message.term)
+
+    def on_hand_over(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
+        """A leader names its successor, or a successor says that it leads."""
+        layer = self.layer
+        self.heard(sender, message.to, message.term)
+        if layer.inner.seats > 1:
+            self._seek(ctx, sender, message)
+        elif message.term > layer.highest:
+            self._succeed(ctx, sender, message)
+        elif message.to == ctx.me.id and (held := layer.held) is not None:
+            if held.leader == ctx.me.id and held.term == message.term:
+                ctx.send(sender, layer.leader_info(held))  # it is asked for a second time
+
+    def _succeed(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
+        """A new leader in a new term."""
+        layer, to, me = self.layer, message.to, ctx.me.id
+        if layer.announces and (held := layer.held) is not None:
+            self._former = (held.leader, ctx.now() + layer.settings.delta)
+        if to == me:
+            layer.resignation.end(ctx)
+            layer.incumbency.office = message.priority
+            layer.assume(ctx, me, message.term)
+            if layer.leads(me):
+                layer.reconciliation.announced = layer.held
+                ctx.multicast(message)
+                ctx.send(sender, layer.own_info(me, message.term))
+            else:
+                layer.incumbency.end()
+        elif layer.knows(to):
+            layer.electors.tell(to, message.priority)
+            layer.assume(ctx, to, message.term)
+
+    def _seek(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
+        """One of several leaders gives way: the priority decides, and the election acts on it."""
+        layer = self.layer
+        if message.to == ctx.me.id:
+            if not layer.leads(ctx.me.id):
+                layer.incumbency.office = message.priority
+                layer.incumbency.sought = ctx.now()
+            ctx.send(sender, layer.own_info(ctx.me.id, message.term))
+
+    def heard(self, sender: MemberId, leader: MemberId, term: int) -> None:
+        """A member speaks of a leader: has the successor heard that it is to lead?
+
+        A successor that speaks need not be told again. One that says that it leads has taken over.
+        """
+        if self._successor is not None and self._successor[0] == sender:
+            self._successor = None
+        if sender == leader and term >= self.layer.highest:
+            self.accepted = sender
+
+    def is_past(self, ctx: Context, sender: MemberId) -> bool:
+        """Whether a message may have been sent before a transfer, by the leader of then.
+
+        An election that announces might take it for a claim of now.
+        """
+        if self._former is None:
+            return False
+        former, until = self._former
+        if ctx.now() > until:
+            self._former = None
+            return False
+        return sender == former
