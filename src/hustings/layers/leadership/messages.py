@@ -1,4 +1,4 @@
-"""What members say to each other about who is at the helm."""
+"""What members say to each other about who leads."""
 
 from __future__ import annotations
 
