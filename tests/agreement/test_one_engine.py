@@ -18,9 +18,8 @@ from hustings.core.errors import BadInput
 from hustings.lab.figures.cell import Cell
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.engines import EVENTS, FAST
-from hustings.lab.runs.goals import Precision, Runs
-from hustings.lab.simulation import Goals, prepare
-from hustings.lab.study import Study
+from hustings.lab.runs.playing import Precision, Runs
+from hustings.lab.simulation import Goals, Study, prepare
 from hustings.lab.sweeps import Point, play_points
 
 LOSSY = {"loss": 0.3, "delay": 0.1}

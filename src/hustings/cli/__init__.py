@@ -1,15 +1,26 @@
-"""The command line: parsing and printing only."""
+"""The command line: parsing and printing only.
+
+Here it starts, and here the standard streams get their place, also those of a command that was
+started without them. A closed stream is replaced before anything is opened: else the next socket
+or file would become standard output, and text would be written into it. What cannot be written to
+standard output is not lost in silence: it raises `Unwritable`, and `hustings.cli.app` says so in
+one sentence. What cannot be written to standard error is lost, and changes no exit code.
+"""
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TYPE_CHECKING, TextIO
 
-from hustings.cli import streams
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -17,7 +28,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 def main() -> None:
     """Entry point of `hustings`."""
     with _ending_at_once():
-        streams.prepare()
+        prepare_streams()
         try:
             from hustings.cli.app import run
         except ModuleNotFoundError as missing:
@@ -27,7 +38,7 @@ def main() -> None:
             sys.exit(BAD_INPUT)
     code = run(sys.argv[1:])
     with _ending_at_once():
-        trouble = streams.finish()
+        trouble = finish_streams()
         if trouble is not None:
             _say(f"cannot write to standard output: {trouble}")
             code = BAD_INPUT
@@ -60,3 +71,111 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 def _say(sentence: str) -> None:
     with suppress(OSError):
         print(f"hustings: {sentence}", file=sys.stderr, flush=True)
+
+
+# Standard streams
+
+
+class Unwritable(Exception):
+    """Standard output did not take what was written to it.
+
+    Not an `OSError`, so that nobody takes it for the trouble of a file.
+    """
+
+
+class PipeClosed(Exception):
+    """Whoever read standard output has seen enough."""
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output; a failed write is told apart from that of any other file."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise PipeClosed from None
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            raise Unwritable(_why(error)) from None
+
+
+class _StandardError(io.FileIO):
+    """Standard error; what it does not take is lost: a note decides nothing, the exit code does."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(memoryview(data).cast("B"))
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EBADF:
+        return "it is closed"
+    return error.strerror or str(error)
+
+
+def prepare_streams() -> None:
+    """Give every standard stream its place."""
+    closed = [number for number in range(3) if not _is_open(number)]
+    for number in closed:
+        # A closed standard output refuses what is written, and so does a file opened to be read.
+        mode = os.O_WRONLY if number == 2 else os.O_RDONLY
+        opened = os.open(os.devnull, mode)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, closefd=False)
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_StandardError(2, "w", closefd=False)),
+        encoding=getattr(sys.stderr, "encoding", None),
+        errors=getattr(sys.stderr, "errors", "backslashreplace"),
+        line_buffering=True,
+    )
+    sys.stdout = _standard_output(sys.stdout)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _standard_output(before: TextIO | None) -> TextIO:
+    raw = _StandardOutput(1, "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=getattr(before, "encoding", None),
+        errors=getattr(before, "errors", None),
+        line_buffering=raw.isatty(),
+    )
+
+
+def finish_streams() -> str | None:
+    """Write what is left; why standard output did not take it, or None.
+
+    Nothing is left afterwards that Python could complain about when it exits.
+    """
+    trouble = None
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Unwritable as error:
+            trouble = str(error)
+            discard(stream)
+        except (PipeClosed, OSError, ValueError):
+            discard(stream)
+    return trouble
+
+
+def discard(stream: TextIO) -> None:
+    """Let whatever is still to be written to a stream go nowhere."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

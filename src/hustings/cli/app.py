@@ -14,7 +14,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from hustings._version import __version__
-from hustings.cli import BAD_INPUT, INTERRUPTED
+from hustings.cli import BAD_INPUT, INTERRUPTED, PipeClosed, Unwritable, discard
 from hustings.cli.adversaries import adversaries
 from hustings.cli.agent import agent
 from hustings.cli.check import check
@@ -28,7 +28,6 @@ from hustings.cli.plan import plan
 from hustings.cli.protocols import protocols
 from hustings.cli.run import run as run_command
 from hustings.cli.sim import sim
-from hustings.cli.streams import PipeClosed, Unwritable, discard
 from hustings.cli.swarm import swarm
 from hustings.cli.sweep import sweep
 from hustings.cli.theory import theory

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from hustings.cli.numbers import WHOLE, WholeRange
+from hustings.cli.options import WHOLE, WholeRange
 from hustings.cli.output import show_json, show_table, warn
 from hustings.explore.values import Ending, Progress
 from hustings.lab.checking import MOST_MEMBERS, QUORUM, Checked

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hustings.cli.numbers import WholeRange
+from hustings.cli.options import WholeRange
 from hustings.cli.output import show_json, show_table, warn
 from hustings.core.durations import parse_duration
 from hustings.core.errors import BadInput

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hustings.cli.experiment import group_options
+from hustings.cli.options import group_options
 from hustings.cli.output import show, show_json, show_table, warn
 from hustings.lab.closed_forms.overhead_table import formulas
 from hustings.lab.comparison import compared
@@ -31,7 +31,7 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     hustings compare bully bully-map -n 16 --scenario leader-crash --crashed 13-15
     """
     found = compared(protocols, Options(**typed))
-    for sentence in found.remarks:
+    for sentence in found.warnings:
         warn(sentence)
     if as_json:
         show_json(found.to_json())

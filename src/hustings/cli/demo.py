@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.numbers import REAL, WHOLE
+from hustings.cli.options import REAL, WHOLE
 from hustings.core.errors import BadInput
 from hustings.demo.story import FEWEST, MOST
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.numbers import WHOLE, WholeRange
+from hustings.cli.options import WHOLE, WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.sim.files import shown

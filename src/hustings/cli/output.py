@@ -82,7 +82,7 @@ def show(cell: object) -> str:
 
 
 def warn(sentence: str) -> None:
-    """A remark on stderr."""
+    """A warning on stderr."""
     click.echo(f"hustings: note: {printable(sentence)}", err=True)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.numbers import WHOLE, RealRange, WholeRange
+from hustings.cli.options import WHOLE, RealRange, WholeRange
 from hustings.cli.output import show_json, show_table, steps, warn
 from hustings.core.errors import UnknownName
 from hustings.lab import parsing

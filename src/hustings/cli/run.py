@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hustings.cli.numbers import WholeRange
+from hustings.cli.options import WholeRange
 from hustings.core.errors import BadInput
 from hustings.core.numbers import finite_number
 from hustings.lab import parsing

@@ -8,16 +8,17 @@ from typing import Any
 
 import click
 
-from hustings.cli.course import show_course
-from hustings.cli.experiment import group_options, world_options
-from hustings.cli.numbers import REAL, WholeRange
+from hustings.cli.options import REAL, WholeRange, group_options, world_options
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options
-from hustings.lab.simulation import Goals, prepare
-from hustings.lab.study import Study
+from hustings.lab.simulation import Goals, Study, prepare
+from hustings.sim.course import Course
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 from hustings.sim.scenarios import SCENARIOS
+
+MOST_ROWS = 20  # of a course
+WIDEST = 30  # characters of the longest bar
 
 
 def _told() -> str:
@@ -129,11 +130,11 @@ def sim(
         protocol, Options(**typed), goals, engine=engine, digest=digest, trace=trace_to, check=check
     )
     simulation.check_memory(jobs)
-    for sentence in simulation.remarks:
+    for sentence in simulation.warnings:
         warn(sentence)
     with progress() as tell:
         study = simulation.play(first=number, jobs=jobs, trace=trace_to, tell=tell)
-    for sentence in study.remarks[len(simulation.remarks) :]:
+    for sentence in study.warnings[len(simulation.warnings) :]:
         warn(sentence)
     if as_json:
         show_json(study.to_json())
@@ -175,3 +176,26 @@ def show_report(study: Study) -> None:
         click.echo(f"{'digest':12} {result.digest}")
     if result.failure is not None and result.runs > 1:
         click.echo(f"{'replay':12} the same with --runs 1 --run {result.failure} --trace FILE")
+
+
+def show_course(course: Course) -> None:
+    """A table with bars: every instant, or evenly spread ones if there are many."""
+    points = len(course.time)
+    stride = -(-points // MOST_ROWS)
+    highest = max(course.mean)
+    rows: list[list[object]] = [
+        [
+            course.time[place],
+            course.mean[place],
+            course.stderr[place],
+            course.max[place],
+            course.under_way[place],
+            "█" * round(WIDEST * course.mean[place] / highest) if highest else "",
+        ]
+        for place in range(0, points, stride)
+    ]
+    note = "A run that has ended counts as it ended."
+    if stride > 1:
+        note = f"One in {stride} of {points:,} instants; --json has all. {note}"
+    columns = ["time", "mean", "stderr", "max", "under way", ""]
+    show_table("Simultaneous leaders over time", columns, rows, note)

@@ -6,7 +6,7 @@ import io
 
 import click
 
-from hustings.cli.numbers import WholeRange
+from hustings.cli.options import WholeRange
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.errors import BadInput
 from hustings.lab.swarming import ENTRIES, MAX_SEEDS, SwarmTotal, drawn

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hustings.cli.numbers import WholeRange
+from hustings.cli.options import WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
@@ -110,13 +110,13 @@ def sweep(
     if where is not None:
         check_place(where)
     grid = gridfile.read(file, _kinds())
-    points, remarks = _points(grid)
+    points, warnings = _points(grid)
     check_points(points)
     jobs = jobs or processors()
     check_sweep(points, jobs)
-    plan = _plan(grid, points, remarks)
-    _look_for_parquet(remarks)
-    for sentence in remarks:
+    plan = _plan(grid, points, warnings)
+    _look_for_parquet(warnings)
+    for sentence in warnings:
         warn(sentence)
     out = Path(file.stem) if out is None else out
     checkpoint = out / CHECKPOINT
@@ -129,7 +129,7 @@ def sweep(
         raise
     written, late = _write(out, file.stem, results, plan)
     if as_json:
-        about = {"file": str(file), "grid": digest_of(points), "remarks": remarks}
+        about = {"file": str(file), "grid": digest_of(points), "warnings": warnings}
         show_json({**about, "points": [_to_json(each) for each in results], "files": written})
     else:
         _show(file.stem, results, written)
@@ -173,13 +173,13 @@ def _key(option: click.Parameter) -> str:
 def _points(grid: GridFile) -> tuple[list[Point], list[str]]:
     """All points, and what is to be said of them, once each."""
     points: list[Point] = []
-    remarks: dict[str, None] = {}
+    warnings: dict[str, None] = {}
     varied = _varied(grid.points)
     for number, typed in enumerate(grid.points, 1):
         point, said = _point(grid, typed, number, varied)
         points.append(point)
-        remarks |= dict.fromkeys(said)
-    return points, list(remarks)
+        warnings |= dict.fromkeys(said)
+    return points, list(warnings)
 
 
 def _varied(points: Sequence[Typed]) -> dict[str, bool]:
@@ -262,7 +262,7 @@ def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
     return grid.complaint(typed.keys[key], error.format_message())
 
 
-def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan | None:
+def _plan(grid: GridFile, points: Sequence[Point], warnings: list[str]) -> Plan | None:
     """What will be drawn, if anything can be."""
     from hustings.lab.sweeps import picture
 
@@ -271,18 +271,18 @@ def _plan(grid: GridFile, points: Sequence[Point], remarks: list[str]) -> Plan |
     except BadInput as error:
         raise grid.complaint(("plot",), f"plot: {error}") from None
     if isinstance(plan, str):
-        remarks.append(plan)
+        warnings.append(plan)
         return None
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
     if find_spec("matplotlib") is None:
-        remarks.append("nothing is drawn without matplotlib: pip install 'hustings[sweep]'")
+        warnings.append("nothing is drawn without matplotlib: pip install 'hustings[sweep]'")
         return None
     return plan
 
 
-def _look_for_parquet(remarks: list[str]) -> None:
+def _look_for_parquet(warnings: list[str]) -> None:
     if find_spec("pyarrow") is None:
-        remarks.append("no Parquet is written without pyarrow: pip install 'hustings[sweep]'")
+        warnings.append("no Parquet is written without pyarrow: pip install 'hustings[sweep]'")
 
 
 def _write(

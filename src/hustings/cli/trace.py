@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from hustings.cli.numbers import WholeRange
+from hustings.cli.options import WholeRange
 from hustings.cli.output import show_json, warn
 from hustings.core.errors import BadInput
 from hustings.core.messages import Role, kind_of

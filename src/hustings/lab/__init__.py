@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from hustings.lab.forms import Theory, theory
     from hustings.lab.options import Options
     from hustings.lab.pictures import Picture, figure
-    from hustings.lab.simulation import simulate
-    from hustings.lab.study import Study
+    from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
     from hustings.lab.sweeping import Sweep, sweep
 
@@ -50,8 +49,7 @@ _MODULES = {
     "forms": ("Theory", "theory"),
     "options": ("Options",),
     "pictures": ("Picture", "figure"),
-    "simulation": ("simulate",),
-    "study": ("Study",),
+    "simulation": ("Study", "simulate"),
     "swarming": ("Swarmed", "swarm"),
     "sweeping": ("Sweep", "sweep"),
 }

@@ -18,7 +18,7 @@ from hustings.explore.preflight import NotExplorable, check_explorable
 from hustings.explore.search import Search
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
-from hustings.lab.naming import named
+from hustings.lab.options import named
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.protocols.registry import Protocol, Use, find, use_of
 

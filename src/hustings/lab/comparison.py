@@ -13,10 +13,9 @@ from hustings.lab.closed_forms.overhead_table import formulas
 from hustings.lab.figures.comparison import Row
 from hustings.lab.figures.comparison import compare as run_comparison
 from hustings.lab.figures.overhead_table import counted_table
-from hustings.lab.naming import named
-from hustings.lab.options import Options, World, build
-from hustings.lab.remarks import idle
+from hustings.lab.options import Options, World, build, named
 from hustings.lab.tables import Table, as_html
+from hustings.lab.warnings import idle
 from hustings.protocols.registry import COMPARED, Protocol, classes
 
 
@@ -26,7 +25,7 @@ class Comparison(Table):
 
     compared: tuple[Row, ...]
     options: Options
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
     command: str  # the command line that gives the same; "" for a class that it cannot name
 
     @property
@@ -84,13 +83,13 @@ def compared(protocols: Sequence[Protocol], options: Options) -> Comparison:
         raise BadInput("scenario 'churn' has no end to compare: use hustings sim")
     kinds = classes(protocols or COMPARED)
     experiments = [build(kind, options) for kind in kinds]
-    remarks = dict.fromkeys(each for one in experiments for each in idle(one, options))
+    warnings = dict.fromkeys(each for one in experiments for each in idle(one, options))
     names = [named(given, kind) for given, kind in zip(protocols, kinds, strict=bool(protocols))]
     words = [name for name in names if name is not None]
     command = shlex.join(["hustings", "compare", *words, *options.words()])
     return Comparison(
         compared=tuple(run_comparison(experiments)),
         options=options,
-        remarks=tuple(remarks),
+        warnings=tuple(warnings),
         command=command if len(words) == len(names) else "",
     )

@@ -15,6 +15,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_whole
 from hustings.lab import parsing
 from hustings.layers.lease import LeaseLayer
+from hustings.protocols.registry import Protocol, is_ours
 from hustings.sim import build as sim_build
 from hustings.sim.build import Composed, Description, ToVoting
 from hustings.sim.churn import Rates
@@ -383,6 +384,17 @@ def electorate(voters: int, delta: float) -> Voters:
     from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few have voters)
 
     return Voters(QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, voters + 1))}))
+
+
+def named(protocol: Protocol, kind: type[Election]) -> str | None:
+    """The name; None for a class that only this process has."""
+    if is_ours(kind):
+        return kind.about.name
+    if isinstance(protocol, str):
+        return protocol
+    if "." in kind.__qualname__ or kind.__module__ == "__main__":
+        return None
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 # Values as words

@@ -1,29 +1,30 @@
-"""`simulate`: one protocol in the deterministic world, as often as it takes."""
+"""`simulate`: one protocol in the deterministic world, as often as it takes; and what came of it.
+
+`Options` say what is simulated, `Goals` how often. `prepare` makes a `Simulation` of them and tells
+what is wrong; it is played on the engine of all runs, and a `Study` tells what came of it.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any, Unpack
 
+import msgspec
+
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import plain
 from hustings.lab.byzantine import messages
 from hustings.lab.byzantine.adversaries import load
 from hustings.lab.byzantine.engines import TASKS
 from hustings.lab.byzantine.experiment import ByRounds, by_rounds
-from hustings.lab.naming import named
-from hustings.lab.options import Options, World, build
-from hustings.lab.remarks import (
-    remarks_on,
-    remarks_on_course,
-    remarks_on_faults,
-    remarks_on_outcome,
-)
+from hustings.lab.options import Options, World, build, named
 from hustings.lab.runs.engines import (
     AUTO,
     EVENTS,
@@ -36,15 +37,23 @@ from hustings.lab.runs.engines import (
     play_in_full,
 )
 from hustings.lab.runs.executors import check_place, open_pool
-from hustings.lab.runs.goals import Goal, Precision, Runs
 from hustings.lab.runs.kernels import CUT
-from hustings.lab.runs.playing import Series, Tell, play_all
-from hustings.lab.study import Study
+from hustings.lab.runs.playing import Goal, Precision, Runs, Series, Tell, play_all
+from hustings.lab.tables import Table, as_html, needed
+from hustings.lab.warnings import (
+    warnings_on,
+    warnings_on_course,
+    warnings_on_faults,
+    warnings_on_outcome,
+)
 from hustings.protocols.registry import Protocol, Use, find, use_of
+from hustings.sim.course import Course
 from hustings.sim.experiment import Experiment, play
 from hustings.sim.experiment import prepare as prepare_run
 from hustings.sim.files import TraceFile
+from hustings.sim.metrics import Summary
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
+from hustings.sim.steady import warm_up
 from hustings.sim.trace import Tracer
 
 ENGINES = (EVENTS, FAST, AUTO)
@@ -198,7 +207,7 @@ class Simulation:
     chosen: EngineChoice
     goal: Goal
     most: int  # runs
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
     words: tuple[str, ...]  # of the command line that gives the same, if there is one
     order: str | None = None  # of ids round a ring
 
@@ -223,9 +232,9 @@ class Simulation:
         after = [
             *(_shortfall(found.report) if experiment.scenario.mobility is None else []),
             *given_up(found.report),
-            *remarks_on_course(found.report.course),
-            *remarks_on_outcome(experiment, found.report),
-            *remarks_on_faults(experiment, found.report),
+            *warnings_on_course(found.report.course),
+            *warnings_on_outcome(experiment, found.report),
+            *warnings_on_faults(experiment, found.report),
         ]
         words = [*self.words, *([f"--run={first}"] if first else [])]
         command = shlex.join(["hustings", "sim", *words]) if self.words else ""
@@ -234,7 +243,7 @@ class Simulation:
             report=found.report,
             engine=self.chosen.engine.name,
             command=command,
-            remarks=(*self.remarks, *after),
+            warnings=(*self.warnings, *after),
             values=found.values,
             short=found.short,
             choices=self._choices(found),
@@ -301,9 +310,9 @@ def prepare(
     if use_of(kind) is Use.ROUNDS:
         load()
     chosen = pick(kind, options, engine, goals.expected, digest=digest, **judging)
-    remarks = remarks_on(chosen.experiment, options)
+    warnings = warnings_on(chosen.experiment, options)
     if chosen.reason is not None:
-        remarks.append(f"engine {chosen.engine.name}, for {chosen.reason}")
+        warnings.append(f"engine {chosen.engine.name}, for {chosen.reason}")
     name = named(protocol, kind)
     words = [*options.words(), *goals.words()]
     words += [] if engine is None else [f"--engine={engine}"]
@@ -312,7 +321,7 @@ def prepare(
         chosen=chosen,
         goal=goals.goal(chosen),
         most=goals.most(chosen),
-        remarks=tuple(remarks),
+        warnings=tuple(warnings),
         words=() if name is None else (name, *words),
         order=options.order,
     )
@@ -380,3 +389,197 @@ def given_up(result: Report) -> list[str]:
         "times; they count in no metric, so that means are too low: give a smaller --loss or "
         "--collision"
     ]
+
+
+# What came of it
+
+COLUMNS = ("mean", "stderr", "min", "p50", "p99", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Study(Table):
+    """All runs of one experiment. `study["time"].mean` is a number, `study.command` a command line.
+
+    In a notebook it shows itself as a table.
+    """
+
+    experiment: Experiment
+    report: Report
+    engine: str
+    command: str  # the command line that gives the same; "" for a class that it cannot name
+    warnings: tuple[str, ...] = ()
+    values: Mapping[str, list[float]] = field(default_factory=dict, repr=False)
+    short: str | None = None  # a sentence where a precision was not reached
+    choices: Mapping[str, object] = field(default_factory=dict)  # what was left to us
+
+    @property
+    def protocol(self) -> str:
+        """Its name."""
+        return self.experiment.kind.about.name
+
+    @property
+    def runs(self) -> int:
+        """How many were played."""
+        return self.report.runs
+
+    @property
+    def metrics(self) -> Mapping[str, Summary | None]:
+        """Each metric over all runs; None where no run has one."""
+        return self.report.metrics
+
+    @property
+    def verdicts(self) -> Mapping[str, Mapping[str, int]]:
+        """How often each property held, was violated, or could not be judged."""
+        return self.report.verdicts
+
+    @property
+    def endings(self) -> Mapping[str, int]:
+        """How runs ended, and how many did so."""
+        return self.report.endings
+
+    @property
+    def violated(self) -> bool:
+        """Whether any run violated any property."""
+        return self.report.violated
+
+    @property
+    def digest(self) -> str | None:
+        """Of everything that happened, where it was asked for."""
+        return self.report.digest
+
+    @property
+    def course(self) -> Course | None:
+        """How many led at which time, where it was asked for."""
+        return self.report.course
+
+    def __getitem__(self, metric: str) -> Summary:
+        if metric not in self.metrics:
+            raise UnknownName("metric", metric, self.metrics)
+        found = self.metrics[metric]
+        if found is None:
+            raise BadInput(f"{metric} has no value in any of {self.runs:,} runs")
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def rows(self) -> list[dict[str, object]]:
+        """A row for each metric."""
+        return [
+            {
+                "metric": name,
+                "runs": self.runs,
+                "count": len(self.values.get(name, ())),
+                **(dict.fromkeys(COLUMNS) if summary is None else summary.to_json()),
+            }
+            for name, summary in self.metrics.items()
+        ]
+
+    def to_json(self) -> dict[str, object]:
+        """As `hustings sim --json` prints it."""
+        experiment, report = self.experiment, self.report
+        scenario = experiment.scenario
+        shown: dict[str, object] = {
+            "protocol": self.protocol,
+            "members": experiment.members,
+            "runs": report.runs,
+            "seed": experiment.seed,
+            "engine": self.engine,
+            "scenario": {
+                "name": scenario.name,
+                "crashed": scenario.crashed,
+                "detectors": scenario.detectors,
+                "initiators": scenario.initiators,
+                "faults": len(scenario.extra),
+                **_particulars(experiment),
+            },
+            "params": {"choice": experiment.choice.name, **msgspec.to_builtins(experiment.config)},
+            "metrics": {
+                name: dict.fromkeys(COLUMNS) if summary is None else summary.to_json()
+                for name, summary in report.metrics.items()
+            },
+            "verdicts": report.verdicts,
+            "reasons": report.reasons,
+            "endings": report.endings,
+            "failure": report.failure,
+            "warnings": list(self.warnings),
+            "command": self.command,
+        }
+        if experiment.guard is not None:
+            shown["guard"] = msgspec.to_builtins(experiment.guard)
+        if report.course is not None:
+            shown["courses"] = {"simultaneous_leaders": report.course.to_json()}
+        if report.digest is not None:
+            shown["digest"] = report.digest
+        return {name: plain(value) for name, value in {**shown, **self.choices}.items()}
+
+    def plot(self, metric: str | None = None, axes: Any = None) -> Any:
+        """How often each value of a metric came about, or the course if there is one; the axes."""
+        axes = needed("matplotlib.pyplot", "figures").figure().subplots() if axes is None else axes
+        if metric is None and self.course is not None:
+            axes.plot(self.course.time, self.course.mean)
+            axes.set_xlabel("time")
+            axes.set_ylabel("simultaneous leaders, mean")
+        else:
+            name = next(iter(self.values)) if metric is None else metric
+            axes.hist(self._values(name), bins="auto")
+            axes.set_xlabel(name)
+            axes.set_ylabel("runs")
+        axes.set_title(self.title)
+        return axes
+
+    def _values(self, metric: str) -> list[float]:
+        self[metric]
+        return self.values[metric]
+
+    @property
+    def title(self) -> str:
+        """One line about it."""
+        runs = f"{self.runs} run{'s' if self.runs > 1 else ''}"
+        return (
+            f"{self.protocol}, {self.experiment.members} members, "
+            f"scenario {self.experiment.scenario.name}, {runs}, seed {self.experiment.seed}"
+        )
+
+    def __str__(self) -> str:
+        parts = [f"{name}={summary.mean:g}" for name, summary in self.metrics.items() if summary]
+        return f"{self.title}: {', '.join(parts)}"
+
+    def _repr_html_(self) -> str:
+        judged = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(_counts(counts))}</td></tr>"
+            for name, counts in {**self.verdicts, "ended": self.endings}.items()
+        )
+        warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
+        return (
+            f"<p><b>{escape(self.title)}</b></p>{as_html(self.rows())}"
+            f"<table><tbody>{judged}</tbody></table>"
+            f"<ul>{warnings}</ul><pre>{escape(self.command)}</pre>"
+        )
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+
+
+def _particulars(experiment: Experiment) -> dict[str, object]:
+    """What only some scenarios have."""
+    scenario, rates = experiment.scenario, experiment.scenario.rates
+    found: dict[str, object] = {}
+    if experiment.announces and scenario.name != "start":
+        found["warm_up_periods"] = warm_up(experiment.network.multicasts, experiment.members)
+    if scenario.name == "churn":
+        found |= {
+            "arrivals": rates.arrivals,
+            "departures": rates.departures,
+            "orderly": rates.orderly,
+        }
+    if scenario.mobility is not None:
+        found["mobility"] = scenario.mobility.to_json()
+    if scenario.linger:
+        found["linger"] = scenario.linger
+    if experiment.endless:
+        found["until"] = experiment.horizon
+    if experiment.stack is not None:
+        found |= {"membership": "gossip", "settled_at": experiment.origin}
+    return found

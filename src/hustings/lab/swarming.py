@@ -10,7 +10,7 @@ from html import escape
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.naming import named
+from hustings.lab.options import named
 from hustings.lab.runs.block import Column
 from hustings.lab.runs.executors import PROCESSES, open_pool
 from hustings.lab.runs.playing import Series, Tell, play_all

@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import derive
-from hustings.lab.naming import named
-from hustings.lab.options import FLAGS, Options
+from hustings.lab.options import FLAGS, Options, named
 from hustings.lab.runs.executors import check_place
 from hustings.lab.runs.playing import Tell
 from hustings.lab.simulation import Goals, check_whole, prepare
@@ -43,7 +42,7 @@ class Sweep(Table):
     """Every point with its runs. `sweep.results[0].point.command` gives the same numbers."""
 
     results: list[Result]
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
 
     def rows(self) -> list[dict[str, object]]:
         """One for each point and metric."""
@@ -63,8 +62,8 @@ class Sweep(Table):
         return cast(dict[str, bytes], drawing.draw(picture.made_of("sweep", self.results, plan)))
 
     def _repr_html_(self) -> str:
-        remarks = "".join(f"<li>{escape(each)}</li>" for each in self.remarks)
-        return f"{as_html(self.rows())}<ul>{remarks}</ul>"
+        warnings = "".join(f"<li>{escape(each)}</li>" for each in self.warnings)
+        return f"{as_html(self.rows())}<ul>{warnings}</ul>"
 
 
 def sweep(
@@ -95,12 +94,12 @@ def sweep(
     if isinstance(on, str):
         check_place(on)
     goals = Goals(runs, stderr, metric)
-    points, remarks = _points({**fixed, **grid}, goals)
+    points, warnings = _points({**fixed, **grid}, goals)
     check_points(points)
     check_sweep(points, jobs)
     kept = None if checkpoint is None else Path(checkpoint)
     place = usual_place(points) if on is None else on
-    return Sweep(play_points(points, place, jobs, checkpoint=kept, tell=tell), remarks)
+    return Sweep(play_points(points, place, jobs, checkpoint=kept, tell=tell), warnings)
 
 
 def processors() -> int:
@@ -129,7 +128,7 @@ def point_of(
     chosen = ready.chosen
     command = shlex.join([*words, "--json"]) if name is not None else ""
     point = Point(parameters, chosen.experiment, ready.goal, chosen.engine.name, command)
-    return point, list(ready.remarks)
+    return point, list(ready.warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[Point], tuple[
     axes = _axes(words)
     varied = [each.name for each in axes if len(each.values) > 1]
     points: list[Point] = []
-    remarks: dict[str, None] = {}
+    warnings: dict[str, None] = {}
     for values in product(*(each.values for each in axes)):
         given: dict[str, Any] = {}
         labels: dict[str, Value] = {}
@@ -179,8 +178,8 @@ def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[Point], tuple[
             labels[axis.label] = _label(value)
         point, said = _point(given, labels, goals, varied)
         points.append(point)
-        remarks |= dict.fromkeys(said)
-    return points, tuple(remarks)
+        warnings |= dict.fromkeys(said)
+    return points, tuple(warnings)
 
 
 def _label(value: Any) -> Value:

@@ -134,7 +134,10 @@ BAD = [
     ("sim bully --attribute cpu=nan", "attribute cpu must be a number"),
     ("sim bully -n 1 --attribute cpu=1 --attribute cpu=2", "--attribute cpu is given twice"),
     # Settings
-    ("sim bully --set foo=1", "unknown setting 'foo' (known: delta, T1, T2, max_runs, rest)"),
+    (
+        "sim bully --set foo=1",
+        "unknown setting 'foo' (known: delta, T1, T2, max_runs, election_backoff)",
+    ),
     ("sim bully --set t1=1", "did you mean 'T1'?"),
     ("sim bully --set T1", "write KEY=VALUE"),
     ("sim bully --set =1", "write KEY=VALUE"),

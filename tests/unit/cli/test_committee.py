@@ -88,7 +88,7 @@ def test_auto_says_why(
         shown = told(hustings, *SMALL, *words, *more)
         assert shown["engine"] == engine
         assert reason in shown["engine_reason"]
-        assert any(reason in remark for remark in shown["remarks"])
+        assert any(reason in warning for warning in shown["warnings"])
 
 
 def test_printed_layers_go_message_by_message_however_many_runs(hustings: Hustings) -> None:
@@ -171,7 +171,7 @@ def test_bad_input(line: str, words: str, hustings: Hustings) -> None:
 
 def test_a_third_runs_as_an_experiment_and_says_so(hustings: Hustings) -> None:
     shown = told(hustings, *SMALL, "--set", "b=0.4", "--set", "experiment=true")
-    assert any("nothing is promised" in remark for remark in shown["remarks"])
+    assert any("nothing is promised" in warning for warning in shown["warnings"])
     assert shown["metrics"]["root_bad"]["mean"] > 0
 
 

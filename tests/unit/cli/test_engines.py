@@ -68,7 +68,7 @@ def test_runs_that_are_given_up_are_told(hustings: Hustings) -> None:
     cut = found["endings"]["max-rounds"]
     assert 0 < cut < 40
     assert f"{cut} of 40 runs were given up" in shown.err
-    assert found["remarks"][-1] in shown.err
+    assert found["warnings"][-1] in shown.err
 
 
 def test_people_are_shown_the_same(hustings: Hustings) -> None:

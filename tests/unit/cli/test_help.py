@@ -8,6 +8,7 @@ import pytest
 
 from hustings._version import __version__
 from hustings.cli.app import hustings as group
+from hustings.cli.output import Lines
 from hustings.lab.parsing import FAULTS
 from tests.unit.cli.commands import Hustings, in_own_process
 
@@ -51,6 +52,7 @@ def test_the_examples_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("examples"))
+    monkeypatch.setattr(Lines, "EVERY", 3600.0)  # on a slow machine, no line of progress
     shown = examples(hustings(command, "--help").out)
     assert shown
     for line in shown:

@@ -90,10 +90,10 @@ def test_without_a_leader_the_metric_is_all_null(hustings: Hustings) -> None:
     assert shown["endings"] == {"until": 1}
 
 
-def test_remarks_go_to_stderr_and_into_the_object(hustings: Hustings) -> None:
+def test_warnings_go_to_stderr_and_into_the_object(hustings: Hustings) -> None:
     result = hustings("sim", "bully", "--loss", "0.1", "--json")
-    (remark,) = json.loads(result.out)["remarks"]
-    assert result.err == f"hustings: note: {remark}\n"
+    (warning,) = json.loads(result.out)["warnings"]
+    assert result.err == f"hustings: note: {warning}\n"
 
 
 def test_compare_has_a_row_for_each(hustings: Hustings) -> None:

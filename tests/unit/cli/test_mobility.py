@@ -44,7 +44,7 @@ def test_what_scripts_rely_on(hustings: Hustings) -> None:
         *("split_unsettled", "merge_delay", "merge_unsettled", "relapses", "leader_changes"),
         "message_rate",
     ]
-    assert value["remarks"] == []
+    assert value["warnings"] == []
 
 
 def test_it_is_the_run_that_python_plays(hustings: Hustings) -> None:

@@ -37,7 +37,7 @@ def test_auto_picks_and_says_why(
     assert found["engine"] == engine
     assert reason in found["engine_reason"]
     assert f"note: engine {engine}, for {found['engine_reason']}\n" in err
-    assert found["remarks"][-1].startswith(f"engine {engine}, for ")
+    assert found["warnings"][-1].startswith(f"engine {engine}, for ")
     named, _ = told(hustings, *LE_S, *words, "--engine", engine)
     assert named["metrics"] == found["metrics"]
     assert "engine_reason" not in named

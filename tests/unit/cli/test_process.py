@@ -181,7 +181,7 @@ def test_a_sentence_that_nobody_can_read_leaves_the_exit_code() -> None:
 def test_what_is_opened_later_does_not_become_standard_output() -> None:
     """With descriptor 1 free, the first file or socket would get it, and our text with it."""
     look = (
-        "import sys; from hustings.cli import streams; streams.prepare(); "
+        "import sys; from hustings.cli import prepare_streams; prepare_streams(); "
         "sys.exit(0 if open('/dev/null').fileno() > 2 else 1)"
     )
     done = subprocess.run(
@@ -236,7 +236,7 @@ runpy.run_module("hustings", run_name="__main__")
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
-    "module", ["hustings._version", "hustings.cli", "hustings.cli.streams", "hustings.cli.app"]
+    "module", ["hustings._version", "hustings.cli", "hustings.cli.options", "hustings.cli.app"]
 )
 def test_an_interrupt_at_any_import_of_ours_is_no_traceback(module: str) -> None:
     """From the first import on: the interpreter's own beginning, and `signal`, come before."""

@@ -107,10 +107,10 @@ def test_a_simultaneous_start(hustings: Hustings) -> None:
 def test_a_scenario_s_own_settings_are_remarked_on_and_can_be_changed(hustings: Hustings) -> None:
     usual = shown(hustings, *LE_S)
     assert usual["params"]["T_L"] == "inf"
-    assert any("scenario start sets T_L=inf" in remark for remark in usual["remarks"])
+    assert any("scenario start sets T_L=inf" in warning for warning in usual["warnings"])
     given = shown(hustings, *LE_S, "--set", "T_L=4")
     assert given["params"]["T_L"] == 4.0
-    assert not any("T_L" in remark for remark in given["remarks"])
+    assert not any("T_L" in warning for warning in given["warnings"])
     other = shown(hustings, *LE_S, "--scenario", "leader-crash")
     assert other["params"]["T_L"] is None
 
@@ -119,7 +119,7 @@ def test_settings_that_do_not_go_with_the_scenario_s_own_win(hustings: Hustings)
     """Leaders that age need a finite T_L."""
     value = shown(hustings, *LE_S, "--set", "aged=3")
     assert value["params"]["T_L"] is None
-    assert any("T_L keeps its default" in remark for remark in value["remarks"])
+    assert any("T_L keeps its default" in warning for warning in value["warnings"])
 
 
 def test_what_a_scenario_took_is_reported(hustings: Hustings) -> None:

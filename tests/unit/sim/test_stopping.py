@@ -143,8 +143,8 @@ def test_the_command_line_says_so(
     typed: str, sentence: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = in_process(capsys)("sim", "le-s", "--delay", "0.1", "--json", *typed.split())
-    remarks = json.loads(result.out)["remarks"]
-    found = [one for one in remarks if one.startswith("crash:")]
+    warnings = json.loads(result.out)["warnings"]
+    found = [one for one in warnings if one.startswith("crash:")]
     assert found == ([] if sentence is None else [sentence])
     assert [line for line in result.err.splitlines() if "crash:" in line] == [
         f"hustings: note: {one}" for one in found

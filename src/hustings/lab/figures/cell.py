@@ -17,8 +17,7 @@ from hustings.core.streams import derive
 from hustings.lab.byzantine.experiment import by_rounds
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.engines import EVENTS, FAST, BlockTotal, Player, engine_of, play_block
-from hustings.lab.runs.goals import GROWTH, PILOT, Goal, RelativePrecision, Runs
-from hustings.lab.runs.playing import Series
+from hustings.lab.runs.playing import GROWTH, PILOT, Goal, RelativePrecision, Runs, Series
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.registry import Use, find, use_of
 from hustings.sim.delay import Fixed

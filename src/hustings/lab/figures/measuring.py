@@ -15,8 +15,7 @@ from hustings.lab.figures.store import Store
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.engines import BlockTotal, play_block
 from hustings.lab.runs.executors import PROCESSES, open_pool
-from hustings.lab.runs.goals import Goal
-from hustings.lab.runs.playing import Tell, play_all
+from hustings.lab.runs.playing import Goal, Tell, play_all
 
 SAVE_EVERY = 10.0  # seconds between two saves of a cell that takes long
 

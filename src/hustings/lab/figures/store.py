@@ -23,7 +23,7 @@ from hustings.sim.files import reason, shown, write_atomically
 
 FORMAT = 2
 LARGEST_FILE = 64 << 20
-Remark = Callable[[str], None]
+Warn = Callable[[str], None]
 
 
 class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,10 +52,10 @@ class Damaged(Exception):
 class Store:
     """A folder of measured cells."""
 
-    def __init__(self, folder: Path, seed: int, remark: Remark) -> None:
+    def __init__(self, folder: Path, seed: int, warning: Warn) -> None:
         self._folder = folder
         self._seed = seed
-        self._remark = remark
+        self._warn = warning
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -78,7 +78,7 @@ class Store:
             return []
         except (Damaged, OSError) as error:
             why = reason(error) if isinstance(error, OSError) else str(error)
-            self._remark(f"{shown(path)} is not to be trusted ({why}): measured again")
+            self._warn(f"{shown(path)} is not to be trusted ({why}): measured again")
             return []
         return body.blocks
 

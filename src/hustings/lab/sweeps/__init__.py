@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from hustings.lab.runs.goals import Precision, Runs
-from hustings.lab.runs.playing import Progress
+from hustings.lab.runs.playing import Precision, Progress, Runs
 from hustings.lab.sweeps.points import Point, Result, play_points
 from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.figures import exhibit
 from hustings.lab.figures.cell import Cell
-from hustings.lab.runs.goals import USUAL, Precision
+from hustings.lab.runs.playing import USUAL, Precision
 from hustings.lab.sweeps.points import Point, Result, Value
 
 MOST_CURVES = 16

@@ -27,8 +27,7 @@ from hustings.lab.runs.engines import (
     play_block,
 )
 from hustings.lab.runs.executors import PROCESSES, THREADS, Pool, open_pool
-from hustings.lab.runs.goals import Goal, Precision, Runs
-from hustings.lab.runs.playing import Series, Tell, play_all
+from hustings.lab.runs.playing import Goal, Precision, Runs, Series, Tell, play_all
 from hustings.sim.experiment import Experiment
 
 Value = str | int | float | bool | None

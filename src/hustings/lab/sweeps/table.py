@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from hustings.core.errors import BadInput
-from hustings.lab.runs.goals import Precision
+from hustings.lab.runs.playing import Precision
 from hustings.lab.sweeps.points import Result, Value
 
 MEASURED = ("engine", "seed", "metric", "runs", "count", "mean", "stderr", "min", "max")

@@ -8,7 +8,7 @@ from hustings.lab.figures.cell import Cell
 from hustings.lab.figures.exhibit import Curve, Panel
 from hustings.lab.figures.figure import Figure
 from hustings.lab.figures.judging import agrees, grows
-from hustings.lab.runs.goals import Goal, Runs
+from hustings.lab.runs.playing import Goal, Runs
 
 
 def bully(members: int, loss: float = 0.2) -> Cell:

@@ -14,8 +14,7 @@ from hustings.lab.figures.measuring import Results, measure
 from hustings.lab.figures.store import Store
 from hustings.lab.runs.block import Block, Column, Moments
 from hustings.lab.runs.engines import EventsPlayer, Player, play_block
-from hustings.lab.runs.goals import Goal, RelativePrecision
-from hustings.lab.runs.playing import Progress
+from hustings.lab.runs.playing import Goal, Progress, RelativePrecision
 from tests.unit.lab.figures.samples import bully, fixed
 
 CELLS = [bully(4), bully(6), bully(5)]
@@ -49,9 +48,9 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
 
 
 def measured(folder: Path, goal: Callable[[Cell], Goal], seed: int = 1, jobs: int = 1) -> Results:
-    remarks: list[str] = []
-    results = measure(CELLS, seed, goal, Store(folder, seed, remarks.append), jobs=jobs)
-    assert remarks == []
+    warnings: list[str] = []
+    results = measure(CELLS, seed, goal, Store(folder, seed, warnings.append), jobs=jobs)
+    assert warnings == []
     return results
 
 
@@ -128,12 +127,12 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path, counter: Counter, af
 def test_a_damaged_file_is_measured_again(tmp_path: Path, counter: Counter) -> None:
     first = measured(tmp_path, fixed(20))
     counter.played.clear()
-    remarks: list[str] = []
-    store = Store(tmp_path, 1, remarks.append)
+    warnings: list[str] = []
+    store = Store(tmp_path, 1, warnings.append)
     store.path(CELLS[1]).write_text("{}", encoding="utf-8")
     assert measure(CELLS, 1, fixed(20), store) == first
     assert sorted(counter.played) == [(6, 0, 10), (6, 10, 20)]
-    assert len(remarks) == 1
+    assert len(warnings) == 1
     assert measured(tmp_path, fixed(20)) == first
 
 

@@ -24,26 +24,26 @@ SIZE = CELL.block
 
 
 @pytest.fixture
-def remarks() -> list[str]:
+def warnings() -> list[str]:
     return []
 
 
 @pytest.fixture
-def store(tmp_path: Path, remarks: list[str]) -> Store:
-    return Store(tmp_path / "deep" / "cells", 1, remarks.append)
+def store(tmp_path: Path, warnings: list[str]) -> Store:
+    return Store(tmp_path / "deep" / "cells", 1, warnings.append)
 
 
 def blocks(number: int) -> list[Block]:
     return [CELL.play(1, at * SIZE, (at + 1) * SIZE) for at in range(number)]
 
 
-def test_what_was_saved_comes_back(store: Store, remarks: list[str]) -> None:
+def test_what_was_saved_comes_back(store: Store, warnings: list[str]) -> None:
     assert store.load(CELL) == []
     saved = blocks(2)
     store.save(CELL, saved)
     assert store.load(CELL) == saved
     assert store.load(bully(6)) == []
-    assert remarks == []
+    assert warnings == []
     assert [path.name for path in store.path(CELL).parent.iterdir()] == [store.path(CELL).name]
 
 
@@ -54,26 +54,26 @@ def test_the_same_blocks_are_the_same_bytes(store: Store) -> None:
     assert store.path(CELL).read_bytes() == first
 
 
-def test_another_seed_is_another_file(tmp_path: Path, remarks: list[str]) -> None:
-    one, other = (Store(tmp_path, seed, remarks.append) for seed in (1, 2))
+def test_another_seed_is_another_file(tmp_path: Path, warnings: list[str]) -> None:
+    one, other = (Store(tmp_path, seed, warnings.append) for seed in (1, 2))
     one.save(CELL, blocks(1))
     assert other.load(CELL) == []
     assert one.path(CELL) != other.path(CELL)
 
 
 def test_results_of_other_code_are_stale(
-    store: Store, remarks: list[str], monkeypatch: pytest.MonkeyPatch
+    store: Store, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.save(CELL, blocks(1))
     monkeypatch.setattr(module, "code_digest", lambda: "0" * 32)
     assert store.load(CELL) == []
-    assert remarks == []
+    assert warnings == []
     store.save(CELL, blocks(1))
     assert len(store.load(CELL)) == 1
 
 
 def test_results_that_other_code_wrote_in_another_form_are_stale_too(
-    store: Store, remarks: list[str], monkeypatch: pytest.MonkeyPatch
+    store: Store, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def otherwise(body: Json) -> None:
         first_block(body).update(metrics={"time": {"count": SIZE, "mean": 1.0, "spread": 0.0}})
@@ -81,13 +81,13 @@ def test_results_that_other_code_wrote_in_another_form_are_stale_too(
     resealed(store, otherwise)
     monkeypatch.setattr(module, "code_digest", lambda: "0" * 32)
     assert store.load(CELL) == []
-    assert remarks == []
+    assert warnings == []
 
 
 # Every single byte of a file counts.
 
 
-def test_no_damaged_byte_is_trusted(store: Store, remarks: list[str]) -> None:
+def test_no_damaged_byte_is_trusted(store: Store, warnings: list[str]) -> None:
     saved = blocks(1)
     store.save(CELL, saved)
     path = store.path(CELL)
@@ -98,18 +98,18 @@ def test_no_damaged_byte_is_trusted(store: Store, remarks: list[str]) -> None:
         path.write_bytes(bad)
         loaded = store.load(CELL)
         assert loaded == [], place
-    assert len(remarks) == len(good) - 1
-    assert "is not to be trusted" in remarks[0]
-    assert "\n" not in "".join(remarks)
+    assert len(warnings) == len(good) - 1
+    assert "is not to be trusted" in warnings[0]
+    assert "\n" not in "".join(warnings)
 
 
 @pytest.mark.parametrize("length", [0, 1, 10, 200, -2, -20])
-def test_a_file_cut_short_is_not_trusted(store: Store, remarks: list[str], length: int) -> None:
+def test_a_file_cut_short_is_not_trusted(store: Store, warnings: list[str], length: int) -> None:
     store.save(CELL, blocks(1))
     path = store.path(CELL)
     path.write_bytes(path.read_bytes()[:length])
     assert store.load(CELL) == []
-    assert len(remarks) == 1
+    assert len(warnings) == 1
 
 
 def resealed(store: Store, change: Callable[[Json], object]) -> None:
@@ -169,41 +169,41 @@ FORGED: list[tuple[str, Callable[[Json], object]]] = [
 ]
 
 
-def test_a_forgery_that_changes_nothing_is_no_forgery(store: Store, remarks: list[str]) -> None:
+def test_a_forgery_that_changes_nothing_is_no_forgery(store: Store, warnings: list[str]) -> None:
     resealed(store, lambda body: None)
-    assert (len(store.load(CELL)), remarks) == (2, [])
+    assert (len(store.load(CELL)), warnings) == (2, [])
 
 
 @pytest.mark.parametrize("words, change", FORGED, ids=range(len(FORGED)))
 def test_a_forged_file_is_not_trusted(
-    store: Store, remarks: list[str], words: str, change: Callable[[Json], object]
+    store: Store, warnings: list[str], words: str, change: Callable[[Json], object]
 ) -> None:
     resealed(store, change)
     assert store.load(CELL) == []
-    assert words in remarks[0]
+    assert words in warnings[0]
 
 
-def test_deep_nesting_is_not_followed(store: Store, remarks: list[str]) -> None:
+def test_deep_nesting_is_not_followed(store: Store, warnings: list[str]) -> None:
     store.path(CELL).write_bytes(b"[" * 100_000)
     assert store.load(CELL) == []
-    assert "does not parse" in remarks[0]
+    assert "does not parse" in warnings[0]
 
 
-def test_what_is_no_ordinary_file_is_not_read(store: Store, remarks: list[str]) -> None:
+def test_what_is_no_ordinary_file_is_not_read(store: Store, warnings: list[str]) -> None:
     store.path(CELL).mkdir()
     assert store.load(CELL) == []
-    assert "no ordinary file" in remarks[0]
+    assert "no ordinary file" in warnings[0]
     with pytest.raises(BadInput, match="it is a directory"):
         store.save(CELL, blocks(1))
 
 
 def test_a_huge_file_is_not_read(
-    store: Store, remarks: list[str], monkeypatch: pytest.MonkeyPatch
+    store: Store, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.save(CELL, blocks(1))
     monkeypatch.setattr(module, "LARGEST_FILE", 100)
     assert store.load(CELL) == []
-    assert "larger than" in remarks[0]
+    assert "larger than" in warnings[0]
 
 
 def test_a_folder_that_cannot_be_made_gets_a_sentence(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from hustings.lab.runs.engines import EVENTS, FAST
-from hustings.lab.runs.goals import Goal, Precision, Runs
+from hustings.lab.runs.playing import Goal, Precision, Runs
 from hustings.lab.sweeps.points import Point
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed

@@ -9,7 +9,7 @@ import pytest
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.runs.block import Column
-from hustings.lab.runs.goals import GROWTH, PILOT, Precision, Runs, rounded_up
+from hustings.lab.runs.playing import GROWTH, PILOT, Precision, Runs, rounded_up
 
 
 def reached(values: list[float], goal: Precision) -> int:

@@ -19,16 +19,16 @@ from hustings.sim.runs import Report
 from hustings.sim.world import Ended
 
 
-def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
+def warnings_on(experiment: Experiment, typed: Options) -> list[str]:
     """On settings and options as they were typed."""
     kind, name = experiment.kind, experiment.scenario.name
-    remarks = experiment.config.warnings()
+    warnings = experiment.config.warnings()
     if experiment.detector is not None:
-        remarks += experiment.detector.warnings()
-    remarks += remarks_on_guard(experiment)
+        warnings += experiment.detector.warnings()
+    warnings += warnings_on_guard(experiment)
     loss = experiment.network.loss
     if kind.assumptions.reliable and (loss.p or loss.collision):
-        remarks.append(
+        warnings.append(
             f"{kind.about.name} assumes that messages arrive; with loss it may end "
             "without a leader, or with two"
         )
@@ -38,17 +38,17 @@ def remarks_on(experiment: Experiment, typed: Options) -> list[str]:
         if key in given:
             continue
         if getattr(experiment.config, key) == value:
-            remarks.append(
+            warnings.append(
                 f"scenario {name} sets {key}={_shown(value)}: --set {key}=... changes it"
             )
         else:
-            remarks.append(
+            warnings.append(
                 f"scenario {name} would set {key}={_shown(value)}, which does not go with the "
                 f"other settings: {key} keeps its default"
             )
     if name in ("leader-crash", "leader-leave") and given.get("T_L") == "inf":
-        remarks.append("with T_L=inf nobody ever misses a leader that says no goodbye")
-    return remarks + idle(experiment, typed)
+        warnings.append("with T_L=inf nobody ever misses a leader that says no goodbye")
+    return warnings + idle(experiment, typed)
 
 
 def idle(experiment: Experiment, typed: Options) -> list[str]:
@@ -136,7 +136,7 @@ def _silence(experiment: Experiment) -> list[str]:
     return [f"who leaves says no goodbye, so to the others it is as a crash{cure}"]
 
 
-def remarks_on_faults(experiment: Experiment, result: Report) -> list[str]:
+def warnings_on_faults(experiment: Experiment, result: Report) -> list[str]:
     """Faults that were due and did not happen, because a limit ended the run before."""
     told = []
     for fault, runs in result.unplayed.items():
@@ -151,7 +151,7 @@ def _too_late(experiment: Experiment) -> list[Happening]:
     return [one for one in experiment.scenario.extra if one.at > experiment.horizon]
 
 
-def remarks_on_guard(experiment: Experiment) -> list[str]:
+def warnings_on_guard(experiment: Experiment) -> list[str]:
     """What a guard cannot promise in this world."""
     guard, drift = experiment.guard, experiment.clocks.drift
     if guard is None or drift <= guard.drift:
@@ -162,7 +162,7 @@ def remarks_on_guard(experiment: Experiment) -> list[str]:
     ]
 
 
-def remarks_on_outcome(experiment: Experiment, result: Report) -> list[str]:
+def warnings_on_outcome(experiment: Experiment, result: Report) -> list[str]:
     """That nobody was confirmed, where a guard should have."""
     if lost := result.endings.get(Ended.UNCONFIRMABLE.value, 0):
         return [
@@ -192,7 +192,7 @@ def _named(experiment: Experiment, voting: Voters) -> str:
     return f"members {', '.join(map(str, voters))}"
 
 
-def remarks_on_course(course: Course | None) -> list[str]:
+def warnings_on_course(course: Course | None) -> list[str]:
     """What the course does not show."""
     if course is None or not course.cut:
         return []

@@ -1,4 +1,4 @@
-"""The options of the command line that describe an experiment."""
+"""Options that several commands share: numbers, and what describes an experiment."""
 
 from __future__ import annotations
 
@@ -7,14 +7,90 @@ from typing import Any, TypeVar
 
 import click
 
-from hustings.cli.numbers import REAL, WHOLE
-from hustings.cli.substrate import SUBSTRATE_OPTIONS
+from hustings.core.numbers import parse_number, parse_whole
 from hustings.sim.course import MAX_STEPS
 from hustings.sim.delay import USAGES
 from hustings.sim.mobility import MODELS
 from hustings.sim.scenarios import HORIZON, SCENARIOS
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+# Numbers, read as `hustings.core.numbers` reads them everywhere
+
+
+class _Whole(click.types.IntParamType):
+    """Any whole number, also `1e9`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return super().convert(_whole(self, value, param, ctx), param, ctx)
+
+
+class _Real(click.types.FloatParamType):
+    """Any number, perhaps `inf`; not `nan`."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        return super().convert(_real(self, value, param, ctx), param, ctx)
+
+
+class WholeRange(click.IntRange):
+    """A whole number within bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return super().convert(_whole(self, value, param, ctx), param, ctx)
+
+
+class RealRange(click.FloatRange):
+    """A number within bounds; `nan` is within none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        return super().convert(_real(self, value, param, ctx), param, ctx)
+
+
+WHOLE = _Whole()
+REAL = _Real()
+
+
+def _whole(
+    kind: click.ParamType[Any], value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> int:
+    try:
+        return parse_whole(value) if isinstance(value, str) else int(value)
+    except ValueError:
+        kind.fail(f"{value!r} is not a valid integer.", param, ctx)
+
+
+def _real(
+    kind: click.ParamType[Any], value: Any, param: click.Parameter | None, ctx: click.Context | None
+) -> float:
+    try:
+        return parse_number(value) if isinstance(value, str) else float(value)
+    except ValueError:
+        kind.fail(f"{value!r} is not a valid float.", param, ctx)
+
+
+# What describes an experiment
+
+SUBSTRATE_OPTIONS = (
+    click.option(
+        "--membership",
+        default="ideal",
+        show_default=True,
+        help="ideal (views and multicasts are given, with --view and --loss), or gossip (members "
+        "gossip to find each other, and multicasts are repaired by anti-entropy).",
+    ),
+    click.option(
+        "--gossip-set",
+        "gossip_settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="gossip: T_gossip, fanout, view_size, T_fail, rounds, digests, and more.",
+    ),
+)
 
 FAULT_HELP = (
     "A fault, may be given several times: crash:7@2.5 (at time 2.5), "

@@ -76,7 +76,7 @@ def test_what_has_no_effect_is_told(typed: str, words: str, hustings: Hustings) 
     notes = idle_notes(result.err)
     assert len(notes) == 1, result.err
     assert notes[0].startswith(words)
-    assert notes[0] in json.loads(result.out)["remarks"]
+    assert notes[0] in json.loads(result.out)["warnings"]
 
 
 # The same options where they do something.
@@ -198,7 +198,7 @@ def test_a_course_of_churn_needs_no_announcements(hustings: Hustings) -> None:
 
 def test_a_course_cut_short_is_told(hustings: Hustings) -> None:
     result = hustings("sim", "le-s", "--time-series", "1e-4", "--json")
-    told = [note for note in json.loads(result.out)["remarks"] if "the course ends at 0.2" in note]
+    told = [note for note in json.loads(result.out)["warnings"] if "the course ends at 0.2" in note]
     assert len(told) == 1
     assert told[0] in result.err
 
