@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hustings.agent.config import SETTINGS, load
-from hustings.agent.layers import variable
+from hustings.agent.config_file import variable
+from hustings.agent.daemon import Sockets
 from hustings.agent.openapi import document
-from hustings.agent.wiring import Sockets
 from hustings.cli.agent import agent
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "agent"

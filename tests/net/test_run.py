@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hustings.agent.command import CommandSpec, Supervised
-from hustings.agent.keeper import SETTLE_S
+from hustings.agent.supervisor import SETTLE_S
 from hustings.joining import join
 from tests.net.running import (
     DEAF,

@@ -1,13 +1,24 @@
-"""Who may give orders: the bearer token, and where HTTP may listen.
+"""Who may ask the agent over HTTP, and who may give orders.
 
-Reading is free to whoever reaches the port; only this machine does, unless the agent is told to
-listen elsewhere, which it does only with a token. Without a token nobody can give orders.
+Orders need the bearer token. Reading is free to every client that reaches the port; only this
+machine does, unless the agent is told to listen elsewhere, which it does only with a token. Without
+a token no client can give orders.
+
+The Host header of a request is checked too. A page of the web whose name resolves to 127.0.0.1 (DNS
+rebinding) could otherwise read the answers of an agent through the browser of a person who looks at
+the page: to the browser both are one site. Such a request carries the page's name. A number instead
+of a name cannot be rebound, so every IP address is taken, and so are the names of this machine and
+those that the configuration lists.
 """
 
 from __future__ import annotations
 
 import hmac
 import re
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 
 from hustings.core.errors import BadInput
@@ -80,3 +91,47 @@ def _checked(text: str, where: str) -> str:
             f"{where} must hold one word of {SHORTEST} to {LONGEST} printable ASCII characters"
         )
     return token
+
+
+ANY = "*"
+_HOST_FORM = re.compile(r"(\[[0-9a-f:.%a-z]+\]|[^\s:\[\]/@]+)(:[0-9]{0,5})?")
+_LONGEST_HOST = 255
+
+
+class Hosts:
+    """Names that are this agent's.
+
+    >>> hosts = Hosts(["web-1.internal"])
+    >>> [hosts.admit(each) for each in ("127.0.0.1:7401", "[::1]", "web-1.internal", "evil.org")]
+    [True, True, True, False]
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(_plain(name) for name in names)
+
+    def admit(self, header: str | None) -> bool:
+        """Whether a request with this Host header is for us; only HTTP/1.0 may leave it out."""
+        if header is None or ANY in self._names:
+            return True
+        found = (
+            _HOST_FORM.fullmatch(header.strip().lower()) if len(header) <= _LONGEST_HOST else None
+        )
+        if found is None:
+            return False
+        name = _plain(found[1])
+        if name in self._names or name == "localhost" or name.endswith(".localhost"):
+            return True
+        with suppress(ValueError):
+            ip_address(name)
+            return True
+        return False
+
+
+def own_names() -> list[str]:
+    """What this machine calls itself, whole and up to the first dot; nobody is asked for it."""
+    name = socket.gethostname()
+    return [name, name.partition(".")[0]]
+
+
+def _plain(name: str) -> str:
+    return name.lower().strip("[]").removesuffix(".")

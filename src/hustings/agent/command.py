@@ -2,13 +2,13 @@
 
     stand -> lead: start the command -> lost: SIGTERM, grace, SIGKILL -> gone -> stand
 
-Law: the command is started only when leading, and never before everything of its last run is gone.
-It is ended when leadership is lost by this member's own knowledge, when this process is stopped,
-starved or killed (its keeper sees to that), and when a hand-over asks for it. With a guard it is
-gone before another member can lead: leading ends early enough for the grace, and the keeper knows
-the time. Three processes guard it: this one, and the keeper with its guardian (`keeper.py`). Each
-of them can end all of it. What nobody can promise without a guard is that another one does not lead
-meanwhile.
+Law: the command is started only when leading, and never before everything of its last run is
+gone. It is ended when leadership is lost by this member's own knowledge, when this process is
+stopped, starved or killed (its supervisor sees to that), and when a hand-over asks for it. With
+a guard it is gone before another member can lead: leading ends early enough for the grace, and
+the supervisor knows the time. Three processes guard it: this one, and the supervisor with its
+guardian (`supervisor.py`). Each of them can end all of it. What nobody can promise without a
+guard is that another one does not lead meanwhile.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hustings.agent.candidate import Candidate, Term
-from hustings.agent.held import Held, Over
-from hustings.agent.keeper import SETTLE_S, adopt_orphans
+from hustings.agent.child import ChildCommand, CommandEnd
 from hustings.agent.restarts import RestartPolicy, Restarts
+from hustings.agent.supervisor import SETTLE_S, adopt_orphans
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.outcome import Guarantee
@@ -153,7 +152,7 @@ class Supervised:
 
     def __init__(
         self,
-        member: Candidate,
+        member: SupervisedMember,
         spec: CommandSpec,
         say: Say = _say_nothing,
         *,
@@ -166,7 +165,7 @@ class Supervised:
         self._say = say
         self._sole = sole
         self._work: asyncio.Task[int] | None = None
-        self._held: Held | None = None
+        self._child: ChildCommand | None = None
         self._leaving: int | None = None  # the signal that asked for it
         self._code: int | None = None  # of the command's last run in this term
 
@@ -219,21 +218,21 @@ class Supervised:
         """What a signal to this process means: see `hustings run --help`."""
         ends = number in ENDING or (number == signal.SIGHUP and self._spec.hangup_ends)
         if not ends:
-            if self._held is not None:
-                self._held.signal(number)
+            if self._child is not None:
+                self._child.signal(number)
         elif self._leaving is None:
             self._leaving = number
-            if self._held is not None:
-                self._held.pass_on(number)
-                self._held.passed.add_done_callback(partial(self._tell_passed, number))
+            if self._child is not None:
+                self._child.pass_on(number)
+                self._child.passed.add_done_callback(partial(self._tell_passed, number))
             elif self._work is not None:
                 self._work.cancel()
-        elif self._held is not None:
-            if self._held.left.done():
+        elif self._child is not None:
+            if self._child.left.done():
                 self._say("gave up on ending the command")
-                self._held.abandon()
+                self._child.abandon()
             else:
-                self._held.kill()
+                self._child.kill()
 
     def _tell_passed(self, number: int, passed: asyncio.Future[bool]) -> None:
         name = signal.Signals(number).name
@@ -273,7 +272,7 @@ class Supervised:
             if drained is not None:
                 await self._hand_over(drained)
 
-    async def _lead(self, term: Term) -> int | None:
+    async def _lead(self, term: CommandTerm) -> int | None:
         """The code to exit with; None to stand again."""
         restarts = Restarts(self._spec.restart)
         while True:
@@ -301,24 +300,24 @@ class Supervised:
                     await term.draining.wait()
                 return None
 
-    async def _one_run(self, term: Term) -> Over:
-        held = self._start(term)
+    async def _one_run(self, term: CommandTerm) -> CommandEnd:
+        child = self._start(term)
         draining = asyncio.create_task(term.draining.wait())
         try:
-            await _first(held.over, draining)
-            if not held.over.done():
+            await _first(child.over, draining)
+            if not child.over.done():
                 self._say("handing over: ending the command first")
-                held.end()
-                await _first(held.over)
+                child.end()
+                await _first(child.over)
         except asyncio.CancelledError:
-            held.end()  # at once; that it is gone is waited for where nobody waits for us
+            child.end()  # at once; that it is gone is waited for where nobody waits for us
             raise
         finally:
             draining.cancel()
-        self._held = None
-        return held.over.result()
+        self._child = None
+        return child.over.result()
 
-    def _start(self, term: Term) -> Held:
+    def _start(self, term: CommandTerm) -> ChildCommand:
         spec, member = self._spec, self._member
         told = {
             "HUSTINGS_GROUP": member.group,
@@ -329,7 +328,7 @@ class Supervised:
         environment = environment_for(spec.environment, told, spec.secrets)
         self._say(f"{member.name} leads {member.group} in term {term.number}: starting the command")
         try:
-            self._held = Held(
+            self._child = ChildCommand(
                 spec.command,
                 environment,
                 spec.grace_s,
@@ -340,35 +339,35 @@ class Supervised:
         except OSError as error:
             why = error.strerror or str(error)
             raise BadInput(f"command {spec.command[0]!r} cannot be run: {why}") from None
-        return self._held
+        return self._child
 
     # --- afterwards ------------------------------------------------------------------------------
 
     async def _clear(self) -> None:
         """Wait until nothing of the command is left; who cancels that, hurries it."""
-        held = self._held
-        if held is None:
+        child = self._child
+        if child is None:
             return
-        held.end()
+        child.end()
         cancelled = stood_back = False
-        while not held.over.done():
+        while not child.over.done():
             try:
-                if not held.left.done():
-                    await _first(held.over, held.left)
+                if not child.left.done():
+                    await _first(child.over, child.left)
                 elif cancelled or self._leaving is not None:
                     self._say("gave up on ending the command")
-                    held.abandon()
+                    child.abandon()
                 elif not stood_back:
-                    self._say(f"{held.left.result()} processes of the command do not end")
+                    self._say(f"{child.left.result()} processes of the command do not end")
                     stood_back = True
                     await self._member.resign()
                 else:
-                    await _first(held.over)
+                    await _first(child.over)
             except asyncio.CancelledError:
-                held.kill()
+                child.kill()
                 cancelled = True
-        self._held = None
-        self._code = held.over.result().code
+        self._child = None
+        self._code = child.over.result().code
         if cancelled:
             raise asyncio.CancelledError
         self._say("nothing of the command is left", detail=True)
@@ -408,7 +407,7 @@ async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
     It takes over this process's signals, apart from those that were ignored before.
     """
     check_command(spec.command, spec.environment.get("PATH"))
-    # Should keeper and guardian be killed at once, what they kept is ours to end and to bury.
+    # Should supervisor and guardian be killed at once, what they kept is ours to end and to bury.
     sole = adopt_orphans()
     if not sole:
         say(
@@ -436,3 +435,55 @@ async def _supervise(joining: Joining, spec: CommandSpec, say: Say, sole: bool) 
         await member.leave()
         for each in heard:
             loop.remove_signal_handler(each)
+
+
+class NamedPeer(Protocol):
+    """Another member, or oneself."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class CommandState(Protocol):
+    """What a member thinks about leadership."""
+
+    @property
+    def term(self) -> int: ...
+    @property
+    def leader(self) -> NamedPeer | None: ...
+    @property
+    def leading(self) -> bool: ...
+    @property
+    def reason(self) -> str: ...
+
+
+class CommandTerm(Protocol):
+    """A period of leading."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def token(self) -> int | None: ...
+    @property
+    def draining(self) -> asyncio.Event: ...
+    @property
+    def lost(self) -> asyncio.Event: ...
+
+
+class SupervisedMember(Protocol):
+    """What is needed of a member here."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def bound(self) -> float: ...
+    @property
+    def guarantee(self) -> Guarantee: ...
+    @property
+    def until(self) -> float | None: ...
+    def campaign(self, drain: float = 0.0) -> AbstractAsyncContextManager[CommandTerm]: ...
+    def observe(self) -> AsyncIterator[CommandState]: ...
+    async def resign(self) -> None: ...
+    async def stand(self) -> None: ...

@@ -14,9 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hustings.agent.blaming import Blame
-from hustings.agent.document import read_document
-from hustings.agent.layers import PREFIX, Layers, Plain, variable
+from hustings.agent.config_file import (
+    PREFIX,
+    ConfigSources,
+    ErrorLocator,
+    Plain,
+    read_document,
+    variable,
+)
 from hustings.core.errors import BadInput, UnknownName
 from hustings.net.addresses import Address
 
@@ -86,11 +91,11 @@ class GroupConfig:
     guard: str | None = field(repr=False)  # its address may hold a password
     ttl: float | None
     guard_settings: Mapping[str, Plain]
-    blame: Blame = field(repr=False, compare=False)
+    locate: ErrorLocator = field(repr=False, compare=False)
 
     def wrong(self, error: Exception) -> BadInput:
         """What a member had to say about it, with the place that it is about."""
-        return BadInput(self.blame(self.place, str(error)))
+        return BadInput(self.locate(self.place, str(error)))
 
 
 @dataclass(frozen=True)
@@ -118,10 +123,10 @@ def load(
     """Read the file, if there is one, under flags and environment; bad input is refused whole."""
     document = None if path is None else read_document(path)
     folder = Path() if path is None else path.absolute().parent
-    layers = Layers(document, folder, flags, environment)
-    top = layers.section((), {})
-    agent = layers.section(("agent",), AGENT)
-    web = layers.section(("http",), WEB)
+    sources = ConfigSources(document, folder, flags, environment)
+    top = sources.section((), {})
+    agent = sources.section(("agent",), AGENT)
+    web = sources.section(("http",), WEB)
     for table in ("agent", "http", "groups"):
         top.knows(table)
     top.end()
@@ -142,12 +147,12 @@ def load(
         log_format=agent.one_of("log-format", FORMATS, "text"),
         log_level=agent.one_of("log-level", LEVELS, "info"),
         shutdown_s=shutdown_s,
-        groups=_groups(layers, common),
+        groups=_groups(sources, common),
         notes=tuple(unknown_variables(environment)),
     )
     agent.end()
     web.end()
-    layers.judge()
+    sources.judge()
     return config
 
 
@@ -173,49 +178,51 @@ class _Common:
     insecure: bool
 
 
-def _groups(layers: Layers, common: _Common) -> tuple[GroupConfig, ...]:
-    names = layers.section(("groups",), {}).names
-    chosen = _chosen(layers, names)
+def _groups(sources: ConfigSources, common: _Common) -> tuple[GroupConfig, ...]:
+    names = sources.section(("groups",), {}).names
+    chosen = _chosen(sources, names)
     if not chosen:
-        layers.judge()  # perhaps the table is there, misspelt
+        sources.judge()  # perhaps the table is there, misspelt
         raise BadInput(
             "there is no group to join: say --group NAME, or write a table [groups.NAME] into "
             "the file that --config names"
         )
     if len(chosen) > 1:
         for setting in ONE.values():
-            if (origin := layers.origin(setting)) is not None:
+            if (origin := sources.origin(setting)) is not None:
                 raise BadInput(
                     f"{origin} is for one group and there are {len(chosen)} "
                     f"({', '.join(chosen)}): write it into the file, or choose with --group"
                 )
-    return tuple(_group(layers, name, common) for name in chosen)
+    return tuple(_group(sources, name, common) for name in chosen)
 
 
-def _chosen(layers: Layers, names: tuple[str, ...]) -> tuple[str, ...]:
+def _chosen(sources: ConfigSources, names: tuple[str, ...]) -> tuple[str, ...]:
     """The group that flag or environment name, else all of the file."""
-    origin = layers.origin("group")
+    origin = sources.origin("group")
     if origin is None:
         return names
-    name = str(layers.above("group"))
+    name = str(sources.above("group"))
     if names and name not in names:
         raise UnknownName("group", name, names)
     return (name,)
 
 
-def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
+def _group(sources: ConfigSources, group: str, common: _Common) -> GroupConfig:
     path = ("groups", group)
-    origin = layers.origin("group")
-    place = f"{origin} {group}" if origin is not None else layers.place(path)
+    origin = sources.origin("group")
+    place = f"{origin} {group}" if origin is not None else sources.place(path)
     if _GROUP.fullmatch(group) is None:
-        layers.complain(
+        sources.complain(
             place, "must be letters, digits, dots, dashes and underscores, 64 at most, for a group"
         )
-    table = layers.section(path, {**EACH, **ONE})
+    table = sources.section(path, {**EACH, **ONE})
     attributes = table.numbers("attributes")
     for name in attributes:
         if name.startswith("~"):
-            layers.complain(f"{place}: attribute {name}", "may not begin with ~, which is reserved")
+            sources.complain(
+                f"{place}: attribute {name}", "may not begin with ~, which is reserved"
+            )
     config = GroupConfig(
         group=group,
         place=place,
@@ -241,7 +248,7 @@ def _group(layers: Layers, group: str, common: _Common) -> GroupConfig:
         guard=table.text("guard"),
         ttl=table.duration("ttl", None),
         guard_settings=table.plain("guard-settings"),
-        blame=Blame(layers, path, {**EACH, **ONE}),
+        locate=ErrorLocator(sources, path, {**EACH, **ONE}),
     )
     table.end()
     return config

@@ -9,27 +9,32 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from socket import socket
 from typing import Any, Protocol
 
-from hustings.agent import views
-from hustings.agent.access import Token, permit_http, read_token
+from hustings.agent import agent_member
+from hustings.agent.access import Hosts, Token, own_names, permit_http, read_token
+from hustings.agent.agent_member import AgentMember
+from hustings.agent.command import check_guard
 from hustings.agent.config import AgentConfig, GroupConfig
+from hustings.agent.config_file import variable
 from hustings.agent.events import Broadcast
-from hustings.agent.hosts import Hosts, own_names
 from hustings.agent.http import Api
-from hustings.agent.layers import variable
 from hustings.agent.logs import Bridge, Log, timestamp
-from hustings.agent.parts import AgentMember
-from hustings.agent.reload import changes_for_restart, read_again
-from hustings.agent.serving import Server, connections_for, listen, server_for
-from hustings.core.errors import HustingsError
-from hustings.net.addresses import Address
+from hustings.agent.server import Server, connections_for, listen, server_for
+from hustings.core.errors import BadInput, HustingsError
+from hustings.joining import Joining, join
+from hustings.net.addresses import Address, endpoints, parse_address, permit
 from hustings.net.files import check_state_folder
-from hustings.net.keys import Key
+from hustings.net.keys import Key, read_key
+from hustings.net.limits import Counters
+from hustings.net.member import Member
 from hustings.net.member_state import Leadership
+from hustings.net.seal import KeyRing
+from hustings.net.udp import UdpPort, open_port
 
 FINE, FAILED = 0, 1
 _LAST_S = 1.0  # for what is still under way when the time to leave is over
@@ -215,7 +220,9 @@ class Daemon:
                 self.stop("no member is left")
 
     def _tell(self, state: Leadership) -> None:
-        self._broadcast.publish({"time": timestamp(time.time()), **views.leadership(state)})
+        self._broadcast.publish(
+            {"time": timestamp(time.time()), **agent_member.leadership_json(state)}
+        )
         self._log.info(
             "leadership",
             _told(state),
@@ -322,3 +329,155 @@ def _told(state: Leadership) -> str:
     who = ", ".join(one.name for one in state.leaders) or state.leader.name
     verb = "lead" if len(state.leaders) > 1 else "leads"
     return f"{who} {verb} in term {state.term}" + (" (this member)" if state.leading else "")
+
+
+_AGENT = ("groups", "token_file", "token", "notes")  # read again, or compared below
+_GROUP = ("attributes", "locate", "keys", "place")
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What was read again, all of it checked."""
+
+    config: AgentConfig
+    token: Token | None
+    keys: dict[str, tuple[Key, ...]]  # by group: the first seals, all open
+
+
+def read_again(reread: Callable[[], AgentConfig], running: AgentConfig) -> Fresh:
+    """The configuration and the files that it names, as they are now; `BadInput` if they are not
+    fit to run with."""
+    config = reread()
+    text = read_token(config.token_file, config.token, variable("http-token"))
+    permit_http(running.http, token=text is not None)
+    keys = {}
+    for group in config.groups:
+        keys[group.group] = tuple(read_key(path) for path in group.keys)
+        if group.keys:
+            KeyRing(keys[group.group])  # refuses what no member could use
+    return Fresh(config, None if text is None else Token(text), keys)
+
+
+def changes_for_restart(old: AgentConfig, new: AgentConfig) -> Iterator[str]:
+    """Sentences about what has changed and takes effect only when the agent starts again."""
+    for field in fields(AgentConfig):
+        if field.name not in _AGENT and getattr(old, field.name) != getattr(new, field.name):
+            yield f"{_key(field.name)} has changed: it takes effect at the next start"
+    before = {group.group: group for group in old.groups}
+    after = {group.group: group for group in new.groups}
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            yield f"group {name} is gone from the configuration: it is left at the next start"
+        elif name not in before:
+            yield f"group {name} is new in the configuration: it is joined at the next start"
+        else:
+            yield from _group_changes(before[name], after[name])
+
+
+def _group_changes(old: GroupConfig, new: GroupConfig) -> Iterator[str]:
+    for field in fields(GroupConfig):
+        if field.name not in _GROUP and getattr(old, field.name) != getattr(new, field.name):
+            key = _key(field.name)
+            yield f"{key} of group {old.group} has changed: it takes effect at the next start"
+    for name in sorted(old.attributes.keys() - new.attributes.keys()):
+        yield f"attribute {name} of group {old.group} is gone: it stays until the next start"
+    if bool(old.keys) != bool(new.keys):
+        yield f"whether group {old.group} has a key has changed: it takes effect at the next start"
+
+
+def _key(name: str) -> str:
+    return name.removesuffix("_s").replace("_", "-")
+
+
+IP = "ip:"  # how a multicast address of the network is written
+
+
+class Sockets:
+    """One port, and a member in each group behind it."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        self._config = config
+        self._counters = Counters()
+        self._port: UdpPort | None = None
+        self.warning = self._check()
+
+    async def open(self) -> str:
+        """Listen for all groups."""
+        multicast = self._multicast()
+        self._port = await open_port(self._config.bind, None, self._counters, multicast)
+        return str(Address(*self._port.endpoint))
+
+    async def join(self, group: GroupConfig, note: Callable[[str], None]) -> Member:
+        """A member that has found its group, or is alone for now."""
+        return await self._joining(group, port=self._port, note=note).open()
+
+    def drops(self) -> Mapping[str, int]:
+        """What the port refused before it was any group's."""
+        return self._counters.mapping()
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._port is not None:
+            await self._port.close()
+            await asyncio.sleep(0)  # what the port was doing notices
+
+    def _check(self) -> str | None:
+        """Refuse now what could be refused later; or a warning."""
+        config = self._config
+        endpoints(config.bind, config.advertise)
+        for group in config.groups:
+            try:
+                check_guard(group.guard)
+                self._joining(group)
+            except BadInput as error:
+                raise group.wrong(error) from None
+        self._multicast()
+        sealed = all(group.keys for group in config.groups)
+        return permit(config.bind, sealed, config.insecure)
+
+    def _joining(self, group: GroupConfig, **more: Any) -> Joining:
+        given: dict[str, Any] = {
+            "name": group.name,
+            "protocol": group.protocol,
+            "choice": group.choice,
+            "multicast": group.multicast,
+            "detector": group.detector,
+            "preempt_after": group.preempt_after,
+            "stall_bound": group.stall_bound,
+            "measure": group.measure,
+            "guard": group.guard,
+            "ttl": group.ttl,
+        }
+        advertise = self._config.advertise
+        return join(
+            group.group,
+            seeds=group.seeds,
+            settings=group.settings,
+            attributes=group.attributes,
+            bind=str(self._config.bind),
+            advertise=None if advertise is None else str(advertise),
+            key=group.keys or None,
+            insecure=self._config.insecure,
+            state=group.state,
+            observer=group.observer,
+            preempt=group.preempt,
+            detector_settings=group.detector_settings,
+            gossip_settings=group.gossip_settings,
+            leadership_settings=group.leadership_settings,
+            guard_settings=group.guard_settings,
+            limits=group.limits,
+            **{key: value for key, value in given.items() if value is not None},
+            **more,
+        )
+
+    def _multicast(self) -> Address | None:
+        """The network's multicast address: a port has one for all its groups, or none."""
+        wanted = [group.multicast or "" for group in self._config.groups]
+        if not any(text.startswith(IP) for text in wanted):
+            return None
+        if len(set(wanted)) > 1:
+            raise BadInput(
+                "groups that share a port share its multicast address too: give all of them the "
+                "same multicast, or run two agents"
+            )
+        return parse_address(wanted[0].removeprefix(IP), "multicast group")

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
-from hustings.agent.views import Json
+from hustings.agent.agent_member import Json
 
 ROOM = 256  # changes that wait for one listener
 KEEP_ALIVE_S = 15.0

@@ -19,14 +19,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hustings.agent import views
-from hustings.agent.access import Token
+from hustings.agent import agent_member
+from hustings.agent.access import ANY, Hosts, Token
+from hustings.agent.agent_member import AgentMember
 from hustings.agent.events import Broadcast, EventStream
-from hustings.agent.hosts import ANY, Hosts
 from hustings.agent.logs import Log
 from hustings.agent.metrics import CONTENT_TYPE, Exposition
 from hustings.agent.openapi import document
-from hustings.agent.parts import AgentMember
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.net.member_state import NotLeader, NotTakenOver
 
@@ -49,7 +48,7 @@ class Refused(Exception):
 
 
 def answer(
-    body: views.Json, status: int = 200, headers: Mapping[str, str] | None = None
+    body: agent_member.Json, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """JSON; nobody on the way may keep it."""
     text = json.dumps(body, allow_nan=False, separators=(",", ":"))
@@ -116,17 +115,17 @@ class Api:
     # Asking
 
     async def _groups(self, request: Request) -> Response:
-        return answer(views.groups(self.members))
+        return answer(agent_member.groups_json(self.members))
 
     async def _leader(self, request: Request) -> Response:
         state = self._member(request).state
-        return answer(views.leadership(state), 503 if state.leader is None else 200)
+        return answer(agent_member.leadership_json(state), 503 if state.leader is None else 200)
 
     async def _members(self, request: Request) -> Response:
-        return answer(views.roll(self._member(request)))
+        return answer(agent_member.members_json(self._member(request)))
 
     async def _is_leader(self, request: Request) -> Response:
-        body = views.standing(self._member(request))
+        body = agent_member.is_leader_json(self._member(request))
         return answer(body, 200 if body["leading"] else 503)
 
     async def _events(self, request: Request) -> EventStream:
@@ -198,7 +197,7 @@ class Api:
             return refusal(409, str(error))
         except HustingsError as error:
             return refusal(503, str(error))
-        return answer(views.leadership(member.state))
+        return answer(agent_member.leadership_json(member.state))
 
     def _authorise(self, request: Request) -> None:
         if self.token is None:

@@ -20,8 +20,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from hustings._version import __version__
+from hustings.agent.agent_member import AgentMember
 from hustings.agent.events import Broadcast
-from hustings.agent.parts import AgentMember
 from hustings.net.member_state import Metrics
 
 KEPT_S = 1.0  # for which a page is shown again: making one takes as long as many answers

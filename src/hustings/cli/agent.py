@@ -89,10 +89,9 @@ def agent(config: Path | None, check: bool, **flags: Any) -> int:
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     read = load(config, given, os.environ)
     try:
-        from hustings.agent.daemon import Daemon, checked
+        from hustings.agent.daemon import Daemon, Sockets, checked
         from hustings.agent.event_loop import run as run_loop
         from hustings.agent.logs import Log
-        from hustings.agent.wiring import Sockets
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.split(".")[0] not in FROM_EXTRA:
             raise

@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from hustings.agent import views
+from hustings.agent import agent_member
 from hustings.agent.access import Token
 from hustings.agent.config import GroupConfig
-from hustings.agent.connections import Connections
 from hustings.agent.daemon import Note
 from hustings.agent.events import Broadcast
 from hustings.agent.http import Api
 from hustings.agent.logs import Log
-from hustings.agent.serving import Server, connections_for, listen, server_for
+from hustings.agent.server import Connections, Server, connections_for, listen, server_for
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.net.addresses import Address
 from hustings.net.keys import Key
@@ -234,7 +233,9 @@ class Agent:
 
 def publish(broadcast: Broadcast, member: FakeMember) -> None:
     """Tell everybody how things are, as the agent does."""
-    broadcast.publish({"time": "1970-01-01T00:00:00.000Z", **views.leadership(member.state)})
+    broadcast.publish(
+        {"time": "1970-01-01T00:00:00.000Z", **agent_member.leadership_json(member.state)}
+    )
 
 
 def quiet() -> Log:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hustings.agent.connections import KEPT_FOR_HEALTH, Connections, Patience
 from hustings.agent.logs import Log
+from hustings.agent.server import KEPT_FOR_HEALTH, Connections, Patience
 from tests.unit.agent.fake import PATIENCE_S, TOKEN, Agent, served, wait_for
 
 HEALTH = ("/healthz", "/readyz", "/metrics", "/v1/groups/billing/is-leader")

@@ -21,7 +21,7 @@ import pytest
 from hustings.agent.config import AgentConfig, load
 from hustings.agent.daemon import Daemon
 from hustings.agent.logs import Log
-from hustings.agent.serving import listen
+from hustings.agent.server import listen
 from hustings.core.errors import BadInput, HustingsError
 from hustings.net.addresses import Address
 from hustings.net.keys import new_key, write_key
@@ -152,7 +152,7 @@ def test_a_port_that_is_the_administrator_s(monkeypatch: pytest.MonkeyPatch) -> 
         def bind(self, address: object) -> None:
             raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("hustings.agent.serving.socket.socket", Guarded)
+    monkeypatch.setattr("hustings.agent.server.socket.socket", Guarded)
     with pytest.raises(BadInput, match="needs privileges: choose a port from 1024 up"):
         listen(Address("127.0.0.1", 80))
 

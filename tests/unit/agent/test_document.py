@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hustings.agent.document import LARGEST, Document, read_document
+from hustings.agent.config_file import LARGEST, Document, read_document
 from hustings.core.errors import BadInput
 
 TEXT = """# a comment with seeds = 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from hustings.agent.access import Hosts
 from hustings.agent.config import load
 from hustings.agent.daemon import _hosts
-from hustings.agent.hosts import Hosts
 from hustings.agent.http import Api
 from tests.unit.agent.fake import FakeMember, api_of
 

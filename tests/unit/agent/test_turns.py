@@ -11,8 +11,15 @@ from typing import Any
 import h11
 import pytest
 
-from hustings.agent.connections import HEALTH_IN_A_ROW, MOST_LINES, PIECE, Turns
-from hustings.agent.serving import _AT_ONCE, _BACKLOG, listen
+from hustings.agent.server import (
+    _AT_ONCE,
+    _BACKLOG,
+    HEALTH_IN_A_ROW,
+    MOST_LINES,
+    PIECE,
+    Turns,
+    listen,
+)
 from hustings.net.addresses import Address
 from tests.unit.agent.fake import TOKEN, wait_for
 from tests.unit.agent.test_connections import (

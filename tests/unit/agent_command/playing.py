@@ -207,15 +207,15 @@ class Guards(NamedTuple):
     """The processes that stand between a member and its command."""
 
     guardian: int
-    keeper: int
+    supervisor: int
 
 
 def guards_of(member: str) -> Guards:
     """Both, once both are there."""
-    found = [each for each in processes_of(member) if b"keeper.py" in _command_line(each)]
-    (keeper,) = [each for each in found if parent_of(each) in found]
-    (guardian,) = [each for each in found if each != keeper]
-    return Guards(guardian, keeper)
+    found = [each for each in processes_of(member) if b"supervisor.py" in _command_line(each)]
+    (supervisor,) = [each for each in found if parent_of(each) in found]
+    (guardian,) = [each for each in found if each != supervisor]
+    return Guards(guardian, supervisor)
 
 
 def parent_of(process: int) -> int:

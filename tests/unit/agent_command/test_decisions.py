@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from hustings.agent import command
+from hustings.agent.child import CommandEnd
 from hustings.agent.command import (
     ENDING,
     FORWARDED,
@@ -30,9 +31,8 @@ from hustings.agent.command import (
     lease_for,
     secrets_of,
 )
-from hustings.agent.held import Over
-from hustings.agent.keeper import SETTLE_S
 from hustings.agent.restarts import Restart, RestartPolicy
+from hustings.agent.supervisor import SETTLE_S
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Guarantee
 from hustings.net.composition import LEASE
@@ -107,7 +107,7 @@ class Run:
         sole: bool,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.over: asyncio.Future[Over] = loop.create_future()
+        self.over: asyncio.Future[CommandEnd] = loop.create_future()
         self.left: asyncio.Future[int] = loop.create_future()
         self.passed: asyncio.Future[bool] = loop.create_future()
         self.environment = environment
@@ -116,7 +116,7 @@ class Run:
 
     def ends(self, code: int = 0, ran_s: float = 0.0, **more: Any) -> None:
         if not self.over.done():
-            self.over.set_result(Over(code, ran_s, **more))
+            self.over.set_result(CommandEnd(code, ran_s, **more))
 
     def end(self) -> None:
         self.orders.append("end")
@@ -144,7 +144,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
         made.append(Run(*given))
         return made[-1]
 
-    monkeypatch.setattr(command, "Held", make)
+    monkeypatch.setattr(command, "ChildCommand", make)
     return made
 
 

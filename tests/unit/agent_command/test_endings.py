@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import pytest
 
-from hustings.agent.held import Held, Over
-from hustings.agent.keeper import SETTLE_S
+from hustings.agent.child import ChildCommand, CommandEnd
+from hustings.agent.supervisor import SETTLE_S
 from tests.unit.agent_command.playing import (
     DEAF,
     WAITS,
@@ -154,8 +154,8 @@ def test_a_killed_keeper_takes_the_command_with_it(play: Play) -> None:
         running = it.supervise(f"({DEAF}) & {DEAF}", grace_s=0.1)
         await it.member.lead()
         await until(lambda: it.wrote("pid"))
-        keeper = guards_of(it.member.name).keeper
-        os.kill(keeper, signal.SIGKILL)
+        supervisor = guards_of(it.member.name).supervisor
+        os.kill(supervisor, signal.SIGKILL)
         assert await running == 137
         assert it.processes() == []
 
@@ -167,8 +167,8 @@ def test_a_stopped_keeper_does_not_save_the_command(play: Play) -> None:
         it.supervise(DEAF, grace_s=0.1)
         await it.member.lead()
         await until(lambda: it.wrote("pid"))
-        keeper = guards_of(it.member.name).keeper
-        os.kill(keeper, signal.SIGSTOP)
+        supervisor = guards_of(it.member.name).supervisor
+        os.kill(supervisor, signal.SIGSTOP)
         lost_at = time.monotonic()
         await it.member.lose()
         await until(lambda: it.processes() == [])
@@ -177,10 +177,10 @@ def test_a_stopped_keeper_does_not_save_the_command(play: Play) -> None:
     play(story)
 
 
-def test_a_keeper_whose_master_is_gone_ends_the_command(name: str) -> None:
+def test_a_supervisor_whose_master_is_gone_ends_the_command(name: str) -> None:
     async def story() -> None:
         environment = {**os.environ, "HUSTINGS_MEMBER": name}
-        held = Held(("sh", "-c", DEAF.replace("> pid", "")), environment, 0.1, 600.0)
+        held = ChildCommand(("sh", "-c", DEAF.replace("> pid", "")), environment, 0.1, 600.0)
         await until(lambda: held.process is not None)
         held.abandon()  # as the system does when a process dies: its end of the line is closed
         await until(lambda: processes_of(name) == [])
@@ -208,7 +208,7 @@ def test_a_process_that_says_nothing_loses_its_command(play: Play) -> None:
 
 
 def test_a_lease_that_is_over_ends_the_command_though_the_process_says_nothing(play: Play) -> None:
-    """The keeper has a clock of its own: it needs nobody to tell it that the time has come."""
+    """The supervisor has a clock of its own: it needs nobody to tell it that the time has come."""
 
     async def story(it: Played) -> None:
         it.member.until = time.monotonic() + 1.0
@@ -261,7 +261,7 @@ class Stubborn:
 
     def __init__(self, *_: object) -> None:
         loop = asyncio.get_running_loop()
-        self.over: asyncio.Future[Over] = loop.create_future()
+        self.over: asyncio.Future[CommandEnd] = loop.create_future()
         self.left: asyncio.Future[int] = loop.create_future()
         self.passed: asyncio.Future[bool] = loop.create_future()
         self.orders: list[str] = []
@@ -282,13 +282,13 @@ class Stubborn:
 
     def abandon(self) -> None:
         self.orders.append("abandon")
-        self.over.set_result(Over(137, 1.0))
+        self.over.set_result(CommandEnd(137, 1.0))
 
 
 @pytest.fixture
 def stubborn(monkeypatch: pytest.MonkeyPatch) -> list[Stubborn]:
     monkeypatch.setattr(Stubborn, "made", [])
-    monkeypatch.setattr("hustings.agent.command.Held", Stubborn)
+    monkeypatch.setattr("hustings.agent.command.ChildCommand", Stubborn)
     return Stubborn.made
 
 
@@ -303,10 +303,10 @@ def test_who_cannot_end_its_command_stands_back(play: Play, stubborn: list[Stubb
         await asyncio.wait({running}, timeout=0.1)
         assert len(stubborn) == 1
         assert "3 processes of the command do not end" in it.said
-        stubborn[0].over.set_result(Over(137, 1.0))
+        stubborn[0].over.set_result(CommandEnd(137, 1.0))
         await until(lambda: len(stubborn) == 2)
         assert it.member.calls == ["resign", "stand"]
-        stubborn[1].over.set_result(Over(0, 1.0))
+        stubborn[1].over.set_result(CommandEnd(0, 1.0))
         assert await running == 0
 
     play(story)

@@ -1,7 +1,8 @@
 """Whatever a command starts ends with it, when any of the processes that guard it is struck.
 
-Between the member and its command stand a guardian and its child, the keeper. Each test kills or
-stops one of the processes, or two, with every kind of offspring alive, and looks for survivors.
+Between the member and its command stand a guardian and its child, the supervisor. Each test
+kills or stops one of the processes, or two, with every kind of offspring alive, and looks for
+survivors.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from hustings.agent.held import Held
-from hustings.agent.keeper import SETTLE_S, adopt_orphans
+from hustings.agent.child import ChildCommand
+from hustings.agent.supervisor import SETTLE_S, adopt_orphans
 from hustings.core.outcome import Guarantee
 from tests.unit.agent_command.playing import (
     PATIENCE_S,
@@ -75,7 +76,7 @@ def struck(process: int, number: int) -> float:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("who", ["guardian", "keeper", "command"])
+@pytest.mark.parametrize("who", ["guardian", "supervisor", "command"])
 def test_whoever_is_struck_nothing_outlives_leadership(play: Play, who: str, number: int) -> None:
     async def story(it: Played) -> None:
         born = new_children()
@@ -98,7 +99,7 @@ def test_whoever_is_struck_nothing_outlives_leadership(play: Play, who: str, num
     play(story)
 
 
-@pytest.mark.parametrize("who", ["guardian", "keeper"])
+@pytest.mark.parametrize("who", ["guardian", "supervisor"])
 def test_a_stop_while_the_member_says_nothing(play: Play, who: str) -> None:
     """Only the other one is left to see that the lease is over: the member's loop is held up."""
 
@@ -108,11 +109,11 @@ def test_a_stop_while_the_member_says_nothing(play: Play, who: str) -> None:
         await it.member.lead()
         await grown(it, *OFFSPRING)
         it.member.until = time.monotonic() + 1.0
-        held = it.supervised._held
+        held = it.supervised._child
         assert held is not None
         await until(lambda: held._told == it.member.until)
         it.supervised.signal(signal.SIGUSR1)
-        await until(lambda: it.wrote("heard"))  # orders are heard in order: the keeper knows
+        await until(lambda: it.wrote("heard"))  # orders are heard in order: the supervisor knows
         stopped = getattr(guards_of(it.member.name), who)
         os.kill(stopped, signal.SIGSTOP)
         while set(it.processes()) - {stopped}:
@@ -132,7 +133,7 @@ def test_a_stopped_keeper_is_not_waited_for_without_end(play: Play) -> None:
         running = it.supervise(brood(it.folder, "session", "deaf"), grace_s=GRACE_S, silence_s=0.4)
         await it.member.lead()
         await grown(it, "session", "deaf")
-        stopped_at = struck(guards_of(it.member.name).keeper, signal.SIGSTOP)
+        stopped_at = struck(guards_of(it.member.name).supervisor, signal.SIGSTOP)
         assert await running == 128 + signal.SIGKILL
         assert time.monotonic() - stopped_at <= it.supervised.bound_if_stopped + BUSY_S
         assert it.processes() == []
@@ -162,14 +163,14 @@ def test_a_stop_that_was_short_changes_nothing(play: Play) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_guardian_is_enough(name: str, tmp_path: Path, number: int) -> None:
-    """The member's process is gone, and the keeper is struck at the same moment."""
+    """The member's process is gone, and the supervisor is struck at the same moment."""
 
     async def story() -> None:
         environment = {**os.environ, "HUSTINGS_MEMBER": name}
         script = f"cd '{tmp_path}'\n{brood(tmp_path, *OFFSPRING)}"
-        held = Held(("sh", "-c", script), environment, GRACE_S, 0.5)
+        held = ChildCommand(("sh", "-c", script), environment, GRACE_S, 0.5)
         await until(lambda: all((tmp_path / f"up-{kind}").exists() for kind in OFFSPRING))
-        struck_at = struck(guards_of(name).keeper, number)
+        struck_at = struck(guards_of(name).supervisor, number)
         held.abandon()  # as the system does when a process dies: its end of the line is closed
         await until(lambda: processes_of(name) == [])
         assert time.monotonic() - struck_at <= 0.5 + GRACE_S + SETTLE_S + BUSY_S
@@ -178,7 +179,7 @@ def test_a_guardian_is_enough(name: str, tmp_path: Path, number: int) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("first", ["guardian", "keeper"])
+@pytest.mark.parametrize("first", ["guardian", "supervisor"])
 def test_the_members_process_is_enough(play: Play, first: str) -> None:
     """Both are killed: a process that does nothing else ends what comes to it, and no other."""
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from hustings.agent.held import Held
+from hustings.agent.child import ChildCommand
 from tests.unit.agent_command.playing import (
     DEAF,
     PATIENCE_S,
@@ -39,7 +39,7 @@ async def hold(guards: Guards, it: Played) -> None:
         await asyncio.sleep(0.001)
 
 
-@pytest.mark.parametrize("who", [("guardian",), ("keeper",), ("guardian", "keeper")])
+@pytest.mark.parametrize("who", [("guardian",), ("supervisor",), ("guardian", "supervisor")])
 def test_who_was_stopped_is_woken_and_passes_it_on(play: Play, who: tuple[str, ...]) -> None:
     async def story(it: Played) -> None:
         running = it.supervise(HEEDS)
@@ -95,13 +95,13 @@ def _state(process: int) -> str:
 
 
 def test_a_signal_before_the_command_runs_keeps_it_from_running(play: Play) -> None:
-    """Its keeper is still starting: no process is there that could be given it."""
+    """Its supervisor is still starting: no process is there that could be given it."""
 
     async def story(it: Played) -> None:
         running = it.supervise("echo > ran; sleep 600")
         await it.member.lead()
-        await until(lambda: it.supervised._held)
-        held = it.supervised._held
+        await until(lambda: it.supervised._child)
+        held = it.supervised._child
         assert held is not None
         os.kill(held._guardian.pid, signal.SIGSTOP)
         it.supervised.signal(signal.SIGTERM)
@@ -126,32 +126,33 @@ def test_it_is_said_once_and_a_second_signal_kills(play: Play) -> None:
     play(story)
 
 
-# --- by itself: no keeper answers ----------------------------------------------------------------
+# --- by itself: no supervisor answers
+# ----------------------------------------------------------------
 
 
-def held_of(name: str, grace_s: float = 0.2) -> Held:
+def held_of(name: str, grace_s: float = 0.2) -> ChildCommand:
     environment = {**os.environ, "HUSTINGS_MEMBER": name}
-    return Held(("sh", "-c", "echo; exec sleep 600"), environment, grace_s, 600.0)
+    return ChildCommand(("sh", "-c", "echo; exec sleep 600"), environment, grace_s, 600.0)
 
 
-def test_a_keeper_that_neither_answers_nor_is_stopped_is_not_waited_for(
+def test_a_supervisor_that_neither_answers_nor_is_stopped_is_not_waited_for(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def story() -> None:
         held = held_of(name)
         await until(lambda: held.process is not None)
         monkeypatch.setattr(held, "_order", lambda *_: None)  # nothing reaches it
-        monkeypatch.setattr("hustings.agent.held.PASS_ON_S", 0.0)
+        monkeypatch.setattr("hustings.agent.child.PASS_ON_S", 0.0)
         held.pass_on(signal.SIGTERM)
         assert await asyncio.wait_for(held.passed, PATIENCE_S) is False
         over = await asyncio.wait_for(held.over, PATIENCE_S)
-        assert over.code == 128 + signal.SIGTERM  # its keeper saw the end, and told
+        assert over.code == 128 + signal.SIGTERM  # its supervisor saw the end, and told
         assert processes_of(name) == []
 
     asyncio.run(story())
 
 
-def test_a_keeper_that_is_busy_for_a_moment_is_waited_for(name: str) -> None:
+def test_a_supervisor_that_is_busy_for_a_moment_is_waited_for(name: str) -> None:
     """One look that finds it stopped, and two that do not, are no reason to do without it."""
 
     async def story() -> None:
@@ -159,7 +160,7 @@ def test_a_keeper_that_is_busy_for_a_moment_is_waited_for(name: str) -> None:
         await until(lambda: held.process is not None)
         never = held._loop.time() + 600.0
         for stopped in (1, 2):
-            held._look_at_keeper(signal.SIGTERM, stopped, never)
+            held._look_at_supervisor(signal.SIGTERM, stopped, never)
             assert not held.passed.done()
             assert held._overdue is None
         held.kill()

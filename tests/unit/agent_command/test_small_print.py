@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from hustings.agent.held import TAKE_OVER_S, Held
-from hustings.agent.keeper import adopt_orphans
+from hustings.agent.child import TAKE_OVER_S, ChildCommand
 from hustings.agent.restarts import Restart, RestartPolicy, Restarts
+from hustings.agent.supervisor import adopt_orphans
 from tests.unit.agent_command.playing import (
     PATIENCE_S,
     WAITS,
@@ -31,14 +31,14 @@ RESERVED = 1 << 31 | 1 << 32
 # --- how late counts -----------------------------------------------------------------------------
 
 
-def held_for(name: str, script: str, grace_s: float, lease_s: float | None = None) -> Held:
+def held_for(name: str, script: str, grace_s: float, lease_s: float | None = None) -> ChildCommand:
     """A command outside any member; its lease ends so many seconds from now."""
     environment = {**os.environ, "HUSTINGS_MEMBER": name}
     last = None if lease_s is None else time.monotonic() + lease_s
-    return Held(("sh", "-c", script), environment, grace_s, 600.0, lambda: last)
+    return ChildCommand(("sh", "-c", script), environment, grace_s, 600.0, lambda: last)
 
 
-async def over(held: Held) -> None:
+async def over(held: ChildCommand) -> None:
     await asyncio.wait_for(held.over, PATIENCE_S)
 
 
@@ -49,7 +49,7 @@ async def over(held: Held) -> None:
 def test_a_member_that_notices_late_takes_over_no_later(
     name: str, told_ago: float | None, patience_s: float
 ) -> None:
-    """As its keeper does, it counts the grace from the end of the lease."""
+    """As its supervisor does, it counts the grace from the end of the lease."""
 
     async def story() -> None:
         held = held_for(name, "exec sleep 600", grace_s=20.0)
@@ -118,7 +118,7 @@ def test_a_stopped_keeper_is_woken_so_that_the_command_is_asked(play: Play) -> N
         it.supervise("trap 'echo done > end; exit 0' TERM; sleep 600 & echo > up; wait", 20.0)
         await it.member.lead()
         await until(lambda: it.wrote("up"))
-        os.kill(guards_of(it.member.name).keeper, signal.SIGSTOP)
+        os.kill(guards_of(it.member.name).supervisor, signal.SIGSTOP)
         await it.member.lose()
         await until(lambda: it.processes() == [])
         assert it.wrote("end") == "done\n"
@@ -138,7 +138,7 @@ def test_a_stopped_guardian_does_not_hide_that_the_command_has_ended(play: Play)
     play(story)
 
 
-def test_a_keeper_that_lost_its_guardian_and_is_held_stopped(play: Play) -> None:
+def test_a_supervisor_that_lost_its_guardian_and_is_held_stopped(play: Play) -> None:
     async def story(it: Played) -> None:
         it.supervise(
             "trap '' TERM; setsid sleep 600 & echo > up; while :; do sleep 0.05; done", 0.2
@@ -146,12 +146,12 @@ def test_a_keeper_that_lost_its_guardian_and_is_held_stopped(play: Play) -> None
         await it.member.lead()
         await until(lambda: it.wrote("up"))
         guards = guards_of(it.member.name)
-        os.kill(guards.keeper, signal.SIGSTOP)
+        os.kill(guards.supervisor, signal.SIGSTOP)
         os.kill(guards.guardian, signal.SIGKILL)
         await it.member.lose()
         while it.processes():
             try:
-                os.kill(guards.keeper, signal.SIGSTOP)  # SIGCONT does not help
+                os.kill(guards.supervisor, signal.SIGSTOP)  # SIGCONT does not help
             except ProcessLookupError:
                 break
             await asyncio.sleep(0.001)
@@ -170,7 +170,7 @@ def test_the_command_itself_dies_with_its_keeper_when_nobody_is_left(name: str) 
         for each in guards:
             os.kill(each, signal.SIGSTOP)  # so that neither sees the other's end
         os.kill(guards.guardian, signal.SIGKILL)
-        os.kill(guards.keeper, signal.SIGKILL)
+        os.kill(guards.supervisor, signal.SIGKILL)
         held.abandon()
         await until(lambda: processes_of(name) == [])
         held._guardian.wait()
@@ -179,7 +179,7 @@ def test_the_command_itself_dies_with_its_keeper_when_nobody_is_left(name: str) 
 
 
 def test_no_dead_keeper_stays_unburied(play: Play) -> None:
-    """Where the member's process adopts orphans, a keeper that lost its guardian is one."""
+    """Where the member's process adopts orphans, a supervisor that lost its guardian is one."""
 
     async def story(it: Played) -> None:
         born = new_children()
@@ -239,7 +239,7 @@ def test_the_code_of_an_earlier_term_is_forgotten(play: Play) -> None:
         await until(lambda: it.wrote("pid"))
         await it.member.lose()
         await until(lambda: gone(int(it.wrote("pid"))) and it.processes() == [])
-        await until(lambda: it.supervised._held is None and it.supervised._code is None)
+        await until(lambda: it.supervised._child is None and it.supervised._code is None)
         it.supervised.signal(signal.SIGTERM)
         assert await running == 0
 

@@ -82,12 +82,12 @@ def test_no_secret_of_ours_reaches_the_command(
 
     async def story(it: Played) -> None:
         running = it.supervise(
-            f"echo ${{{variable}-unset}} > told; tr '\\0' '\\n' < /proc/$PPID/environ > keeper"
+            f"echo ${{{variable}-unset}} > told; tr '\\0' '\\n' < /proc/$PPID/environ > supervisor"
         )
         await it.member.lead()
         assert await running == 0
         assert it.wrote("told") == ("swordfish\n" if passed_on else "unset\n")
-        assert ("swordfish" in it.wrote("keeper")) == passed_on
+        assert ("swordfish" in it.wrote("supervisor")) == passed_on
 
     play(story)
 

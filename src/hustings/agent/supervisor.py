@@ -1,25 +1,26 @@
 """The processes that stand between a member and the command it runs: a script of its own.
 
-    member -> guardian -> keeper -> command -> whatever the command starts
+    member -> guardian -> supervisor -> command -> whatever the command starts
 
-The keeper starts the command in a session of its own and ends it, with everything that came of it,
-as soon as it is told to, or the member's process says nothing for too long (it was stopped, or
-starved), or that process is gone, or the lease is over. Keeper and guardian are sub-reapers: what
-loses its parent is adopted by the keeper and, when the keeper is killed, by the guardian, which
-then kills all of it. When the guardian is killed the keeper ends the command. So each of the two
-can do without the other, and nothing escapes by being orphaned or by a session of its own. The
-member does their work when both are stopped (`held.py`). That needs Linux.
+The supervisor starts the command in a session of its own and ends it, with everything that came of
+it, as soon as it is told to, or the member's process says nothing for too long (it was stopped, or
+starved), or that process is gone, or the lease is over. Supervisor and guardian are sub-reapers:
+what loses its parent is adopted by the supervisor and, when the supervisor is killed, by the
+guardian, which then kills all of it. When the guardian is killed the supervisor ends the command.
+So each of the two can do without the other, and nothing escapes by being orphaned or by a session
+of its own. The member does their work when both are stopped (`child.py`). That needs Linux.
 
 Law: standard library only, and nothing of ours. It runs by path, isolated, and must start quickly.
 
-What the keeper is told is two bytes, a letter and a number: `.` the member's process lives, `e` end
-it, `k` kill it, `s` give the command the signal of that number, `g` give it to its whole process
-group. One order is longer: `u` and a time, eight bytes, by the monotonic clock that all processes
-of a machine share: until then the member leads, and when nothing later is said the command is
-ended. What they tell is lines: `keeper PID`, `started PID`, `refused ERRNO`, `passed NUMBER` (that
-signal has reached the process group), `starved`, `expired`, `unguarded` (the guardian is gone),
-`killed` (the keeper is), `ended STATUS`, `left COUNT`, `empty` from the keeper when nothing is left
-of the command, `gone` from the guardian when nothing is left of the keeper either.
+What the supervisor is told is two bytes, a letter and a number: `.` the member's process lives,
+`e` end it, `k` kill it, `s` give the command the signal of that number, `g` give it to its whole
+process group. One order is longer: `u` and a time, eight bytes, by the monotonic clock that all
+processes of a machine share: until then the member leads, and when nothing later is said the
+command is ended. What they tell is lines: `supervisor PID`, `started PID`, `refused ERRNO`,
+`passed NUMBER` (that signal has reached the process group), `starved`, `expired`, `unguarded`
+(the guardian is gone), `killed` (the supervisor is), `ended STATUS`, `left COUNT`, `empty` from
+the supervisor when nothing is left of the command, `gone` from the guardian when nothing is left
+of the supervisor either.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SETTLE_S = 1.0  # within which what was killed should be gone
 LOOK_S = 0.01  # between two looks at what was killed
 LOOKS = 20  # one after the other without a pause: what forks on is faster than a pause
 SLOW_LOOK_S = 0.5  # the same, for what should long be gone
-LATE_S = 0.5  # how late a keeper may be with what it has to do before it counts as stopped
+LATE_S = 0.5  # how late a supervisor may be with what it has to do before it counts as stopped
 NEVER = float("inf")
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -163,9 +164,11 @@ def tell(control: int, word: str, number: int | None = None) -> None:
 
 
 class Deadline:
-    """When the command will have been killed if nothing new happens; keeper and guardian share it.
+    """When the command will have been killed if nothing new happens; supervisor and guardian share
+    it.
 
-    A keeper that is stopped cannot say so: what it said last passes, and its guardian sees that.
+    A supervisor that is stopped cannot say so: what it said last passes, and its guardian sees
+    that.
     """
 
     def __init__(self, at: float) -> None:
@@ -184,33 +187,36 @@ class Deadline:
 
 
 class Guardian:
-    """The keeper's parent: it waits, and ends what a killed or stopped keeper leaves behind."""
+    """The supervisor's parent: it waits, and ends what a killed or stopped supervisor leaves
+    behind.
+    """
 
-    def __init__(self, control: int, keeper: int, deadline: Deadline) -> None:
+    def __init__(self, control: int, supervisor: int, deadline: Deadline) -> None:
         self.control = control
-        self.keeper = keeper
+        self.supervisor = supervisor
         self.deadline = deadline
         self.wake = wake_on_child()
 
     def run(self) -> None:
-        """Return when nothing is left of the keeper or of its command."""
-        tell(self.control, "keeper", self.keeper)
-        self._wait_for_keeper()
+        """Return when nothing is left of the supervisor or of its command."""
+        tell(self.control, "supervisor", self.supervisor)
+        self._wait_for_supervisor()
         self._sweep()
         tell(self.control, "gone")
 
-    def _wait_for_keeper(self) -> None:
+    def _wait_for_supervisor(self) -> None:
         """Until it has ended; one that lets its deadline pass is killed.
 
-        A machine that stood still did not stop the keeper alone: it gets the time to look itself.
+        A machine that stood still did not stop the supervisor alone: it gets the time to look
+        itself.
         """
         missed = NEVER
-        while (ended := os.waitpid(self.keeper, os.WNOHANG)) == (0, 0):
+        while (ended := os.waitpid(self.supervisor, os.WNOHANG)) == (0, 0):
             deadline = self.deadline.at
             pause = deadline + LATE_S - time.monotonic()
             if pause <= 0:
                 if missed == deadline:
-                    os.kill(self.keeper, signal.SIGKILL)
+                    os.kill(self.supervisor, signal.SIGKILL)
                 missed, pause = deadline, LATE_S / 2
             select.select([self.wake], [], [], None if pause == NEVER else pause)
             drain(self.wake)
@@ -232,7 +238,7 @@ class Guardian:
             time.sleep(SLOW_LOOK_S if told else LOOK_S)
 
 
-class Keeper:
+class Supervisor:
     """One command, from its start until nothing of it is left."""
 
     def __init__(
@@ -270,13 +276,13 @@ class Keeper:
     def start(self) -> bool:
         """Whether the command runs now."""
         told, tell = os.pipe()  # closed by a successful exec
-        keeper = os.getpid()
+        supervisor = os.getpid()
         hearing = [each for each in DEAF_TO if signal.getsignal(each) is not signal.SIG_IGN]
         for each in DEAF_TO:
             signal.signal(each, signal.SIG_IGN)
         self.main = os.fork()
         if self.main == 0:
-            self._become(tell, keeper, hearing)
+            self._become(tell, supervisor, hearing)
         os.close(tell)
         with os.fdopen(told, "rb") as stream:
             refused = stream.read()
@@ -287,11 +293,11 @@ class Keeper:
         self.tell("started", self.main)
         return True
 
-    def _become(self, tell: int, keeper: int, hearing: list[signal.Signals]) -> NoReturn:
+    def _become(self, tell: int, supervisor: int, hearing: list[signal.Signals]) -> NoReturn:
         """In the child: become the command, or say why not."""
         try:
             process_control(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != keeper:
+            if os.getppid() != supervisor:
                 os._exit(127)  # it was gone before we could ask to go with it
             os.setsid()
             signal.set_wakeup_fd(-1)
@@ -484,16 +490,16 @@ def main(arguments: list[str]) -> None:
     grace_s, silence_s, until = map(float, arguments[1:4])
     guardian, ours = os.pipe()  # its end that only the guardian has is closed with the guardian
     deadline = Deadline(min(time.monotonic() + silence_s, until) + grace_s)
-    keeper = os.fork()
-    if keeper == 0:
+    supervisor = os.fork()
+    if supervisor == 0:
         os.close(ours)
         adopt_orphans()  # a child does not inherit that
-        Keeper(control, guardian, deadline, grace_s, silence_s, until, arguments[4:]).run()
+        Supervisor(control, guardian, deadline, grace_s, silence_s, until, arguments[4:]).run()
     else:
         os.close(guardian)
         for each in DEAF_TO:
             signal.signal(each, signal.SIG_IGN)
-        Guardian(control, keeper, deadline).run()
+        Guardian(control, supervisor, deadline).run()
 
 
 if __name__ == "__main__":

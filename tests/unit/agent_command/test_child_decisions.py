@@ -1,6 +1,7 @@
-"""What a member's process makes of what keeper and guardian tell, with a guardian that is played.
+"""What a member's process makes of what supervisor and guardian tell, with a guardian that is
+played.
 
-No process is started but one that is to be buried; the test says and hears what a keeper would.
+No process is started but one that is to be buried; the test says and hears what a supervisor would.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from hustings.agent import keeper
-from hustings.agent.held import (
+from hustings.agent import supervisor
+from hustings.agent.child import (
     LEASED_PULSE_S,
     NO_STATUS,
     PULSES,
     STOPPED_LOOKS,
     TAKE_OVER_S,
-    Held,
+    ChildCommand,
     children_of,
 )
 from tests.unit.agent_command.playing import until
@@ -33,7 +34,7 @@ KEEPER = 4_000_001  # beyond any number that a process of this machine has
 
 
 class PlayedGuardian:
-    """As `subprocess.Popen` of the keeper's script, with a line to the test in its place."""
+    """As `subprocess.Popen` of the supervisor's script, with a line to the test in its place."""
 
     pid = KEEPER + 1
 
@@ -55,7 +56,7 @@ class PlayedGuardian:
         self.signals.append(number)
 
 
-Story = Callable[[Held, PlayedGuardian], Awaitable[None]]
+Story = Callable[[ChildCommand, PlayedGuardian], Awaitable[None]]
 Tell = Callable[..., None]
 
 
@@ -73,7 +74,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
         with monkeypatch.context() as patch:
             patch.setattr(subprocess, "Popen", start)
             given = {"grace_s": 5.0, "silence_s": 4.0, **given}
-            held = Held(("true",), {}, **given)
+            held = ChildCommand(("true",), {}, **given)
         try:
             await story(held, made[0])
         finally:
@@ -83,7 +84,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Tell:
     return lambda story, **given: asyncio.run(playing(story, **given))
 
 
-def wait_left(held: Held) -> float:
+def wait_left(held: ChildCommand) -> float:
     """Seconds until this process takes over."""
     assert held._overdue is not None
     return held._overdue.when() - held._loop.time()
@@ -93,7 +94,7 @@ def wait_left(held: Held) -> float:
 def test_signs_of_life_come_more_often_with_a_lease(
     told: Tell, lease: float | None, pulse: float
 ) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         assert held._pulse_s == pulse
         assert guardian.words[-2] == repr(inf if lease is None else lease)
 
@@ -115,7 +116,7 @@ def test_signs_of_life_come_more_often_with_a_lease(
 def test_how_a_run_was_over(
     told: Tell, words: bytes, code: int, broken: bool, starved: bool
 ) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         guardian.line.sendall(words)
         guardian.line.shutdown(socket.SHUT_RDWR)
         await until(held.over.done)
@@ -129,7 +130,7 @@ def test_how_a_run_was_over(
 def test_what_is_left_of_them_is_waited_for_and_no_longer(told: Tell) -> None:
     """Empty: only the two themselves are left. Gone: nothing is, and nothing is expected."""
 
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         for word in ("gone", "ended", "left", "passed", "nonsense"):
             held._note(word, 0)
             assert held._overdue is None
@@ -141,10 +142,10 @@ def test_what_is_left_of_them_is_waited_for_and_no_longer(told: Tell) -> None:
 
 
 def test_a_descriptor_is_not_used_after_it_is_closed(told: Tell) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
-        held._keeper = KEEPER, os.open(os.devnull, os.O_RDONLY)
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
+        held._supervisor = KEEPER, os.open(os.devnull, os.O_RDONLY)
         held._close()
-        assert held._keeper is None
+        assert held._supervisor is None
 
     told(story)
 
@@ -153,7 +154,7 @@ def test_a_descriptor_is_not_used_after_it_is_closed(told: Tell) -> None:
 
 
 def test_who_may_be_stopped_is_woken_before_it_is_told(told: Tell) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         held.pass_on(signal.SIGTERM)
         assert guardian.signals == [signal.SIGCONT]
         assert guardian.line.recv(64) == b"g\x0f"
@@ -164,15 +165,15 @@ def test_who_may_be_stopped_is_woken_before_it_is_told(told: Tell) -> None:
 def test_who_is_found_stopped_again_and_again_is_done_without(
     told: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
-        held._keeper = KEEPER, os.open(os.devnull, os.O_RDONLY)
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
+        held._supervisor = KEEPER, os.open(os.devnull, os.O_RDONLY)
         for state, stopped, gives_up in (
             (b"T", STOPPED_LOOKS - 2, False),
             (b"S", STOPPED_LOOKS - 1, False),
             (b"T", STOPPED_LOOKS - 1, True),
         ):
-            monkeypatch.setattr(keeper, "state_of", lambda process, state=state: state)
-            held._look_at_keeper(signal.SIGTERM, stopped, inf)
+            monkeypatch.setattr(supervisor, "state_of", lambda process, state=state: state)
+            held._look_at_supervisor(signal.SIGTERM, stopped, inf)
             assert held._broken is gives_up
         assert held.passed.result() is False
         assert wait_left(held) > 5.0
@@ -181,9 +182,9 @@ def test_who_is_found_stopped_again_and_again_is_done_without(
 
 
 def test_who_is_watched_already_is_not_watched_twice(told: Tell) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         held.end()
-        held._look_at_keeper(signal.SIGTERM, 0, inf)
+        held._look_at_supervisor(signal.SIGTERM, 0, inf)
         assert held._looking is None
 
     told(story)
@@ -195,26 +196,26 @@ def test_who_is_watched_already_is_not_watched_twice(told: Tell) -> None:
 def test_what_cannot_be_killed_is_told_and_looked_at_less_often(
     told: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
-        monkeypatch.setattr(keeper, "kill_family", lambda of, but=(): 2)
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
+        monkeypatch.setattr(supervisor, "kill_family", lambda of, but=(): 2)
         now = held._loop.time()
         with monkeypatch.context() as patch:
             patch.setattr(held._loop, "time", lambda: now)
             held._take_over(now + 0.001)
             assert not held.left.done()
-            assert wait_left(held) == pytest.approx(keeper.LOOK_S)
+            assert wait_left(held) == pytest.approx(supervisor.LOOK_S)
             assert held._overdue is not None
             held._overdue.cancel()
             held._take_over(now)
             assert held.left.result() == 2
-            assert wait_left(held) == pytest.approx(keeper.SLOW_LOOK_S)
+            assert wait_left(held) == pytest.approx(supervisor.SLOW_LOOK_S)
         assert signal.SIGKILL not in guardian.signals  # it still adopts what is orphaned
 
     told(story)
 
 
 def test_a_look_that_finds_nothing_is_repeated(told: Tell) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         looks = iter([1, 0, 1, 0, 0])
         held._sweep_group = lambda: next(looks)  # type: ignore[method-assign] # played
         guardian.line.shutdown(socket.SHUT_RDWR)
@@ -225,7 +226,7 @@ def test_a_look_that_finds_nothing_is_repeated(told: Tell) -> None:
 
 
 def test_what_was_adopted_is_killed_and_buried(told: Tell) -> None:
-    async def story(held: Held, guardian: PlayedGuardian) -> None:
+    async def story(held: ChildCommand, guardian: PlayedGuardian) -> None:
         orphan = subprocess.Popen(["sleep", "600"], start_new_session=True)
         try:
             end = time.monotonic() + 5.0

@@ -1,24 +1,32 @@
-"""Flags over environment over file: where each setting comes from, and what it may be.
+"""A TOML file under flags and environment: where each setting comes from, and what it may be.
 
-A setting that stands in several places is taken from the highest. Whatever is wrong is collected,
-each with its place, so that one sentence tells all of it.
+A setting that stands in several places is taken from the highest: flags go before environment
+variables, and these before the file. All that is wrong is collected, each complaint with its place,
+so that one sentence tells all of it.
+
+The standard parser tells lines only where the syntax is wrong. Where a value is wrong, the line is
+found with the same parser: a key stands on the first line that no shorter part of the file needs.
+Some things only a member can judge: whether there is a protocol of that name, whether one setting
+goes with another. Its sentence names the key, and `ErrorLocator` finds where that key stands.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from hustings.agent.document import Document
 from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput
 from hustings.core.numbers import parse_number, parse_whole
 from hustings.net.addresses import Address, parse_address
+from hustings.net.files import read_whole, shown, why
 
 PREFIX = "HUSTINGS_"
 MOST_TOLD = 5  # complaints in one sentence
@@ -46,7 +54,7 @@ def variable(setting: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layers:
+class ConfigSources:
     """Everything that was said, and what was wrong with it."""
 
     document: Document | None
@@ -100,12 +108,12 @@ class Section:
 
     def __init__(
         self,
-        layers: Layers,
+        sources: ConfigSources,
         path: tuple[str, ...],
         values: Mapping[str, Any],
         names: Mapping[str, str],
     ) -> None:
-        self._layers = layers
+        self._sources = sources
         self._path = path
         self._values = values
         self._names = names
@@ -162,7 +170,7 @@ class Section:
         texts = self.texts(key)
         if found is None or texts is None:
             return None
-        base = Path() if found.typed else self._layers.folder
+        base = Path() if found.typed else self._sources.folder
         return tuple(base / Path(text).expanduser() for text in texts)
 
     def path(self, key: str) -> Path | None:
@@ -226,7 +234,7 @@ class Section:
         try:
             return parse_address(value, place, default_port=port)
         except BadInput as error:
-            self._layers.wrong.append(str(error))
+            self._sources.wrong.append(str(error))
             return default
 
     def numbers(self, key: str) -> dict[str, float]:
@@ -258,19 +266,19 @@ class Section:
             if name not in self._known:
                 near = get_close_matches(name, self._known, n=1, cutoff=0.5)
                 hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(self._known)}"
-                place = self._layers.place((*self._path, name))
-                self._layers.complain(place, f"is no key that is known here ({hint})")
+                place = self._sources.place((*self._path, name))
+                self._sources.complain(place, f"is no key that is known here ({hint})")
 
     def _find(self, key: str) -> Found | None:
         """Where the setting was given, and what."""
         if key not in self._known:
             self._known.append(key)
         setting = self._names.get(key)
-        origin = None if setting is None else self._layers.origin(setting)
+        origin = None if setting is None else self._sources.origin(setting)
         if setting is not None and origin is not None:
-            return Found(origin, self._layers.above(setting), True)
+            return Found(origin, self._sources.above(setting), True)
         if key in self._values:
-            return Found(self._layers.place((*self._path, key)), self._values[key], False)
+            return Found(self._sources.place((*self._path, key)), self._values[key], False)
         return None
 
     def _table(self, key: str) -> dict[str, Found]:
@@ -281,15 +289,15 @@ class Section:
         place = (*self._path, key)
         if isinstance(inside, dict):
             entries = {
-                name: Found(self._layers.place((*place, name)), value, False)
+                name: Found(self._sources.place((*place, name)), value, False)
                 for name, value in inside.items()
             }
         else:
-            self._refuse(self._layers.place(place), "a table", inside, None)
+            self._refuse(self._sources.place(place), "a table", inside, None)
         setting = self._names.get(key)
-        origin = None if setting is None else self._layers.origin(setting)
+        origin = None if setting is None else self._sources.origin(setting)
         if setting is not None and origin is not None:
-            entries.update(self._pairs(origin, self._layers.above(setting)))
+            entries.update(self._pairs(origin, self._sources.above(setting)))
         return entries
 
     def _pairs(self, origin: str, value: object) -> Iterable[tuple[str, Found]]:
@@ -303,7 +311,7 @@ class Section:
                 yield name.strip(), Found(f"{origin} {name.strip()}", rest.strip(), True)
 
     def _refuse(self, place: str, rule: str, value: object, default: T) -> T:
-        self._layers.complain(place, f"must be {rule}, not {_shown(value)}")
+        self._sources.complain(place, f"must be {rule}, not {_shown(value)}")
         return default
 
 
@@ -322,3 +330,136 @@ def _kind(value: object) -> str:
 def _shown(value: object) -> str:
     text = repr(value) if not isinstance(value, bool) else str(value).lower()
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+LARGEST = 256 * 1024  # bytes
+_AT_LINE = re.compile(r"\s*\(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
+_KEY = re.compile(r"""\s*([A-Za-z0-9_."'-]+)\s*=""")
+
+KeyPath = tuple[str, ...]
+
+
+class Document:
+    """The tables of a file.
+
+    >>> document = Document("a.toml", "# first\\n[http]\\nbind = 'x'\\n")
+    >>> document.data, document.line_of(("http", "bind")), document.place(("http",))
+    ({'http': {'bind': 'x'}}, 3, 'a.toml, line 2: http')
+    """
+
+    def __init__(self, where: str, text: str) -> None:
+        self.where = where
+        self._lines = text.replace("\r\n", "\n").split("\n")  # as the parser counts them
+        try:
+            self.data: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise BadInput(self._syntax(str(error))) from None
+        except RecursionError:
+            raise BadInput(f"{where}: values are nested too deeply") from None
+
+    def place(self, path: KeyPath) -> str:
+        """Where a key stands, for a sentence about it."""
+        line = self.line_of(path)
+        where = self.where if line is None else f"{self.where}, line {line}"
+        return f"{where}: {'.'.join(path)}"
+
+    def line_of(self, path: KeyPath) -> int | None:
+        """The line on which a key, or failing that the table it is in, begins."""
+        while path:
+            for number, line in enumerate(self._lines):
+                if path[-1] in line and self._begins(path, number):
+                    return number + 1
+            path = path[:-1]
+        return None
+
+    def _begins(self, path: KeyPath, number: int) -> bool:
+        before = self._part(number)
+        if before is None or _holds(before, path):
+            return False  # in the middle of a value, or further up already
+        for last in range(number + 1, len(self._lines) + 1):
+            part = self._part(last)
+            if part is not None:
+                return _holds(part, path)
+        return False
+
+    def _part(self, lines: int) -> Mapping[str, Any] | None:
+        try:
+            return tomllib.loads("\n".join(self._lines[:lines]))
+        except tomllib.TOMLDecodeError:
+            return None
+
+    def _syntax(self, message: str) -> str:
+        place = _AT_LINE.search(message)
+        said = message[: place.start()] if place else message
+        line = int(place[1]) if place and place[1] else len(self._lines)
+        key = _KEY.match(self._lines[line - 1]) if 0 < line <= len(self._lines) else None
+        about = f"{key[1]}: " if key else ""
+        return f"{self.where}, line {line}: {about}this is not TOML: {said[:1].lower()}{said[1:]}"
+
+
+def read_document(path: Path) -> Document:
+    """A file's tables; a file that cannot be read or is not TOML is bad input."""
+    try:
+        data, _ = read_whole(path, LARGEST)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot read {shown(path)}: {why(error)}") from None
+    if len(data) > LARGEST:
+        raise BadInput(f"{shown(path)} has more than {LARGEST} bytes: that is no configuration")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise BadInput(f"{shown(path)}, line {line}: this is not UTF-8, as TOML is") from None
+    return Document(shown(path), text)
+
+
+def _holds(data: Mapping[str, Any], path: KeyPath) -> bool:
+    here: Any = data
+    for name in path:
+        if not isinstance(here, Mapping) or name not in here:
+            return False
+        here = here[name]
+    return True
+
+
+def _names_key(sentence: str, path: KeyPath) -> int:
+    """Where a sentence names a key, counted from 1; `seed 'x'` is about seeds. 0: nowhere."""
+    key, entry = path[-1], len(path) > len(("groups", "NAME", "key"))
+    word = re.escape(key) if entry else rf"{re.escape(key.removesuffix('s'))}s?"
+    found = re.search(rf"(?<![\w.-]){word}(?![\w.-])", sentence)
+    return 0 if found is None else found.start() + 1
+
+
+class ErrorLocator:
+    """A group's table in the file, without what stands above it."""
+
+    def __init__(self, sources: ConfigSources, path: KeyPath, names: Mapping[str, str]) -> None:
+        """`names` says what the table's keys are called above the file."""
+        self._sources = sources
+        self._path = path
+        self._names_key = names
+
+    def __call__(self, place: str, sentence: str) -> str:
+        """The sentence with the place of the first key that it names, else with `place`.
+
+        Entries of tables go before keys: `unknown setting 'T_X'` is about T_X.
+        """
+        named = [
+            (-len(path), at, path) for path in self._keys() if (at := _names_key(sentence, path))
+        ]
+        where = self._sources.place(min(named)[2]) if named else place
+        return f"{where}: {sentence}"
+
+    def _keys(self) -> Iterator[KeyPath]:
+        """What the file alone decides, entries of tables included."""
+        document = self._sources.document
+        table: object = {} if document is None else document.data
+        for name in self._path:
+            table = table.get(name) if isinstance(table, Mapping) else None
+        for key, value in table.items() if isinstance(table, Mapping) else ():
+            above = self._names_key.get(key)
+            if above is not None and self._sources.origin(above) is not None:
+                continue
+            yield (*self._path, key)
+            if isinstance(value, Mapping):
+                yield from ((*self._path, key, entry) for entry in value)

@@ -1,4 +1,5 @@
-"""When a keeper asks and when it kills, by a clock that the test sets; and its guardian's patience.
+"""When a supervisor asks and when it kills, by a clock that the test sets; and its guardian's
+patience.
 
 No process is started here: what is tried is arithmetic, and it decides whether two commands run at
 one time.
@@ -19,10 +20,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hustings.agent import keeper
+from hustings.agent import supervisor
+from hustings.agent.child import TAKE_OVER_S
 from hustings.agent.command import CommandSpec, lease_for
-from hustings.agent.held import TAKE_OVER_S
-from hustings.agent.keeper import LATE_S, SETTLE_S, Deadline, Guardian, Keeper
+from hustings.agent.supervisor import LATE_S, SETTLE_S, Deadline, Guardian, Supervisor
 from hustings.core.errors import BadInput
 
 GRACE_S, SILENCE_S = 5.0, 3.0
@@ -30,7 +31,7 @@ GRACE_S, SILENCE_S = 5.0, 3.0
 
 @dataclass
 class Table:
-    """A keeper, its member's end of the line, and a clock."""
+    """A supervisor, its member's end of the line, and a clock."""
 
     monkeypatch: pytest.MonkeyPatch
     now: float = 90.0
@@ -38,14 +39,14 @@ class Table:
 
     def __post_init__(self) -> None:
         clock = SimpleNamespace(monotonic=lambda: self.now)
-        self.monkeypatch.setattr("hustings.agent.keeper.time", clock)
+        self.monkeypatch.setattr("hustings.agent.supervisor.time", clock)
         self.wake, self.woken = os.pipe()
-        self.monkeypatch.setattr(keeper, "wake_on_child", lambda: self.wake)
-        self.monkeypatch.setattr(keeper, "below", lambda of, but=(): [])
+        self.monkeypatch.setattr(supervisor, "wake_on_child", lambda: self.wake)
+        self.monkeypatch.setattr(supervisor, "below", lambda of, but=(): [])
         self.member, control = socket.socketpair()
         self.guardian, self.held_by_guardian = os.pipe()
         self.control = control
-        self.keeper = Keeper(
+        self.supervisor = Supervisor(
             control.fileno(),
             self.guardian,
             Deadline(0.0),
@@ -55,7 +56,7 @@ class Table:
             ["no-such-command"],
         )
         self.monkeypatch.setattr(
-            self.keeper, "signal_all", lambda *numbers: self.sent.extend(numbers)
+            self.supervisor, "signal_all", lambda *numbers: self.sent.extend(numbers)
         )
 
     def told(self) -> list[str]:
@@ -67,7 +68,7 @@ class Table:
 
     def order(self, data: bytes) -> None:
         self.member.sendall(data)
-        self.keeper._look(0.0)
+        self.supervisor._look(0.0)
 
 
 @pytest.fixture
@@ -100,34 +101,34 @@ def test_the_grace_counts_from_the_end_of_the_lease(
     table: Table, noticed_at: float, killed_at: float, asked: bool
 ) -> None:
     table.now = noticed_at
-    table.keeper.end()
-    assert table.keeper.kill_at == killed_at
+    table.supervisor.end()
+    assert table.supervisor.kill_at == killed_at
     assert table.sent == (ASKED if asked else [])
 
 
 def test_without_a_lease_it_counts_from_the_order(table: Table) -> None:
-    table.keeper.until = inf
+    table.supervisor.until = inf
     table.now = 400.0
-    table.keeper.end()
-    assert table.keeper.kill_at == 405.0
+    table.supervisor.end()
+    assert table.supervisor.kill_at == 405.0
 
 
 def test_who_is_told_twice_does_not_wait_longer(table: Table) -> None:
-    table.keeper.end()
+    table.supervisor.end()
     table.now = 93.0
-    table.keeper.end()
-    assert table.keeper.kill_at == 95.0
+    table.supervisor.end()
+    assert table.supervisor.kill_at == 95.0
     assert table.sent == ASKED
 
 
 def test_killing_never_waits(table: Table) -> None:
-    table.keeper.end()
+    table.supervisor.end()
     table.now = 92.0
-    table.keeper.kill()
-    assert table.keeper.kill_at == 92.0
+    table.supervisor.kill()
+    assert table.supervisor.kill_at == 92.0
     table.now = 94.0
-    table.keeper.kill()
-    assert table.keeper.kill_at == 92.0
+    table.supervisor.kill()
+    assert table.supervisor.kill_at == 92.0
 
 
 # --- what its guardian knows ---------------------------------------------------------------------
@@ -145,14 +146,16 @@ def test_killing_never_waits(table: Table) -> None:
 def test_when_all_is_killed_if_nobody_says_anything(
     table: Table, heard_at: float, until: float, by: float
 ) -> None:
-    table.keeper.heard_at, table.keeper.until = heard_at, until
-    assert table.keeper._killed_by(table.now) == by
+    table.supervisor.heard_at, table.supervisor.until = heard_at, until
+    assert table.supervisor._killed_by(table.now) == by
 
 
 def test_when_all_is_killed_once_it_was_asked(table: Table) -> None:
-    table.keeper.end()
-    assert table.keeper._killed_by(91.0) == 95.0
-    assert table.keeper._killed_by(97.0) == 97.0  # it tries again and again: at work, not stopped
+    table.supervisor.end()
+    assert table.supervisor._killed_by(91.0) == 95.0
+    assert (
+        table.supervisor._killed_by(97.0) == 97.0
+    )  # it tries again and again: at work, not stopped
 
 
 def test_a_deadline_is_shared_with_a_child() -> None:
@@ -166,13 +169,15 @@ def test_a_deadline_is_shared_with_a_child() -> None:
 
 
 class Waiting:
-    """What a guardian sees: a keeper that ends, or not, and a clock that goes while it waits."""
+    """What a guardian sees: a supervisor that ends, or not, and a clock that goes while it
+    waits.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, deadlines: list[float]) -> None:
         self.now = 0.0
         self.killed_at: float | None = None
         self._deadlines = deadlines  # one for each look; the last one stays
-        monkeypatch.setattr(keeper, "wake_on_child", lambda: -1)
+        monkeypatch.setattr(supervisor, "wake_on_child", lambda: -1)
         self.control, self.member = socket.socketpair()
         self.guardian = Guardian(self.control.fileno(), 7, Deadline(deadlines[0]))
         replaced = {
@@ -183,8 +188,8 @@ class Waiting:
             "select": SimpleNamespace(select=self._select),
         }
         for name, module in replaced.items():
-            monkeypatch.setattr(f"hustings.agent.keeper.{name}", module)
-        monkeypatch.setattr(keeper, "drain", lambda _: None)
+            monkeypatch.setattr(f"hustings.agent.supervisor.{name}", module)
+        monkeypatch.setattr(supervisor, "drain", lambda _: None)
 
     def _waitpid(self, process: int, flags: int) -> tuple[int, int]:
         assert self.now < 1000.0, "it waits without end"
@@ -202,11 +207,11 @@ class Waiting:
         self.guardian.deadline.at = self._deadlines[0]
 
 
-def test_a_guardian_kills_a_keeper_that_lets_its_deadline_pass(
+def test_a_guardian_kills_a_supervisor_that_lets_its_deadline_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waiting = Waiting(monkeypatch, [10.0])
-    waiting.guardian._wait_for_keeper()
+    waiting.guardian._wait_for_supervisor()
     assert waiting.killed_at is not None
     assert 10.0 + LATE_S <= waiting.killed_at <= 10.0 + SETTLE_S
     monkeypatch.undo()
@@ -215,13 +220,13 @@ def test_a_guardian_kills_a_keeper_that_lets_its_deadline_pass(
     waiting.member.close()
 
 
-def test_a_guardian_bears_a_keeper_that_is_late_with_everybody(
+def test_a_guardian_bears_a_supervisor_that_is_late_with_everybody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The machine stood still: at the first look the deadline is past, at the second there is one
     that is not."""
     waiting = Waiting(monkeypatch, [-100.0, 50.0, 60.0, 60.0])
-    waiting.guardian._wait_for_keeper()
+    waiting.guardian._wait_for_supervisor()
     assert waiting.killed_at is not None
     assert waiting.killed_at >= 60.0 + LATE_S
     monkeypatch.undo()
@@ -235,13 +240,13 @@ def test_a_guardian_sleeps_until_the_deadline_and_kills_nobody_before(
     slept: list[float] = []
     killed: list[int] = []
     ends = iter([(0, 0), (0, 0), (7, 0)])
-    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: 90.0))
-    monkeypatch.setattr(keeper, "wake_on_child", lambda: 0)
-    monkeypatch.setattr(keeper, "drain", lambda descriptor: None)
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: 90.0))
+    monkeypatch.setattr(supervisor, "wake_on_child", lambda: 0)
+    monkeypatch.setattr(supervisor, "drain", lambda descriptor: None)
     monkeypatch.setattr(os, "waitpid", lambda *_: next(ends))
     monkeypatch.setattr(os, "kill", lambda process, number: killed.append(process))
     monkeypatch.setattr(select, "select", lambda *given: slept.append(given[3]))
-    Guardian(0, 7, Deadline(90.25))._wait_for_keeper()
+    Guardian(0, 7, Deadline(90.25))._wait_for_supervisor()
     assert slept == [0.25 + LATE_S] * 2
     assert killed == []
 
@@ -261,15 +266,15 @@ def test_a_guardian_sweeps_until_it_has_no_child(monkeypatch: pytest.MonkeyPatch
         slept.append(pause)
         now[0] += SETTLE_S
 
-    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
-    monkeypatch.setattr(keeper, "wake_on_child", lambda: 0)
-    monkeypatch.setattr(keeper, "kill_family", lambda of: 2)
-    monkeypatch.setattr(keeper, "tell", lambda line, word, number: told.append((word, number)))
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(supervisor, "wake_on_child", lambda: 0)
+    monkeypatch.setattr(supervisor, "kill_family", lambda of: 2)
+    monkeypatch.setattr(supervisor, "tell", lambda line, word, number: told.append((word, number)))
     monkeypatch.setattr(os, "waitpid", wait)
     Guardian(0, 7, Deadline(0.0))._sweep()
     assert waited == [-1] * 4
     assert told == [("left", 2)]
-    assert slept == [keeper.LOOK_S, keeper.SLOW_LOOK_S, keeper.SLOW_LOOK_S]
+    assert slept == [supervisor.LOOK_S, supervisor.SLOW_LOOK_S, supervisor.SLOW_LOOK_S]
 
 
 # --- the family ----------------------------------------------------------------------------------
@@ -279,24 +284,24 @@ def test_groups_are_killed_at_one_blow_but_not_ours(monkeypatch: pytest.MonkeyPa
     groups = {11: 77, 12: os.getpgid(0), 13: 0, 1: 5, 14: 5}
     struck: list[tuple[str, int]] = []
     monkeypatch.setattr(
-        keeper, "below", lambda of, but=(): [(each, 1) for each in (11, 12, 13, 14)]
+        supervisor, "below", lambda of, but=(): [(each, 1) for each in (11, 12, 13, 14)]
     )
-    monkeypatch.setattr(keeper, "_group", lambda process: groups[process])
-    monkeypatch.setattr(keeper, "_is_dead", lambda process: True)
+    monkeypatch.setattr(supervisor, "_group", lambda process: groups[process])
+    monkeypatch.setattr(supervisor, "_is_dead", lambda process: True)
     monkeypatch.setattr(os, "kill", lambda each, number: struck.append(("one", each)))
     monkeypatch.setattr(os, "killpg", lambda each, number: struck.append(("all", each)))
-    assert keeper.kill_family(1) == 0
+    assert supervisor.kill_family(1) == 0
     assert struck == [("one", 11), ("all", 77), ("one", 12), ("one", 13), ("one", 14)]
 
 
-def test_a_keeper_is_deaf_before_there_is_a_command(
+def test_a_supervisor_is_deaf_before_there_is_a_command(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deaf: list[tuple[int, object]] = []
     monkeypatch.setattr(os, "fork", lambda: 4_000_001)
     monkeypatch.setattr(signal, "signal", lambda *given: deaf.append(given))
-    assert table.keeper.start()
-    assert deaf == [(each, signal.SIG_IGN) for each in keeper.DEAF_TO]
+    assert table.supervisor.start()
+    assert deaf == [(each, signal.SIG_IGN) for each in supervisor.DEAF_TO]
     assert table.told() == ["started 4000001"]
 
 
@@ -314,17 +319,17 @@ def test_a_command_ends_once_and_is_buried_last(
             raise ChildProcessError
         return 0, 0
 
-    monkeypatch.setattr(keeper, "below", lambda of, but=(): family)
-    monkeypatch.setattr(keeper, "_is_dead", lambda process: False)
+    monkeypatch.setattr(supervisor, "below", lambda of, but=(): family)
+    monkeypatch.setattr(supervisor, "_is_dead", lambda process: False)
     monkeypatch.setattr(os, "waitid", lambda *_: done.pop(0))
     monkeypatch.setattr(os, "waitpid", wait)
-    table.keeper.main = main
-    assert table.keeper.is_gone() is False  # it runs
-    assert table.keeper.is_gone() is False  # what it started does
+    table.supervisor.main = main
+    assert table.supervisor.is_gone() is False  # it runs
+    assert table.supervisor.is_gone() is False  # what it started does
     assert table.told() == ["ended 3"]
     family.pop()
-    assert table.keeper.is_gone() is False  # there is a child
-    assert table.keeper.is_gone() is True
+    assert table.supervisor.is_gone() is False  # there is a child
+    assert table.supervisor.is_gone() is True
     assert waited == [main, -1, -1]
     assert table.told() == []
 
@@ -338,38 +343,38 @@ def until_order(at: float) -> bytes:
 
 def test_a_later_end_of_the_lease_and_an_earlier_one(table: Table) -> None:
     table.order(until_order(130.0))
-    assert table.keeper.until == 130.0
+    assert table.supervisor.until == 130.0
     table.order(until_order(95.0))
-    assert table.keeper.until == 95.0
+    assert table.supervisor.until == 95.0
 
 
 def test_orders_that_come_in_pieces(table: Table) -> None:
     whole = until_order(120.0) + b".\0" + until_order(125.0) + b"e\0"
     for place in range(len(whole) - 1):
         table.order(whole[place : place + 1])
-        assert not table.keeper.ending
-    assert table.keeper.until == 125.0
+        assert not table.supervisor.ending
+    assert table.supervisor.until == 125.0
     table.order(whole[-1:])
-    assert table.keeper.ending
+    assert table.supervisor.ending
 
 
 def test_a_sign_of_life_is_a_sign_of_life(table: Table) -> None:
     table.now = 92.0
     table.order(b".\0")
-    assert table.keeper.heard_at == 92.0
-    assert not table.keeper.ending
+    assert table.supervisor.heard_at == 92.0
+    assert not table.supervisor.ending
 
 
 @pytest.mark.parametrize("orders", [b"e\0", b"k\0", b".\0e\0", until_order(200.0) + b"k\0"])
 def test_what_was_called_off_before_it_began_is_not_started(table: Table, orders: bytes) -> None:
     table.member.sendall(orders)
-    table.keeper.run()
+    table.supervisor.run()
     assert table.told() == ["ended 137", "empty"]
 
 
 def test_a_lease_that_is_over_before_it_began(table: Table) -> None:
     table.now = 100.0
-    table.keeper.run()
+    table.supervisor.run()
     assert table.told() == ["expired", "ended 137", "empty"]
 
 
@@ -377,22 +382,22 @@ def test_a_lease_that_was_renewed_before_it_began(table: Table) -> None:
     """It is started, or would be: there is no such command."""
     table.now = 100.0
     table.member.sendall(until_order(130.0))
-    assert not table.keeper._is_too_late()
+    assert not table.supervisor._is_too_late()
 
 
 def test_a_member_that_is_gone_before_it_began(table: Table) -> None:
     table.member.shutdown(socket.SHUT_RDWR)
-    assert table.keeper._is_too_late()
+    assert table.supervisor._is_too_late()
 
 
 def test_a_guardian_that_is_gone_before_it_began(table: Table) -> None:
     other = os.dup(table.held_by_guardian)
     os.close(table.held_by_guardian)
     try:
-        assert not table.keeper._is_too_late()
+        assert not table.supervisor._is_too_late()
     finally:
         os.close(other)
-    assert table.keeper._is_too_late()
+    assert table.supervisor._is_too_late()
     assert table.told() == ["unguarded"]
     table.held_by_guardian = os.open(os.devnull, os.O_RDONLY)  # for the fixture to close
 
@@ -407,7 +412,7 @@ def test_a_lease_has_room_for_the_grace_and_for_killing(grace_s: float) -> None:
     margin, ttl = asked["margin"], asked["ttl"]
     assert isinstance(margin, float)
     assert isinstance(ttl, float)
-    # Keeper, guardian and member each kill within this of the end of the grace.
+    # Supervisor, guardian and member each kill within this of the end of the grace.
     assert margin > grace_s + SETTLE_S
     assert max(TAKE_OVER_S, LATE_S * 1.5) < SETTLE_S
     assert ttl >= 2 * margin

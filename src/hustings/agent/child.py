@@ -1,8 +1,9 @@
-"""One run of a command, seen from the member's process: its keeper is told and listened to.
+"""One run of a command, seen from the member's process: its supervisor is told and listened to.
 
-Starting and ending take no await, so that nothing can come between deciding and doing. Keeper and
-guardian (`keeper.py`) end the command when it is time. When they do not, because somebody stopped
-or killed them, this process kills everything below them itself, in time for the lease.
+Starting and ending take no await, so that nothing can come between deciding and doing.
+Supervisor and guardian (`supervisor.py`) end the command when it is time. When they do not,
+because somebody stopped or killed them, this process kills everything below them itself, in time
+for the lease.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
-from hustings.agent import keeper
+from hustings.agent import supervisor
 
-PULSES = 4  # signs of life within the silence that a keeper allows
+PULSES = 4  # signs of life within the silence that a supervisor allows
 LEASED_PULSE_S = 0.1  # with a lease: that it was renewed must be known before its old end
-TAKE_OVER_S = 0.5  # so late with killing, a keeper and its guardian are taken for stopped
-STOPPED_LOOKS = 3  # at which a keeper that is woken is found stopped: somebody holds it
-PASS_ON_S = 5.0  # within which a keeper gives a signal to the command, or we do
-NO_STATUS = 128 + signal.SIGKILL  # for a command whose keeper was killed: it went with it
+TAKE_OVER_S = 0.5  # so late with killing, a supervisor and its guardian are taken for stopped
+STOPPED_LOOKS = 3  # at which a supervisor that is woken is found stopped: somebody holds it
+PASS_ON_S = 5.0  # within which a supervisor gives a signal to the command, or we do
+NO_STATUS = 128 + signal.SIGKILL  # for a command whose supervisor was killed: it went with it
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class CommandEnd:
     """How a run of the command came to its end, when nothing of it is left."""
 
     code: int
     ran_s: float
-    starved: bool = False  # its keeper ended it: this process was stopped, or starved
+    starved: bool = False  # its supervisor ended it: this process was stopped, or starved
     refused: int | None = None  # it never ran: the system's error number
     broken: bool = False  # one of the processes that guard it was killed or stopped
 
 
-class Held:
-    """A command in its keeper's hands."""
+class ChildCommand:
+    """A command in its supervisor's hands."""
 
     def __init__(
         self,
@@ -58,9 +59,11 @@ class Held:
         `sole`: this process adopts orphans and starts nothing else, so what it adopts is ours.
         """
         self._loop = asyncio.get_running_loop()
-        self.over: asyncio.Future[Over] = self._loop.create_future()
+        self.over: asyncio.Future[CommandEnd] = self._loop.create_future()
         self.left: asyncio.Future[int] = self._loop.create_future()  # what cannot be killed
-        self.passed: asyncio.Future[bool] = self._loop.create_future()  # False: not by its keeper
+        self.passed: asyncio.Future[bool] = (
+            self._loop.create_future()
+        )  # False: not by its supervisor
         self.process: int | None = None
         self.starved = False
         self._grace_s = grace_s
@@ -73,7 +76,7 @@ class Held:
         self._code: int | None = None
         self._refused: int | None = None
         self._gone = self._broken = self._swept = False
-        self._keeper: tuple[int, int] | None = None  # its process, and a descriptor of it
+        self._supervisor: tuple[int, int] | None = None  # its process, and a descriptor of it
         self._heard = b""
         self._control, other = socket.socketpair()
         self._control.setblocking(False)
@@ -82,7 +85,7 @@ class Held:
         arguments = [str(other.fileno()), repr(grace_s), repr(silence_s), repr(last), *command]
         try:
             self._guardian = subprocess.Popen(
-                [sys.executable, "-I", "-S", keeper.__file__, *arguments],
+                [sys.executable, "-I", "-S", supervisor.__file__, *arguments],
                 env=dict(environment),
                 pass_fds=[other.fileno()],
                 start_new_session=True,
@@ -103,7 +106,7 @@ class Held:
         """SIGTERM to all of it and, after the grace, SIGKILL."""
         self._order(b"e")
         now = time.monotonic()
-        # The keeper counts in the same way: who notices late has no more time for it.
+        # The supervisor counts in the same way: who notices late has no more time for it.
         lost_at = now if self._told is None else min(now, self._told)
         self._expect_it_gone(lost_at + self._grace_s - now)
 
@@ -119,18 +122,23 @@ class Held:
     def pass_on(self, number: int) -> None:
         """A signal for the command's whole process group, after which it should come to its end.
 
-        `passed` tells when that is done. A keeper that is stopped is woken; if somebody holds it
-        stopped, this process gives the signal and, after the grace, kills.
+        `passed` tells when that is done. A supervisor that is stopped is woken; if somebody
+        holds it stopped, this process gives the signal and, after the grace, kills.
         """
         self._wake_them()
         self._order(b"g", number)
         late_at = self._loop.time() + PASS_ON_S
-        self._looking = self._loop.call_later(TAKE_OVER_S, self._look_at_keeper, number, 0, late_at)
+        self._looking = self._loop.call_later(
+            TAKE_OVER_S, self._look_at_supervisor, number, 0, late_at
+        )
 
-    def _look_at_keeper(self, number: int, stopped: int, late_at: float) -> None:
+    def _look_at_supervisor(self, number: int, stopped: int, late_at: float) -> None:
         if self._overdue is not None:
             return  # it is watched already
-        is_stopped = self._keeper is not None and keeper.state_of(self._keeper[0]) in (b"T", b"t")
+        is_stopped = self._supervisor is not None and supervisor.state_of(self._supervisor[0]) in (
+            b"T",
+            b"t",
+        )
         stopped = stopped + 1 if is_stopped else 0
         late = not self.passed.done() and self._loop.time() >= late_at
         if stopped >= STOPPED_LOOKS or late:
@@ -139,13 +147,13 @@ class Held:
         if is_stopped:
             self._wake_them()
         self._looking = self._loop.call_later(
-            TAKE_OVER_S, self._look_at_keeper, number, stopped, late_at
+            TAKE_OVER_S, self._look_at_supervisor, number, stopped, late_at
         )
 
     def _do_it_ourselves(self, number: int) -> None:
         self._broken = True
         if not self.passed.done():
-            below = {each for each, _ in keeper.below(self._guardian.pid)}
+            below = {each for each, _ in supervisor.below(self._guardian.pid)}
             if self.process in below:  # else its number may be another's
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.process, number)
@@ -153,16 +161,16 @@ class Held:
         self._expect_it_gone(self._grace_s)
 
     def abandon(self) -> None:
-        """Leave it to its keeper, which goes on trying after this process has ended."""
+        """Leave it to its supervisor, which goes on trying after this process has ended."""
         self._gone = True
         self._close()
-        self._conclude(Over(NO_STATUS, time.monotonic() - self._since))
+        self._conclude(CommandEnd(NO_STATUS, time.monotonic() - self._since))
 
     def _order(self, letter: bytes, number: int = 0) -> None:
         self._send(letter + bytes([number]))
 
     def _send(self, order: bytes) -> None:
-        # A keeper that does not read is stopped: what it missed, it is overdue for.
+        # A supervisor that does not read is stopped: what it missed, it is overdue for.
         with suppress(BlockingIOError, ConnectionError):
             if not self.over.done():
                 self._control.send(order)
@@ -188,40 +196,40 @@ class Held:
         if self._overdue is not None:
             due = min(due, self._overdue.when())
             self._overdue.cancel()
-        self._overdue = self._loop.call_at(due, self._take_over, due + keeper.SETTLE_S)
+        self._overdue = self._loop.call_at(due, self._take_over, due + supervisor.SETTLE_S)
 
     def _wake_them(self) -> None:
         with suppress(ProcessLookupError):
             self._guardian.send_signal(signal.SIGCONT)
-        self._signal_keeper(signal.SIGCONT)
+        self._signal_supervisor(signal.SIGCONT)
 
-    def _signal_keeper(self, number: int) -> bool:
+    def _signal_supervisor(self, number: int) -> bool:
         """Whether it is there; by its descriptor, since its number may be another's by now."""
-        if self._keeper is None:
+        if self._supervisor is None:
             return False
         try:
-            signal.pidfd_send_signal(self._keeper[1], number)
+            signal.pidfd_send_signal(self._supervisor[1], number)
         except OSError:
             return False
         return True
 
     def _take_over(self, until: float) -> None:
-        """Kill all that is below keeper and guardian, then both; again until they are gone.
+        """Kill all that is below supervisor and guardian, then both; again until they are gone.
 
         Also a stopped process adopts: what is orphaned meanwhile is found below it the next time.
         """
         self._broken = self._broken or not self._gone
         alive = 0
         if self._guardian.poll() is None:
-            alive = keeper.kill_family(self._guardian.pid)
-        elif self._keeper is not None and self._signal_keeper(0):
-            alive = keeper.kill_family(self._keeper[0])
+            alive = supervisor.kill_family(self._guardian.pid)
+        elif self._supervisor is not None and self._signal_supervisor(0):
+            alive = supervisor.kill_family(self._supervisor[0])
         if not alive:
-            self._signal_keeper(signal.SIGKILL)
+            self._signal_supervisor(signal.SIGKILL)
             self._guardian.kill()
         elif self._loop.time() >= until and not self.left.done():
             self.left.set_result(alive)
-        pause = keeper.SLOW_LOOK_S if self.left.done() else keeper.LOOK_S
+        pause = supervisor.SLOW_LOOK_S if self.left.done() else supervisor.LOOK_S
         self._overdue = self._loop.call_later(pause, self._take_over, until)
 
     # --- what it tells ---------------------------------------------------------------------------
@@ -241,9 +249,9 @@ class Held:
             self._finish()
 
     def _note(self, word: str, number: int) -> None:
-        if word == "keeper":
+        if word == "supervisor":
             with suppress(OSError):  # it has ended already, or the system is too old for this
-                self._keeper = number, os.pidfd_open(number)
+                self._supervisor = number, os.pidfd_open(number)
         elif word == "started":
             self.process = number
         elif word == "refused":
@@ -265,14 +273,14 @@ class Held:
             self._gone = True
 
     def _finish(self) -> None:
-        """Keeper and guardian are gone: with everything they kept, unless both were killed."""
-        if self._keeper is not None:
+        """Supervisor and guardian are gone: with everything they kept, unless both were killed."""
+        if self._supervisor is not None:
             with suppress(ChildProcessError):  # it is ours to bury if it lost its guardian
-                os.waitid(os.P_PIDFD, self._keeper[1], os.WEXITED)
+                os.waitid(os.P_PIDFD, self._supervisor[1], os.WEXITED)
         self._close()
         self._guardian.wait()
         whole = self._gone or self._refused is not None
-        over = Over(
+        over = CommandEnd(
             NO_STATUS if self._code is None else self._code,
             time.monotonic() - self._since,
             starved=self.starved,
@@ -282,7 +290,7 @@ class Held:
         if whole:
             self._conclude(over)
         else:
-            self._sweep(over, self._loop.time() + keeper.SETTLE_S)
+            self._sweep(over, self._loop.time() + supervisor.SETTLE_S)
 
     def _close(self) -> None:
         if self._control.fileno() < 0:
@@ -293,11 +301,11 @@ class Held:
         for timer in (self._overdue, self._looking):
             if timer is not None:
                 timer.cancel()
-        if self._keeper is not None:
-            os.close(self._keeper[1])
-            self._keeper = None
+        if self._supervisor is not None:
+            os.close(self._supervisor[1])
+            self._supervisor = None
 
-    def _sweep(self, over: Over, until: float) -> None:
+    def _sweep(self, over: CommandEnd, until: float) -> None:
         """Both were killed: kill what they left behind, and bury what is ours now."""
         alive = self._sweep_group() + self._sweep_adopted()
         if not alive and self._swept:
@@ -306,7 +314,7 @@ class Held:
         self._swept = not alive  # twice: what forks on may be between two processes at one look
         if self._loop.time() >= until and not self.left.done():
             self.left.set_result(alive)
-        self._loop.call_later(keeper.LOOK_S, self._sweep, over, until)
+        self._loop.call_later(supervisor.LOOK_S, self._sweep, over, until)
 
     def _sweep_group(self) -> int:
         """The command's process group, if it had one; whether something of it lives."""
@@ -329,18 +337,18 @@ class Held:
         if self._not_ours is None:
             return 0
         me = os.getpid()
-        keeper.kill_family(me, self._not_ours)
+        supervisor.kill_family(me, self._not_ours)
         adopted = children_of(me) - self._not_ours
         for process in sorted(adopted):
             with suppress(ChildProcessError):
                 os.waitpid(process, os.WNOHANG)
         return len(adopted)
 
-    def _conclude(self, over: Over) -> None:
+    def _conclude(self, over: CommandEnd) -> None:
         if not self.over.done():
             self.over.set_result(over)
 
 
 def children_of(process: int) -> set[int]:
     """Its children, the unburied dead too."""
-    return {each for each, parent, _ in keeper.descendants(process) if parent == process}
+    return {each for each, parent, _ in supervisor.descendants(process) if parent == process}
