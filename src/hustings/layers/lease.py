@@ -27,21 +27,20 @@ asked with or acted on only then. Where members are the guard, whoever asks outb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.config import Config, Positive
-from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler
-from hustings.core.errors import BadInput
+from hustings.core.context import Context, ForwardingContext, TimerKey
+from hustings.core.election import Election, upon
+from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
 from hustings.core.messages import LayerMessage, Message, Role, Token
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
-from hustings.layers.nominating import NominatingContext
+from hustings.layers.layer import Layer
 
 # Settings
 
@@ -152,22 +151,40 @@ class LeaseHeldMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
     token: Token
 
 
-class LeaseLayer(Election):
-    """`inner` nominates, a guard confirms.
+class NominatingContext(ForwardingContext):
+    """What the inner election gets: its declarations only nominate, and are kept in `said`."""
 
-    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
-    the class's.
-    """
+    __slots__ = ("said",)
+
+    def __init__(self, below: Context) -> None:
+        super().__init__(below)
+        self.said: Outcome | None = None
+
+    def declare(self, outcome: Outcome) -> None:
+        self.said = outcome
+
+    def acquire(self, ttl: float, request: int) -> None:
+        raise ProtocolBug("an election under a guard does not ask the guard itself")
+
+    def release(self, request: int) -> None:
+        raise ProtocolBug("an election under a guard does not give back to the guard itself")
+
+
+class LeaseLayer(Layer):
+    """`inner` nominates, a guard confirms; leader and term are the confirmed ones."""
+
+    adds: ClassVar[str] = "a guard"
+    messages: ClassVar[tuple[type[Message], ...]] = (LeaseHeldMsg,)
+    leader: MemberId | None = None
+    term: int = 0
 
     def __init__(self, inner: Election, lease: LeaseConfig) -> None:
         if inner.seats > 1:
             raise BadInput(f"a guard confirms one leader, and {inner.seats} are to be elected")
         if LeaseHeldMsg in inner.handlers:
             raise BadInput("this election has a guard already: it needs no other")
-        super().__init__(inner.config, inner.choice)
-        self.inner = inner
+        super().__init__(inner)
         self.lease = lease
-        self.handlers = _table(tuple(inner.handlers))
         self.nominated = False  # whether the inner election holds this member for the leader
         self.request = 0  # the number of the last question
         self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
@@ -196,11 +213,7 @@ class LeaseLayer(Election):
         stored = ctx.stored.get("token")
         if isinstance(stored, int):
             self.term = stored
-        self._within(ctx, self.inner.start)
-
-    def call(self, ctx: Context) -> None:
-        self._look(ctx)
-        self._within(ctx, self.inner.call)
+        super().start(ctx)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == END:
@@ -211,7 +224,7 @@ class LeaseLayer(Election):
         if key == CHECK:
             self._check_now()
         elif key != ASK:
-            self._within(ctx, self.inner.on_timer, key)
+            self.run_inner(ctx, self.inner.on_timer, key)
         elif self.nominated and self.owed:
             ctx.set_timer(ASK, self.lease.patience)
         elif self.nominated and self.barred is None and self.request == asked:
@@ -219,14 +232,9 @@ class LeaseLayer(Election):
             self._ask(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        self._look(ctx)
         if self.held is not None and member == self.held[0]:  # also if nobody is held just now
             self.doubted = self.held
-        self._within(ctx, self.inner.on_suspect, member)
-
-    def on_alive(self, ctx: Context, member: MemberId) -> None:
-        self._look(ctx)
-        self._within(ctx, self.inner.on_alive, member)
+        super().on_suspect(ctx, member)
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         self._look(ctx)
@@ -254,11 +262,10 @@ class LeaseLayer(Election):
         self._look(ctx)
         if self.until is not None:
             ctx.set_timer(END, self.until - ctx.now(), eager=True)
-        self._within(ctx, lambda within: self.inner.woke(within, gap))
+        super().woke(ctx, gap)
 
     def leave(self, ctx: Context) -> None:
-        self._look(ctx)
-        self._within(ctx, self.inner.leave)
+        super().leave(ctx)
         self._withdraw(ctx, None if self.until is None else NoLeader(GIVEN_BACK))
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
@@ -269,14 +276,10 @@ class LeaseLayer(Election):
         else:
             self.leader = leader
 
-    def opens(self, message: Message) -> tuple[int, ...] | None:
-        return self.inner.opens(message)
-
-    def span(self, message: Message, members: int) -> tuple[float, float]:
-        return self.inner.span(message, members)
-
-    def tallies(self) -> Mapping[str, int]:
-        return self.inner.tallies()
+    @property
+    def leaders(self) -> tuple[MemberId, ...]:
+        """The confirmed leader."""
+        return () if self.leader is None else (self.leader,)
 
     def state(self) -> str:
         held = "" if self.until is None else f" until={self.until:g}"
@@ -301,8 +304,7 @@ class LeaseLayer(Election):
 
     def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
         """Let a part of the inner election act, as if the world had called it."""
-        self._look(ctx)
-        self._within(ctx, act)
+        self.run_inner(ctx, act)
 
     def settle_up(self, ctx: Context) -> None:
         """The owner's works have ended, or may have: give back what waited for that."""
@@ -320,19 +322,11 @@ class LeaseLayer(Election):
 
     # What the inner election says
 
-    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
+    def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
+        """Let the inner election act. What it declares is handled when it has returned."""
         self._look(ctx)
         within = NominatingContext(ctx)
-        self.inner.handlers[type(message)](self.inner, within, sender, message)
-        if within.said is not None:
-            self._heed(ctx, within.said)
-
-    def _within(
-        self, ctx: Context, handler: Callable[..., None], *about: MemberId | TimerKey
-    ) -> None:
-        """Let the inner election handle something; what it came to is heard when it is done."""
-        within = NominatingContext(ctx)
-        handler(within, *about)
+        act(within, *about)
         if within.said is not None:
             self._heed(ctx, within.said)
 
@@ -481,7 +475,8 @@ class LeaseLayer(Election):
 
     # What is confirmed
 
-    def _on_confirmed(self, ctx: Context, sender: MemberId, message: LeaseHeldMsg) -> None:
+    @upon(LeaseHeldMsg)
+    def _on_held(self, ctx: Context, sender: MemberId, message: LeaseHeldMsg) -> None:
         self._look(ctx)
         token = message.token
         if message.leader == ctx.me.id:  # whether it leads a member asks only the guard
@@ -568,12 +563,6 @@ class LeaseLayer(Election):
         if outcome != self.told:
             self.told = outcome
             ctx.declare(outcome)
-
-
-@lru_cache(maxsize=256)
-def _table(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    """Who handles what beside an election of these kinds; members of one kind share one table."""
-    return {**dict.fromkeys(kinds, LeaseLayer._on_inner), LeaseHeldMsg: LeaseLayer._on_confirmed}
 
 
 def with_lease(elect: Callable[[], Election], lease: LeaseConfig) -> Callable[[], LeaseLayer]:

@@ -167,14 +167,14 @@ class Quorum(QuorumLeaseLayer):
         self.inner.term = term
         if leader == ctx.me.id:
             self.proposer.token = self.inner.token = term
-            self._within(ctx, self.inner.call)
+            self.run_inner(ctx, self.inner.call)
         else:
             self.inner.leader = leader
-            self._within(ctx, self.inner.on_alive, leader)
+            self.run_inner(ctx, self.inner.on_alive, leader)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
         if member == self.leader:
-            self._within(ctx, self.inner.on_suspect, member)
+            self.run_inner(ctx, self.inner.on_suspect, member)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         """Whoever leads is heard when it renews."""
@@ -187,20 +187,20 @@ class Quorum(QuorumLeaseLayer):
 
     @upon(LeaseHeldMsg)
     def _on_confirmed(self, ctx: Context, sender: MemberId, message: LeaseHeldMsg) -> None:
-        self._on_inner(ctx, sender, message)
+        self.on_inner(ctx, sender, message)
         if self.leader == message.leader != ctx.me.id and message.token == self.term:
-            self._within(ctx, self.inner.on_alive, message.leader)
+            self.run_inner(ctx, self.inner.on_alive, message.leader)
 
     @upon(ResignMsg)
     def _on_resign(self, ctx: Context, sender: MemberId, message: ResignMsg) -> None:
         if sender == self.leader != ctx.me.id and message.token == self.term:
-            self._within(ctx, self.inner.on_suspect, sender)
+            self.run_inner(ctx, self.inner.on_suspect, sender)
 
     @upon(AvailableMsg)
     def _on_freed(self, ctx: Context, sender: MemberId, message: AvailableMsg) -> None:
         super()._on_freed(ctx, sender, message)
         if sender in self.electorate.voters and message.token == self.term and not self._leads():
-            self._within(ctx, self.inner.on_suspect, sender)
+            self.run_inner(ctx, self.inner.on_suspect, sender)
 
     def _leads(self) -> bool:
         return self.inner.until is not None
@@ -210,4 +210,4 @@ class Quorum(QuorumLeaseLayer):
         super()._settle(ctx)
         leader = self.leader
         if leader is not None and leader != ctx.me.id and self.inner.nominated:
-            self._within(ctx, self.inner.on_alive, leader)
+            self.run_inner(ctx, self.inner.on_alive, leader)

@@ -18,24 +18,22 @@ wrongly about others, may cost time; what is stored for good is asked for first 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from hustings.core.choice import MemberId
-from hustings.core.context import Context, TimerKey
-from hustings.core.election import Handler, VotesNeeded, upon
+from hustings.core.context import Context, ForwardingContext, TimerKey
+from hustings.core.election import VotesNeeded, upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Verdict
-from hustings.core.messages import Message, kind_of
+from hustings.core.messages import Message
 from hustings.layers.layer import Layer
 from hustings.layers.lease import LeaseLayer
 from hustings.quorum.acceptor import Acceptor
 from hustings.quorum.config import Electorate, QuorumConfig, after
 from hustings.quorum.configurations import Configurations
-from hustings.quorum.context import QuorateContext
 from hustings.quorum.messages import (
     KINDS,
     AcceptedMsg,
@@ -77,9 +75,36 @@ class Move(NamedTuple):
     confirmed: tuple[MemberId, ...]
 
 
+class AsksVoters(Protocol):
+    """The layer that takes a member's requests to the voters."""
+
+    def acquire(self, ctx: Context, ttl: float, request: int) -> None:
+        """This member asks for the lease, or renews it."""
+
+    def release(self, ctx: Context) -> None:
+        """This member gives the lease back."""
+
+
+class VotersContext(ForwardingContext):
+    """What the lease layer gets: its calls to the guard go to the voters."""
+
+    __slots__ = ("_layer",)
+
+    def __init__(self, below: Context, layer: AsksVoters) -> None:
+        super().__init__(below)
+        self._layer = layer
+
+    def acquire(self, ttl: float, request: int) -> None:
+        self._layer.acquire(self._below, ttl, request)
+
+    def release(self, request: int) -> None:
+        self._layer.release(self._below)
+
+
 class QuorumLeaseLayer(Layer):
     """`inner` asks a guard, and the members that vote are the guard."""
 
+    adds: ClassVar[str] = "a quorum"
     messages: ClassVar[tuple[type[Message], ...]] = KINDS
     acceptor_class: ClassVar[type[Acceptor]] = Acceptor
     proposer_class: ClassVar[type[Proposer]] = Proposer
@@ -91,7 +116,6 @@ class QuorumLeaseLayer(Layer):
         self.inner = inner
         self.quorum = quorum
         self.electorate = quorum.electorate
-        self.handlers = _table(tuple(inner.handlers), type(self))
         lease = inner.lease
         longest = quorum.longest_for(lease.asked)
         self.proposer = self.proposer_class(self.electorate, lease.delta)
@@ -113,10 +137,7 @@ class QuorumLeaseLayer(Layer):
             self.recovery.start(ctx)
             self.acceptor.begin_above(above)  # its disk may be an old copy
             self._watch_seal(ctx)
-        self._within(ctx, self.inner.start)
-
-    def call(self, ctx: Context) -> None:
-        self._within(ctx, self.inner.call)
+        super().start(ctx)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == AGAIN:
@@ -127,31 +148,16 @@ class QuorumLeaseLayer(Layer):
         elif key == SEAL:
             self._on_seal_timer(ctx)
         else:
-            self._within(ctx, self.inner.on_timer, key)
-
-    def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        self._within(ctx, self.inner.on_suspect, member)
-
-    def on_alive(self, ctx: Context, member: MemberId) -> None:
-        self._within(ctx, self.inner.on_alive, member)
+            super().on_timer(ctx, key)
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         raise ProtocolBug("a member with a quorum asks no other guard")
 
-    def woke(self, ctx: Context, gap: float) -> None:
-        self._within(ctx, self.inner.woke, gap)
-
-    def leave(self, ctx: Context) -> None:
-        self._within(ctx, self.inner.leave)
-
     def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        self._within(ctx, self.inner.consult, act)
+        self.run_inner(ctx, self.inner.consult, act)
 
     def attend(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        self._within(ctx, act)
-
-    def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        self._within(ctx, self.inner.assume_leader, leader, term)
+        self.run_inner(ctx, act)
 
     def votes_needed(self) -> VotesNeeded:
         votes = self.acceptor.votes or not self.quorum.durable
@@ -169,12 +175,8 @@ class QuorumLeaseLayer(Layer):
 
     # What the inner election does
 
-    def _on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        self.inner.handlers[type(message)](self.inner, QuorateContext(ctx, self), sender, message)
-        self._settle(ctx)
-
-    def _within(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
-        handler(QuorateContext(ctx, self), *about)
+    def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
+        act(VotersContext(ctx, self), *about)
         self._settle(ctx)
 
     def acquire(self, ctx: Context, ttl: float, request: int) -> None:
@@ -196,7 +198,7 @@ class QuorumLeaseLayer(Layer):
             elif self.reconfiguration.outbox:
                 self._post(ctx, *self.reconfiguration.outbox.pop(0))
             elif petition.verdicts:
-                self.inner.on_verdict(QuorateContext(ctx, self), petition.verdicts.pop(0))
+                self.inner.on_verdict(VotersContext(ctx, self), petition.verdicts.pop(0))
             else:
                 return
         raise ProtocolBug(f"member {ctx.me.id} does not come to an end with itself")
@@ -483,16 +485,6 @@ class QuorumLeaseLayer(Layer):
     def _on_installed(self, ctx: Context, sender: MemberId, message: ConfInstalledMsg) -> None:
         self.reconfiguration.on_installed(ctx, sender, message)
         self._after(ctx, sender)
-
-
-@lru_cache(maxsize=256)
-def _table(
-    kinds: tuple[type[Message], ...], kind: type[QuorumLeaseLayer]
-) -> Mapping[type[Message], Handler]:
-    """Who handles what beside an election of these kinds; members of one kind share one table."""
-    if clash := [kind_of(own) for own in KINDS if own in kinds]:
-        raise ProtocolBug(f"an election that handles {', '.join(clash)} has a quorum already")
-    return {**dict.fromkeys(kinds, kind._on_inner), **kind.handlers}
 
 
 def with_quorum(

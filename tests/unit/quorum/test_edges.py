@@ -13,8 +13,8 @@ from hustings.core.errors import BadInput
 from hustings.core.outcome import NoLeader
 from hustings.layers.lease import LeaseHeldMsg
 from hustings.quorum import QuorumConfig
-from hustings.quorum.context import QuorateContext
 from hustings.quorum.epochs import EPOCH_BITS
+from hustings.quorum.layer import VotersContext
 from hustings.quorum.messages import Ballot, Change, ConfInstallMsg, Lease
 from hustings.testing import (
     CancelTimer,
@@ -60,14 +60,14 @@ def test_what_is_not_for_the_guard_goes_below(
 ) -> None:
     asked = Asked()
     with recording(Candidate(1)) as below:
-        act(QuorateContext(below, asked))
+        act(VotersContext(below, asked))
     assert (below.effects, asked.heard) == ([effect], [])
 
 
 def test_what_is_for_the_guard_goes_to_the_voters() -> None:
     asked = Asked()
     with recording(Candidate(1)) as below:
-        ctx = QuorateContext(below, asked)
+        ctx = VotersContext(below, asked)
         ctx.acquire(30.0, 4)
         ctx.release(5)
     assert (below.effects, asked.heard) == ([], [(30.0, 4), "back"])
