@@ -220,8 +220,8 @@ class HirschbergSinclair(Election):
 def main() -> None:
     """The same class, in the simulator and as members that join."""
     # Here, since a member that runs this class needs no simulator.
-    from hustings.sim.build import Description, build  # noqa: PLC0415 (memory of members)
-    from hustings.sim.experiment import play  # noqa: PLC0415 (memory of members)
+    from hustings.sim.experiment import Description, build  # noqa: PLC0415 (memory of members)
+    from hustings.sim.play import play  # noqa: PLC0415 (memory of members)
     from hustings.sim.scenarios import Scenario  # noqa: PLC0415 (memory of members)
     from hustings.testing import Group  # noqa: PLC0415 (memory of members)
 

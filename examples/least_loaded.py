@@ -10,7 +10,8 @@ from hustings.core.choice import Choice, HighestId, parse_choice
 from hustings.core.streams import Stream, derive
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import play
 
 MEMBERS, TERMS, COST = 300, 8, 0.3
 CONFIG = ProbabilisticConfig(N=MEMBERS, view_prob=0.5, p_ucastl=0.1, p_mcastl=0.1)

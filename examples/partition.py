@@ -7,8 +7,9 @@ from hustings.core.choice import HighestId
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.checkers import all_checkers, beliefs
-from hustings.sim.experiment import Experiment, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Heal, Partition
+from hustings.sim.play import prepare
 from hustings.sim.scenarios import Scenario
 
 experiment = Experiment(

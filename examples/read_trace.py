@@ -5,7 +5,8 @@ from collections import Counter
 
 from hustings.core.outcome import Elected
 from hustings.protocols.bully_map import BullyMap
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 from hustings.sim.terminal import draw_text
 from hustings.sim.trace import Declared, Sent, Tracer

@@ -26,10 +26,9 @@ from typing import NamedTuple
 from hustings.core.errors import BadInput
 from hustings.lab.simulation import run_all
 from hustings.protocols.registry import BASELINES, CATALOGUE, PRINTED, find
-from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment
+from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.metrics import Summary
 from hustings.sim.mobility import parse_mobility
 from hustings.sim.network import Network

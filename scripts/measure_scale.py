@@ -14,8 +14,9 @@ import tracemalloc
 
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.metrics import summarise
+from hustings.sim.play import play, prepare
 
 COLUMNS = ("members", "unicasts", "multicasts", "rounds", "bytes/member", "s/run")
 

@@ -15,9 +15,10 @@ from hustings.lab.kernels.probabilistic import play as probabilistic
 from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.loss import parse_loss
 from hustings.sim.network import Network
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 
 Rows = NDArray[np.float64]

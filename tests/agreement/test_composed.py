@@ -16,13 +16,13 @@ from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.lab.options import electorate
 from hustings.net.composition import Design, configure
 from hustings.protocols.registry import find
-from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, RunResult, play, prepare
+from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.faults import Crash, Happening, Pause, Restart, Resume
 from hustings.sim.member import SimContext
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended, World
 from hustings.testing import Group

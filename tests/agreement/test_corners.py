@@ -20,7 +20,7 @@ from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.kernels.announce.play import play
 from hustings.lab.kernels.committee.parameters import memory
 from hustings.protocols.committee.settings import CommitteeConfig
-from hustings.sim.experiment import play as play_events
+from hustings.sim.play import play as play_events
 from hustings.sim.world import Ended
 from tests.agreement.announce.cells import Cell, experiment, vigil
 from tests.agreement.announce.cells import samples as played

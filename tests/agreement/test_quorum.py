@@ -14,10 +14,10 @@ from hustings.core.messages import Message, kind_of
 from hustings.core.outcome import Elected, Outcome
 from hustings.lab.closed_forms import quorum as theory
 from hustings.quorum.election import Quorum
-from hustings.sim.build import Description, build
-from hustings.sim.experiment import prepare
+from hustings.sim.experiment import Description, build
 from hustings.sim.faults import Crash, Leave
 from hustings.sim.member import SimContext
+from hustings.sim.play import prepare
 from hustings.sim.world import World
 from tests.unit.cli.commands import Hustings, in_process
 

@@ -12,9 +12,9 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms import ring as theory
 from hustings.protocols.ring import Ring
-from hustings.sim.build import Description, build
-from hustings.sim.experiment import play
+from hustings.sim.experiment import Description, build
 from hustings.sim.ordering import Order
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 from tests.unit.lab.closed_forms import rings
 

@@ -26,8 +26,9 @@ from hustings.protocols.registry import COMPARED, classes
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.network import Network
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 
 Ids = tuple[MemberId, ...]

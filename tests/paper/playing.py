@@ -10,10 +10,11 @@ from hustings.core.election import Election
 from hustings.core.messages import kind_of
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
 from hustings.sim.checkers import Verdict, agreed_leader, all_checkers
-from hustings.sim.experiment import Experiment, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening
 from hustings.sim.member import SimContext
 from hustings.sim.network import Network
+from hustings.sim.play import prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended, World
 

@@ -11,14 +11,14 @@ import pytest
 
 from hustings.core.choice import MemberId
 from hustings.protocols.registry import find
-from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.consistency import held_by
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, RunResult, play, prepare
+from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.faults import Crash, Happening
 from hustings.sim.mobility import DIRECT, ROUTED, RandomWaypoint
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from hustings.testing.composed import compose_members

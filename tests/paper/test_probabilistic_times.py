@@ -21,8 +21,8 @@ from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.experiment import play as play_events
 from hustings.sim.network import Network
+from hustings.sim.play import play as play_events
 from tests.agreement.announce.judging import judge, sample, score
 
 

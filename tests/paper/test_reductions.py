@@ -29,13 +29,13 @@ from hustings.protocols.consensus import (
 )
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
-from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Uniform
-from hustings.sim.experiment import RunResult, play
+from hustings.sim.experiment import Description, build
 from hustings.sim.faults import Crash, Happening, Heal, Partition, Restart, Suspect
 from hustings.sim.loss import NoLoss, Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play
 from hustings.sim.scenarios import Scenario
 from hustings.testing import Declare, RecordedMember, Send, view_of
 from tests.paper.playing import played

@@ -16,8 +16,9 @@ from hustings.protocols.bully_grant import BullyGrant
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.stable import Stable
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Experiment, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Alive, Crash, Happening, Suspect
+from hustings.sim.play import prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.paper.playing import Played, finish, played, several_ids

@@ -17,12 +17,12 @@ from hustings.lab.closed_forms.announce.messages import first_round_first_waker
 from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.sup_al import SupAl
 from hustings.protocols.announce.sup_al_random import SupAlRandom
-from hustings.sim.build import Description, build
 from hustings.sim.delay import Fixed, PerLink
-from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.faults import Crash, OneWay, schedule
 from hustings.sim.loss import Correlated, NoLoss
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.paper.announcing import DELTA, group

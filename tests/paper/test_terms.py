@@ -15,9 +15,10 @@ from hustings.core.election import Election
 from hustings.core.outcome import Elected, Outcome
 from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Experiment, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Alive, Crash, Restart, Suspect
 from hustings.sim.member import SimContext
+from hustings.sim.play import prepare
 from hustings.sim.scenarios import SCENARIOS, Scenario
 from hustings.sim.world import World
 from tests.paper.playing import finish

@@ -10,7 +10,7 @@ from hustings.core.choice import Choice, parse_choice
 from hustings.core.election import Election
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Delay, Fixed, Uniform
-from hustings.sim.experiment import Experiment, RunResult
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -23,6 +23,7 @@ from hustings.sim.faults import (
 )
 from hustings.sim.loss import NoLoss, Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import World
 

@@ -14,9 +14,9 @@ from hustings.core.outcome import ELECTING, NoLeader
 from hustings.protocols.bully import Bully
 from hustings.protocols.ring import Ring
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import play, prepare
 from hustings.sim.faults import Crash, Suspect
 from hustings.sim.network import Network
+from hustings.sim.play import play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.properties.groups import Story, complaints, experiment, misled, stories, troubled

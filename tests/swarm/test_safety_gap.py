@@ -17,9 +17,10 @@ from hustings.core.config import Surroundings
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play
 
 UNLIKELY = 0.001
 

@@ -49,7 +49,8 @@ class Assumptions:
     reliable: bool = True  # every message to a live member arrives within delta
     displaces: bool = True  # a better member that turns up takes over from a living leader
     agrees: bool = True  # in the end all hold one leader; a baseline may not care
-    announces: bool = False  # leads by repeating itself: needs no detector and never rests
+    announces: bool = False  # leads by announcing itself: needs no detector
+    repeats: bool = True  # one that announces does so for ever; False: it falls silent
     partial_views: bool = False  # works where members know only a part of the group
 
 

@@ -16,12 +16,11 @@ from hustings.core.numbers import parse_whole
 from hustings.lab import parsing
 from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import Protocol, is_ours
-from hustings.sim import build as sim_build
-from hustings.sim.build import Composed, Description, ToVoting
+from hustings.sim import experiment as sim_experiment
 from hustings.sim.churn import Rates
 from hustings.sim.clocks import Clocks
 from hustings.sim.delay import parse_delay
-from hustings.sim.experiment import Experiment
+from hustings.sim.experiment import Composed, Description, Experiment, ToVoting
 from hustings.sim.loss import parse_loss
 from hustings.sim.mobility import Mobility, parse_mobility
 from hustings.sim.network import Network
@@ -225,14 +224,12 @@ class Options:
         return replace(self, seed=seed)
 
 
-def build(
-    kind: type[Election], typed: Options, *, digest: bool = False, counted: bool = False
-) -> Experiment:
-    """An experiment from plain words; `counted`: by an engine that makes no members.
+def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Experiment:
+    """An experiment from plain words.
 
-    Texts become values here. What follows from them is worked out in `sim.build`, for everybody.
+    Texts become values here; `sim.experiment` derives what follows from them.
     """
-    return sim_build.build(
+    return sim_experiment.build(
         Description(
             kind=kind,
             members=typed.size,
@@ -261,7 +258,6 @@ def build(
             consensus=typed.consensus,
             debug=typed.debug,
             digest=digest,
-            counted=counted,
         )
     )
 

@@ -48,10 +48,11 @@ from hustings.lab.warnings import (
 )
 from hustings.protocols.registry import Protocol, Use, find, use_of
 from hustings.sim.course import Course
-from hustings.sim.experiment import Experiment, play
-from hustings.sim.experiment import prepare as prepare_run
+from hustings.sim.experiment import Experiment
 from hustings.sim.files import TraceFile
 from hustings.sim.metrics import Summary
+from hustings.sim.play import play
+from hustings.sim.play import prepare as prepare_run
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
 from hustings.sim.steady import warm_up
 from hustings.sim.trace import Tracer
@@ -345,13 +346,10 @@ def pick(
     if name == FAST and held is not None:
         raise BadInput(held)
 
-    def describe(counted: bool) -> Experiment:
-        experiment = build(kind, typed, digest=digest, counted=counted)
-        if use_of(kind) is Use.ROUNDS:
-            return by_rounds(experiment, limited=typed.max_events is not None)
-        return experiment
-
-    return choose(describe, name, runs, held)
+    experiment = build(kind, typed, digest=digest)
+    if use_of(kind) is Use.ROUNDS:
+        experiment = by_rounds(experiment, limited=typed.max_events is not None)
+    return choose(experiment, name, runs, held)
 
 
 def _held(max_events: int | None, **judging: object) -> str | None:

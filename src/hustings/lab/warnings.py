@@ -8,13 +8,12 @@ from hustings.core.choice import ByAttributes
 from hustings.lab import parsing
 from hustings.lab.options import Options, Voters
 from hustings.protocols.announce.idle import idle_settings, ranks_otherwise, says_goodbye
-from hustings.sim.build import scenario_settings
 from hustings.sim.course import MAX_STEPS, Course
 from hustings.sim.delay import Fixed, PerLink
-from hustings.sim.experiment import Experiment
+from hustings.sim.experiment import Experiment, scenario_settings
 from hustings.sim.faults import Happening, Leave
 from hustings.sim.ordering import renamed
-from hustings.sim.prospects import idle_faults
+from hustings.sim.preflight import idle_faults
 from hustings.sim.runs import Report
 from hustings.sim.world import Ended
 

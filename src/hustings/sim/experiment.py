@@ -1,67 +1,81 @@
-"""An experiment: one protocol, one group, one scenario, as a value; and how to play one run of it.
+"""An experiment: one protocol, one group, one scenario, as a value; `build` makes it from options.
 
-Run number k of an experiment has its own seed, derived from the experiment's, so it is the same
-run whoever plays it, alone or among thousands, on whatever process.
+`build` is the one place where settings are derived: from the network (`delta`), from the scenario,
+from the size of the group and from what lies below the election. The command line and Python both
+come here, so one description gives the same runs, bit for bit, whoever typed it. `sim/play.py`
+plays the runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
-from hustings.core.choice import Candidate, Choice, HighestId
-from hustings.core.config import Config
+from hustings.core.choice import Candidate, Choice, HighestId, parse_choice
+from hustings.core.config import Config, Surroundings
 from hustings.core.election import Election
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, UnknownName
+from hustings.core.numbers import parse_number
 from hustings.core.plugins import source_digest
 from hustings.core.streams import Stream, derive
+from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
-from hustings.layers.gossip.layer import GossipConfig, with_gossip
+from hustings.layers.gossip.layer import GossipConfig
 from hustings.layers.lease import LeaseConfig, LeaseLayer
-from hustings.sim.arranging import Arranged, arrange, told_delta
-from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
+from hustings.layers.measurement import WORST
 from hustings.sim.churn import Plan, draw
 from hustings.sim.clocks import Clocks
-from hustings.sim.course import Sampled, check_step
-from hustings.sim.guarding import MemoryGuard
+from hustings.sim.course import check_step
+from hustings.sim.faults import Alive, Suspect
 from hustings.sim.instants import END_OF_TIME
+from hustings.sim.loss import Loss, check_probability
 from hustings.sim.network import Network
-from hustings.sim.oracle import Oracle
-from hustings.sim.pauses import Pauses, Pausing
-from hustings.sim.resident import Composition, Leaderships
-from hustings.sim.roaming import Roaming
-from hustings.sim.rounds import Rounds, has_rounds
-from hustings.sim.safety import safety_checkers
+from hustings.sim.ordering import PLACE, RANDOM, Order, places_of
+from hustings.sim.pauses import Pauses
+from hustings.sim.preflight import endless_wait
+from hustings.sim.resident import Composition
+from hustings.sim.rounds import has_rounds
 from hustings.sim.scenarios import (
     HORIZON,
     JOINING,
     Cast,
     Scenario,
-    begin,
-    begin_announcing,
     cast,
-    turnover,
 )
-from hustings.sim.stacking import Settled, settled_at
-from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time, unplayed
-from hustings.sim.studies import Churn, Study, measure
-from hustings.sim.trace import Header, Tracer
-from hustings.sim.views import gossiped_size, partial_views
+from hustings.sim.stacking import settled_at
+from hustings.sim.trace import Header
 from hustings.sim.voting import Present, Voting
-from hustings.sim.world import Ended, World
+from hustings.sim.world import MAX_EVENTS
 
 MAX_MEMBERS = 1_000_000
 MAX_COUNTED = 10**12
 MAX_STACKED = 2_000
+DETECTION = ("scripted", "perfect", "heartbeat", "accrual")
+MEMBERSHIPS = ("ideal", "gossip")
+ANY_NUMBER = 10**9  # members that churn may bring
+FEWEST_EVENTS = 2_000_000  # limit of a run that has an end of its own, at least
+
+Settings = Mapping[str, object]
+# From delta to what makes the group's own members the guard.
+ToVoting = Callable[[float], Voting]
 
 
-@dataclass(frozen=True, slots=True)
+class Composed(NamedTuple):
+    """Members as they run on a real network: settings, what they are made of, how long to wait."""
+
+    config: Config
+    guard: LeaseConfig | None
+    composition: Composition
+    calm: float  # after how long an agreement may be taken to last
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Everything a run depends on."""
 
@@ -90,29 +104,18 @@ class Experiment:
     debug: bool = False
     digest: bool = False  # digest every run, as a trace would
     course: float | None = None  # note the number of leaders in such steps of time
-    counted: bool = False  # described, for an engine that makes no members, and not to be played
-    # What does not differ between runs, worked out once.
-    _group: tuple[Candidate, ...] | None = field(
-        default=None, init=False, compare=False, repr=False
-    )
-    _cast: Cast | None = field(default=None, init=False, compare=False, repr=False)
-    repeating: bool = field(default=False, init=False, compare=False)  # a lone member never rests
-    # Network, views and crashes as the settings want them.
-    arranged: Arranged = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything starts."""
+        # The one setting that follows from the network, also where an experiment is made by hand.
         object.__setattr__(self, "config", told_delta(self.kind, self.config, self.network))
-        arranged = arrange(self.config, self.network, self.view_probability, self.p_fail)
-        if self.stack is not None:
-            arranged = replace(arranged, view_probability=self.view_probability)
-        object.__setattr__(self, "arranged", arranged)
-        if arranged.p_fail and not has_rounds(self.kind):
+        if self.effective.p_fail and not has_rounds(self.kind):
             name = self.kind.about.name
             raise BadInput(f"p_fail is a crash in the course of a round, and {name} has no rounds")
         if self.stack is not None:
             self._check_stack()
-        most = MAX_COUNTED if self.counted else MAX_MEMBERS
+        # An engine that makes no members takes larger groups than the simulator plays.
+        most = MAX_COUNTED if has_rounds(self.kind) else MAX_MEMBERS
         if not 1 <= self.members <= most:
             raise BadInput(f"members must lie between 1 and {most:,}, not {self.members:,}")
         for name, values in self.attributes:
@@ -135,27 +138,62 @@ class Experiment:
             self.scenario.rates.check(self.horizon)
         if self.scenario.mobility is not None:
             self.scenario.mobility.check(self.members, self.horizon)
-        if not self.counted:
-            self._cast_roles()
+        if self.composition is not None:
+            self._check_composed()
+        elif self.guard is not None:
+            self.make_election()  # what a guard cannot confirm is told before anything starts
+        if self.course is not None:
+            self._check_course(self.course)
+        # A plain start of ids names nobody and ranks nothing, so nothing can be wrong with it.
+        plain = self.scenario == Scenario() and isinstance(self.choice, HighestId)
+        if not plain and not has_rounds(self.kind):
+            self.check_playable()
 
-    def _cast_roles(self) -> None:
-        """Who is there and who is who, as far as no run differs from another."""
+    def check_playable(self) -> None:
+        """Refuse what cannot be played message by message; kernels take groups that are larger."""
+        assert self._playable
+
+    @cached_property
+    def _playable(self) -> bool:
+        if self.members > MAX_MEMBERS:
+            raise BadInput(f"members must lie between 1 and {MAX_MEMBERS:,}, not {self.members:,}")
         plan = self.plan(0)
         candidates = self.candidates(0, plan)
         for candidate in candidates:
             self.choice.key(candidate)
-        if self.composition is not None:
-            self._check_composed()
-        elif self.guard is not None:
-            _make(self)  # what a guard cannot confirm is told before anything starts
-        if self.kind.assumptions.announces:
-            object.__setattr__(self, "repeating", _repeats(self, candidates[0]))
-        if self.course is not None:
-            self._check_course(self.course)
-        parts = self.cast(candidates, plan)
-        if plan is None and all(values is not None for _, values in self.attributes):
-            object.__setattr__(self, "_group", tuple(candidates))
-            object.__setattr__(self, "_cast", parts)
+        self.cast(candidates, plan)
+        return True
+
+    @cached_property
+    def effective(self) -> Effective:
+        """Network, views and crashes as the settings want them."""
+        found = effective_network(self.config, self.network, self.view_probability, self.p_fail)
+        if self.stack is not None:
+            found = replace(found, view_probability=self.view_probability)
+        return found
+
+    @property
+    def repeating(self) -> bool:
+        """Whether members that lead go on announcing for ever."""
+        return self.kind.assumptions.announces and self.kind.assumptions.repeats
+
+    @cached_property
+    def _same_in_all_runs(self) -> tuple[tuple[Candidate, ...], Cast] | None:
+        """The group and the roles in it, if no run differs from another."""
+        if self.scenario.name == "churn" or any(values is None for _, values in self.attributes):
+            return None
+        group = tuple(self._draw_candidates(0, None))
+        return group, self._draw_cast(list(group), None)
+
+    def make_election(self, present: Present = ()) -> Election:
+        """One member's election with its detector and its lease, if it has them."""
+        election: Election = self.kind(self.config, self.choice)
+        if self.detector is not None:
+            election = DetectorLayer(election, Detector(self.detector))
+        if self.guard is None:
+            return election
+        confirmed = LeaseLayer(election, self.guard)
+        return confirmed if self.voting is None else self.voting(confirmed, present)
 
     def _check_composed(self) -> None:
         if self.scenario.name != "start":
@@ -266,8 +304,10 @@ class Experiment:
 
     def candidates(self, seed: int, plan: Plan | None = None) -> list[Candidate]:
         """All who are ever in the group; attributes without values are drawn from [0, 1)."""
-        if self._group is not None:
-            return list(self._group)
+        same = self._same_in_all_runs
+        return list(same[0]) if same is not None else self._draw_candidates(seed, plan)
+
+    def _draw_candidates(self, seed: int, plan: Plan | None) -> list[Candidate]:
         streams = {name: Stream(derive(seed, "attribute", name)) for name, _ in self.attributes}
         group = []
         for place in range(self.population(plan)):
@@ -280,8 +320,10 @@ class Experiment:
 
     def cast(self, candidates: list[Candidate], plan: Plan | None) -> Cast:
         """Who is who in one run."""
-        if self._cast is not None:
-            return self._cast
+        same = self._same_in_all_runs
+        return same[1] if same is not None else self._draw_cast(candidates, plan)
+
+    def _draw_cast(self, candidates: list[Candidate], plan: Plan | None) -> Cast:
         return cast(
             self.scenario,
             candidates,
@@ -305,202 +347,376 @@ class Experiment:
         return tuple(each for each in range(1, self.population() + 1) if each not in gone)
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What came of one run."""
-
-    metrics: dict[str, float | None]
-    verdicts: dict[str, tuple[Verdict, str]]
-    ended: Ended
-    digest: str | None = None
-    course: Sampled | None = None  # of the number of leaders, where it is kept
-    unplayed: tuple[str, ...] = ()  # faults that were due, and did not happen before the end
+# From options to an experiment
 
 
-class _Stage(NamedTuple):
-    """A world, and who watches it for what."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """One experiment as a person describes it; whatever is left out is derived, or the default.
 
-    world: World
-    study: Study | Settled | None
-    rounds: Rounds | None
-    leaderships: Leaderships | None = None
-    pausing: Pausing | None = None
+    `settings` are those of the election. `guard` holds the settings of a lease where a guard
+    confirms leaders; with `voting` members of the group are that guard. With a `composer`, such as
+    `hustings.testing.composed.compose_members`, members are put together as `join` does it, and
+    time is in seconds.
+    """
+
+    kind: type[Election]
+    members: int = 8
+    settings: Settings = field(default_factory=dict)
+    scenario: Scenario = field(default_factory=Scenario)
+    network: Network = field(default_factory=Network)
+    choice: Choice | str = "highest-id"
+    attributes: tuple[tuple[str, tuple[float, ...] | None], ...] = ()
+    order: Order | None = None  # of ids clockwise, where the election goes round a ring
+    seed: int = 1
+    view: float | None = None  # probability that a member knows another one; None: 1
+    clocks: Clocks = field(default_factory=Clocks)
+    pauses: Pauses | None = None  # members stand still at random
+    detection: str = "scripted"
+    detection_settings: Settings = field(default_factory=dict)
+    guard: Settings | None = None
+    voting: ToVoting | None = None
+    composer: Callable[[Description, Settings], Composed] | None = None
+    leadership_settings: Settings = field(default_factory=dict)  # of composed members
+    measure: Settings = field(default_factory=dict)  # what composed members are ranked by
+    membership: str = "ideal"
+    gossip_settings: Settings = field(default_factory=dict)
+    until: float | None = None
+    max_events: int | None = None
+    time_series: float | None = None
+    consensus: bool = False  # judge the last bit of the leader's id as a decision, too
+    debug: bool = False
+    digest: bool = False
 
 
-def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
-    """The world of run number `run`, set up and not yet begun."""
-    return _prepare(experiment, run, tracer).world
+def build(described: Description) -> Experiment:
+    """The experiment that is described; what is wrong is told before anything starts.
 
-
-def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
-    arranged = experiment.arranged
-    seed = derive(experiment.seed, "run", run)
-    plan = experiment.plan(seed)
-    candidates = experiment.candidates(seed, plan)
-    parts = experiment.cast(candidates, plan)
-    world = World(
-        _maker(experiment, experiment.present(parts)),
-        candidates,
-        seed=seed,
-        network=arranged.network,
-        views=partial_views([one.id for one in candidates], arranged.view_probability, seed),
-        tracer=tracer,
-        debug=experiment.debug,
+    >>> from hustings.sim.delay import Fixed
+    >>> class Quiet(Election):
+    ...     about = None
+    >>> build(Description(kind=Quiet, network=Network(delay=Fixed(0.1)))).config.delta
+    0.1
+    """
+    if described.members < 1:
+        raise BadInput(f"members must be at least 1, not {described.members}")
+    if described.order is not None:
+        described = _placed(described, described.order)
+    joining = ANY_NUMBER if described.scenario.name == "churn" else 1
+    joining *= described.scenario.name in (*JOINING, "churn")
+    described.network.delay.check(described.members, joining)
+    _check_suspicions(described)
+    if described.composer is not None:
+        return _composed(described, described.composer)
+    if described.leadership_settings:
+        raise BadInput("--leadership-set goes with --composed")
+    if described.measure:
+        raise BadInput("--measure-set goes with --composed")
+    view = check_probability("view probability", 1.0 if described.view is None else described.view)
+    config = effective_settings(described)
+    stack = _stack(described, config)
+    if stack is not None:
+        config = effective_settings(described, _settings_upon(stack, config))
+    detector, oracle = _detection(described, config.delta)
+    guard = None
+    if described.guard is not None:
+        guard = LeaseConfig.parse({"delta": config.delta, **described.guard})
+    choice = (
+        parse_choice(described.choice) if isinstance(described.choice, str) else described.choice
     )
-    experiment.clocks.set_in(world, seed)
-    if experiment.guard is not None and experiment.voting is None:
-        drift = experiment.clocks.drift
-        MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
-    if experiment.oracle is not None:
-        world.watch(Oracle(experiment.oracle))
-    studied = experiment.announces and experiment.repeating  # and a study says when it is over
-    roams = experiment.scenario.mobility is not None
-    if experiment.calm is not None and not studied and plan is None and not roams:
-        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
-        world.watch(Calm(experiment.calm, last))
-    due = tuple(one for one in experiment.scenario.extra if one.at <= experiment.horizon)
-    if studied and due and not experiment.endless:
-        PlayOn(world, due, settling_time(experiment.config))
-    settled = None
-    if experiment.stack is not None:
-        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
-        settled = Settled(experiment.stack, experiment.members, last)
-        settled.begin(world)
-    leaderships = None
-    if experiment.composition is not None:
-        world.stall_bound = experiment.composition.stall_bound
-        leaderships = Leaderships()
-        world.watch(leaderships)
-    study = _begin(experiment, world, parts, plan)
-    lease = experiment.guard or experiment.config
-    # A member that moves may come near a guard again, and one that is paused goes on.
-    if isinstance(lease, LeaseConfig) and not roams and experiment.pauses is None:
-        grace = lease.asked * lease.slack + settling_time(experiment.config)
-        Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
-    rounds = None
-    if has_rounds(experiment.kind):
-        rounds = Rounds(arranged.p_fail)
-        rounds.begin(world)
-        world.knowledge.estimate(gossiped_size(len(world.live()), seed))
-    pausing = None
-    if experiment.pauses is not None:
-        pausing = Pausing(experiment.pauses, world, experiment.origin)
-    return _Stage(world, study or settled, rounds, leaderships, pausing)
-
-
-def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
-    scenario = experiment.scenario
-    # A detector finds the dead among those that it knows: nobody takes them out before it has.
-    live_view = experiment.kind.assumptions.live_view and experiment.detector is None
-    roaming = _roaming(experiment)
-    if experiment.announces:
-        return begin_announcing(
-            world,
-            scenario,
-            parts,
-            plan,
-            live_view=live_view,
-            started=experiment.detector is not None or experiment.voting is not None,
-            guarded=experiment.guard is not None,
-            repeating=experiment.repeating,
-            settling=settling_time(experiment.config) if experiment.settling else None,
-            displaces=experiment.kind.assumptions.displaces,
-            roaming=roaming,
-        )
-    begin(
-        world,
-        scenario,
-        parts,
-        live_view=live_view,
-        tell=experiment.scripted,
-        guarded=experiment.guard is not None,
-        origin=experiment.origin,
-        roaming=roaming,
+    experiment = Experiment(
+        kind=described.kind,
+        members=described.members,
+        config=config,
+        choice=parse_choice(choice) if isinstance(choice, str) else choice,
+        attributes=described.attributes,
+        network=described.network,
+        scenario=described.scenario,
+        seed=described.seed,
+        view_probability=1.0 if stack is not None else view,
+        clocks=described.clocks,
+        pauses=described.pauses,
+        detector=detector,
+        oracle=oracle,
+        guard=guard,
+        voting=None if described.voting is None else described.voting(config.delta),
+        stack=stack,
+        calm=_calm(detector, guard, config.delta),
+        until=END_OF_TIME if described.until is None else described.until,
+        max_events=_most_events(described),
+        consensus=described.consensus,
+        debug=described.debug,
+        digest=described.digest,
+        course=described.time_series,
     )
-    if plan is None:
-        return roaming
-    return Churn(world, turnover(scenario, plan, call=True), None)
+    if not has_rounds(described.kind):  # such a group may be too large to be made
+        experiment.check_playable()
+    if described.until is None and described.max_events is None:
+        wait = endless_wait(experiment)
+        if wait is not None:
+            raise BadInput(wait)
+    return experiment
 
 
-def _roaming(experiment: Experiment) -> Roaming | None:
-    mobility = experiment.scenario.mobility
-    if mobility is None:
+def _placed(described: Description, order: Order) -> Description:
+    """The same with an attribute that says each member's place, and a setting that names it."""
+    kind, given = described.kind, [name for name, _ in described.attributes]
+    if PLACE not in kind.Settings.__struct_fields__:
+        raise BadInput(f"--order goes with an election round a ring, and {kind.about.name} is none")
+    if PLACE in described.settings or PLACE in given:
+        raise BadInput(f"--order says each member's {PLACE}: drop that setting or attribute")
+    population = described.members + (described.scenario.name in JOINING)
+    if described.scenario.name == "churn" and order != RANDOM:
+        raise BadInput("churn draws who comes: with it --order must be random")
+    places = (PLACE, places_of(order, population))
+    return replace(
+        described,
+        order=None,
+        settings={**described.settings, PLACE: PLACE},
+        attributes=(*described.attributes, places),
+    )
+
+
+def _composed(
+    described: Description, composer: Callable[[Description, Settings], Composed]
+) -> Experiment:
+    """The same with members that are put together as on a real network."""
+    if described.membership != "ideal" or described.gossip_settings:
+        raise BadInput("composed members have gossip membership of their own: drop --membership")
+    if described.view is not None:
+        raise BadInput("composed members find each other by gossip: drop --view")
+    kind = described.kind
+    made = composer(described, {**derived_delta(kind, described.network), **described.settings})
+    choice = described.choice
+    return Experiment(
+        kind=kind,
+        members=described.members,
+        config=made.config,
+        choice=parse_choice(choice) if isinstance(choice, str) else choice,
+        attributes=_attributes(described),
+        network=described.network,
+        scenario=described.scenario,
+        seed=described.seed,
+        clocks=described.clocks,
+        pauses=described.pauses,
+        guard=made.guard,
+        voting=None if described.voting is None else described.voting(made.config.delta),
+        composition=made.composition,
+        calm=made.calm,
+        until=END_OF_TIME if described.until is None else described.until,
+        max_events=_most_events(described),
+        consensus=described.consensus,
+        debug=described.debug,
+        digest=described.digest,
+        course=described.time_series,
+    )
+
+
+def _attributes(described: Description) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
+    """As given, and what members measure: nothing yet."""
+    if not described.measure:
+        return described.attributes
+    measured = (str(described.measure.get("what", "loss")), (WORST,) * described.members)
+    return (*described.attributes, measured)
+
+
+def effective_settings(described: Description, upon: Settings | None = None) -> Config:
+    """Settings as given, else as the scenario or what lies below has them, else the defaults."""
+    kind = described.kind
+    given = {**derived_delta(kind, described.network), **described.settings}
+    given = {**_known(described, given), **(upon or {}), **given}
+    usual = scenario_settings(kind, described.scenario)
+    if usual.keys() - given.keys():
+        try:
+            return kind.Settings.parse({**usual, **given})
+        except BadInput:
+            pass  # what was given does not go with it, or is wrong by itself
+    return kind.Settings.parse(given)
+
+
+def scenario_settings(kind: type[Election], scenario: Scenario) -> dict[str, object]:
+    """What a scenario sets unless others are given: nothing where faults happen or members move.
+
+    A start is measured without a leader being missed, say; a group in which something happens
+    has to miss one.
+    """
+    eventful = scenario.extra or scenario.mobility is not None
+    return {} if eventful else kind.Settings.for_scenario(scenario.name)
+
+
+def _known(described: Description, given: Settings) -> dict[str, object]:
+    """Settings that follow from what the world is like."""
+    view = 1.0 if described.view is None else described.view
+    around = Surroundings(
+        p_ucastl=described.network.loss.p, p_mcastl=described.network.multicasts.p, view_prob=view
+    )
+    known = described.kind.Settings.for_group(described.members, around)
+    if described.view is not None and "view_prob" in known and "view_prob" in given:
+        if _number(given["view_prob"]) not in (None, view):
+            raise BadInput(
+                f"--view {view:g} and --set view_prob={given['view_prob']} contradict each other: "
+                "drop one of them"
+            )
+    return known
+
+
+def _number(value: object) -> float | None:
+    """What was given as a number, if it is one; what is wrong is told where settings are read."""
+    try:
+        return parse_number(str(value))
+    except ValueError:
         return None
-    settle = mobility.settle or experiment.calm or settling_time(experiment.config)
-    return Roaming(mobility, experiment.horizon, experiment.choice, settle)
 
 
-def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunResult:
-    """Play one run to its end and judge it."""
-    checkers = _checkers(experiment)
-    if experiment.consensus:
-        checkers.append(LastBit())
-    if experiment.guard is not None:
-        checkers += safety_checkers(central=experiment.voting is None)
-    if tracer is None and experiment.digest:
-        tracer = Tracer(experiment.header(run))
-    world, study, rounds, leaderships, pausing = _prepare(experiment, run, tracer)
-    attach(checkers, world)
-    if isinstance(study, Roaming):
-        checkers.append(study.checker)
-    if isinstance(study, Study):
-        study.leaders.step = experiment.course
-    until = min(experiment.origin + experiment.horizon, END_OF_TIME)
-    ended = world.run(until, experiment.max_events)
-    digest = None if tracer is None else tracer.close(world.now, ended.value)
-    metrics = {} if rounds is None else rounds.metrics(world)
-    detecting = experiment.calm is not None or experiment.stack is not None
-    metrics.update(measure(world, detecting=detecting, study=study))
-    if leaderships is not None:
-        metrics.update(leaderships.metrics())
-    if pausing is not None:
-        metrics.update(pausing.metrics())
-    return RunResult(
-        metrics=metrics,
-        verdicts={checker.name: checker.judge(world, ended) for checker in checkers},
-        ended=ended,
-        digest=digest,
-        course=study.leaders.course(world) if isinstance(study, Study) else None,
-        unplayed=unplayed(world, experiment.scenario.extra, experiment.origin),
-    )
+def _check_suspicions(described: Description) -> None:
+    """Refuse what a detector cannot say; a test may still make one say it."""
+    scenario = described.scenario
+    known = range(1, described.members + (scenario.name in JOINING) + 1)
+    for fault in scenario.extra:
+        if not isinstance(fault, Suspect | Alive):
+            continue
+        if fault.about == fault.member:
+            raise BadInput(
+                f"a detector tells member {fault.member} of others, not of itself: name two members"
+            )
+        if fault.about not in known and scenario.name != "churn":
+            raise UnknownName("member", str(fault.about), map(str, known))
 
 
-def _checkers(experiment: Experiment) -> list[Checker]:
-    """What is asked of a whole group in the end; of one that moves, nothing."""
-    if experiment.scenario.mobility is not None:
-        return []
-    assumptions, composition = experiment.kind.assumptions, experiment.composition
-    return all_checkers(
-        experiment.choice,
-        displaces=assumptions.displaces if composition is None else composition.displaces,
-        announces=assumptions.announces,
-        agrees=assumptions.agrees,
-        unheard=has_rounds(experiment.kind) and not assumptions.reliable,
-    )
+def _most_events(described: Description) -> int:
+    if described.max_events is not None:
+        return described.max_events
+    if described.scenario.endless(announces=described.kind.assumptions.announces):
+        return MAX_EVENTS
+    return max(FEWEST_EVENTS, 8 * described.members**2)
 
 
-def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
-    """What makes one member's election; where nothing goes round it, without a detour."""
-    if experiment.composition is not None:
-        return experiment.composition.make
-    make = partial(_make, experiment, present)
-    if experiment.detector is None and experiment.guard is None:
-        make = partial(experiment.kind, experiment.config, experiment.choice)
-    return make if experiment.stack is None else with_gossip(make, experiment.stack)
+def _calm(
+    detector: HeartbeatConfig | None, guard: LeaseConfig | None, delta: float
+) -> float | None:
+    """After how long an agreement may be taken to last; None where runs come to rest."""
+    longest = [] if detector is None else [2 * detector.timeout]
+    longest += [] if guard is None else [guard.asked]
+    return max(longest) + 20 * delta if longest else None
 
 
-def _make(experiment: Experiment, present: Present = ()) -> Election:
-    election: Election = experiment.kind(experiment.config, experiment.choice)
-    if experiment.detector is not None:
-        election = DetectorLayer(election, Detector(experiment.detector))
-    if experiment.guard is None:
-        return election
-    confirmed = LeaseLayer(election, experiment.guard)
-    return confirmed if experiment.voting is None else experiment.voting(confirmed, present)
+def _detection(described: Description, delta: float) -> tuple[HeartbeatConfig | None, float | None]:
+    """A detector's configuration, or a perfect detector's latency, or neither."""
+    given = dict(described.detection_settings)
+    if described.detection not in DETECTION:
+        raise UnknownName("detection", described.detection, DETECTION)
+    if described.detection != "scripted" and described.scenario.detectors:
+        raise BadInput(
+            f"--detector scripts who notices, but --detection {described.detection} finds out by "
+            "itself: drop one of them"
+        )
+    if described.detection == "scripted":
+        if given:
+            raise BadInput("--detection-set goes with --detection perfect, heartbeat or accrual")
+        return None, None
+    if described.detection == "perfect":
+        if described.scenario.mobility is not None:
+            raise BadInput(
+                "a perfect detector tells of crashes, not of members out of reach: with --mobility "
+                "take --detection heartbeat or accrual"
+            )
+        return None, _latency(given)
+    kind = HeartbeatConfig if described.detection == "heartbeat" else AccrualConfig
+    return kind.parse({"delta": delta, **given}), None
 
 
-def _repeats(experiment: Experiment, candidate: Candidate) -> bool:
-    """Whether a member that is alone goes on for ever: found by trying, whatever election it is."""
-    world = World(lambda: experiment.kind(experiment.config, experiment.choice), [candidate])
-    world.start()
-    return world.run(max_events=20) is not Ended.QUIESCENT
+def _latency(given: dict[str, object]) -> float:
+    text = given.pop("latency", 0.0)
+    if given:
+        raise UnknownName("detection setting", next(iter(given)), ["latency"])
+    latency = _number(text)
+    if latency is None or not abs(latency) < float("inf"):
+        raise BadInput(f"latency must be a number, not {str(text).strip()!r}")
+    return latency
+
+
+def _stack(described: Description, config: Config) -> GossipConfig | None:
+    """What lies under an election with these settings, if that is more than the ideal."""
+    if described.membership not in MEMBERSHIPS:
+        raise UnknownName("membership", described.membership, MEMBERSHIPS)
+    if described.membership == "ideal":
+        if described.gossip_settings:
+            raise BadInput("--gossip-set goes with --membership gossip")
+        return None
+    around = config.surroundings()
+    known: dict[str, object] = {"delta": config.delta}
+    known |= GossipConfig.for_group(described.members, around)
+    if around.view_prob is not None and around.view_prob < 1.0:
+        known["view_size"] = max(1, round(around.view_prob * (described.members - 1)))
+    return GossipConfig.parse({**known, **described.gossip_settings})
+
+
+def _settings_upon(stack: GossipConfig, config: Config) -> dict[str, object]:
+    """Settings that an election upon a stack takes unless others are given.
+
+    A multicast is there when it is buffered no more, and the size of the group is what gossip says.
+    """
+    fields = [each.name for each in msgspec.structs.fields(config)]
+    wanted: dict[str, object] = {"T_3": stack.buffering_time, "estimate": "gossip"}
+    return {name: value for name, value in wanted.items() if name in fields}
+
+
+# What follows from the settings and the network
+
+AS_GOOD_AS_NONE = 1e-6  # a delay
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What a world is made of. Where the settings say something, they win over the options."""
+
+    network: Network
+    view_probability: float
+    p_fail: float  # a member's crash in the course of one round
+
+
+def effective_network(
+    config: Config, network: Network, view_probability: float, p_fail: float
+) -> Effective:
+    """The network, views and crashes that are given, with what the settings say in their place."""
+    around = config.surroundings()
+    one = _at(network.loss, around.p_ucastl)
+    group = _at(network.multicasts, around.p_mcastl)
+    if (one, group) != (network.loss, network.multicasts):
+        network = replace(network, loss=one, multicast_loss=None if group == one else group)
+    if around.view_prob is not None:
+        view_probability = around.view_prob
+    if around.p_fail is not None:
+        p_fail = around.p_fail
+    check_probability("p_fail", p_fail)
+    return Effective(network, view_probability, p_fail)
+
+
+def _at(loss: Loss, p: float | None) -> Loss:
+    """The same loss with another probability."""
+    if p is None or p == loss.p:
+        return loss
+    return loss.with_p(p)
+
+
+def derived_delta(kind: type[Election], network: Network) -> dict[str, object]:
+    """The bound on delays as this network has it: timers default to multiples of it."""
+    bound = network.delay.bound
+    if bound > 0:
+        return {"delta": bound}
+    # Without delays it is as the default has it, but for timers that are not stretched to it.
+    return {"delta": AS_GOOD_AS_NONE} if kind.assumptions.announces else {}
+
+
+def told_delta(kind: type[Election], config: Config, network: Network) -> Config:
+    """The same settings with this network's bound on delays, where nobody gave one."""
+    if not config.assumes_delta:
+        return config
+    told = derived_delta(kind, network)
+    if not told:
+        return config
+    config = msgspec.structs.replace(config, **told)
+    broken = config.broken_rules()
+    if broken:
+        raise BadInput("; ".join(broken))
+    return config

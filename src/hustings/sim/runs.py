@@ -13,8 +13,9 @@ from hashlib import blake2b
 
 from hustings.sim.checkers import Verdict
 from hustings.sim.course import Course, summarise_courses
-from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.metrics import Summary, summarise_runs
+from hustings.sim.play import RunResult, play
 
 MAX_RUNS = 10_000_000
 MAX_JOBS = 256

@@ -16,7 +16,7 @@ from hustings.core.choice import parse_choice
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.net.composition import Configured, Design, compose, configure
-from hustings.sim.build import Composed, Description
+from hustings.sim.experiment import Composed, Description
 from hustings.sim.resident import Composition, Resident
 
 DETECTORS = {"scripted": "accrual", "accrual": "accrual", "heartbeat": "heartbeat"}

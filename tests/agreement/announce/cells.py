@@ -14,9 +14,10 @@ from hustings.lab.closed_forms.announce import delay, messages, rounds, suppress
 from hustings.lab.closed_forms.announce.laws import Law
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.loss import parse_loss
 from hustings.sim.network import Network
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 from tests.agreement.announce.judging import Sample, sample
 

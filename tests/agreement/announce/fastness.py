@@ -14,7 +14,7 @@ from typing import Any
 
 from hustings.lab.kernels.announce.parameters import AnnounceParameters
 from hustings.lab.kernels.announce.play import play
-from hustings.sim.experiment import play as play_events
+from hustings.sim.play import play as play_events
 from tests.agreement.announce.cells import NOTHING, Cell, experiment
 from tests.agreement.announce.judging import normal, sample
 

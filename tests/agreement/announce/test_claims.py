@@ -22,8 +22,8 @@ from hustings.lab.closed_forms.announce import (
     suppression,
 )
 from hustings.lab.closed_forms.announce.laws import Law
-from hustings.sim.experiment import play
 from hustings.sim.loss import Uncorrelated
+from hustings.sim.play import play
 from tests.agreement.announce import enumeration
 from tests.agreement.announce.cells import (
     DELTA,

@@ -10,7 +10,7 @@ from hustings.lab.kernels.probabilistic.play import play
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment
-from hustings.sim.experiment import play as play_events
+from hustings.sim.play import play as play_events
 from tests.agreement.announce.fastness import Columns
 
 

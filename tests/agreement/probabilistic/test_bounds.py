@@ -18,7 +18,8 @@ from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.success import printed_success, success, unsettled
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import play
 
 CLOSE = 4.0
 METRICS = ("strong", "rounds", "ucasts", "mcasts", "relay_members", "two_leaders_ever")

@@ -29,8 +29,8 @@ from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.messages import InitMsg
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.experiment import play as play_events
 from hustings.sim.network import Network
+from hustings.sim.play import play as play_events
 from tests.agreement.announce.fastness import Columns, compare
 from tests.agreement.announce.judging import bound, judge, sample, score
 from tests.agreement.probabilistic.enumeration import Case, law

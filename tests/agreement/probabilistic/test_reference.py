@@ -14,7 +14,8 @@ import pytest
 
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import play
 from tests.agreement.probabilistic.reference import (
     BY_SIZE,
     BY_VIEW,

@@ -7,7 +7,8 @@ import tracemalloc
 
 import pytest
 
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import play, prepare
 from tests.agreement.probabilistic.test_reference import experiment_of
 
 MOST_BYTES = 2_000  # per member, with all that a run leaves behind

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hustings.protocols.registry import find
-from hustings.sim.build import Description, build
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import play
+from hustings.sim.experiment import Description, build
 from hustings.sim.mobility import MODELS, RandomWaypoint
 from hustings.sim.network import Network
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 from scripts import measure_mobile
 from tests.unit.cli.commands import Hustings

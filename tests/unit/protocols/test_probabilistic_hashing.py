@@ -21,7 +21,8 @@ from hustings.protocols.probabilistic.hashing import (
 )
 from hustings.protocols.probabilistic.messages import Call
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.experiment import Experiment, prepare
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import prepare
 
 # Chi-square at 63 degrees of freedom exceeds this with probability 1e-4. Seven such tests here:
 # family-wise level below 1e-3.

@@ -6,8 +6,8 @@ import pytest
 
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
-from hustings.sim.build import Description, build
-from hustings.sim.experiment import RunResult, play
+from hustings.sim.experiment import Description, build
+from hustings.sim.play import RunResult, play
 
 
 def runs(relay_by: str, view: float) -> list[RunResult]:

@@ -111,6 +111,12 @@ class Beacon(Election):
             ctx.set_timer("listen", self.config.L)
 
 
+class OneBeacon(Beacon):
+    """Announces itself once, and falls silent."""
+
+    assumptions = Assumptions(reliable=False, announces=True, repeats=False)
+
+
 def beacons(
     *wakes: float,
     scenario: Scenario | str = "start",
@@ -125,7 +131,7 @@ def beacons(
     """A group whose members 1, 2, ... wake so late, one who joins included."""
     scenario = Scenario(scenario) if isinstance(scenario, str) else scenario
     return Experiment(
-        Beacon,
+        OneBeacon if settings.get("once") else Beacon,
         len(wakes) - scenario.name.startswith("join"),
         BeaconConfig.parse({"delta": delay or 1.0, **settings}),
         choice=HighestId(),

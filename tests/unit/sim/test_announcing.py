@@ -9,10 +9,10 @@ from hustings.sim.announcing import one_delay
 from hustings.sim.checkers import Verdict
 from hustings.sim.churn import Rates
 from hustings.sim.delay import Fixed, Uniform
-from hustings.sim.experiment import RunResult, play
 from hustings.sim.faults import Crash, Heal, OneWay
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.unit.sim.beacons import beacons

@@ -13,12 +13,12 @@ from hustings.core.errors import BadInput
 from hustings.lab.options import electorate
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import CATALOGUE, classes, find
-from hustings.sim.build import Description, build
 from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import play
 from hustings.sim.runs import report
 from hustings.sim.scenarios import Scenario
 from tests.unit.cli.commands import in_process

@@ -16,9 +16,8 @@ from hustings.protocols.bully import Bully
 from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.quorum.election import Quorum
-from hustings.sim.build import Description, build
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import RunResult, play
+from hustings.sim.experiment import Description, build
 from hustings.sim.faults import (
     Crash,
     Happening,
@@ -31,6 +30,7 @@ from hustings.sim.faults import (
 )
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 

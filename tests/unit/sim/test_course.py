@@ -12,10 +12,11 @@ from hustings.protocols.registry import find
 from hustings.sim.consistency import Leaders
 from hustings.sim.course import MAX_STEPS, Sampled, check_step, summarise_courses
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 from tests.unit.sim.test_consistency import Say, stage_of
 from tests.unit.sim.worlds import Stage, arm

@@ -7,23 +7,26 @@ from dataclasses import replace
 
 import pytest
 
-from hustings.core.choice import HighestId, parse_choice
+from hustings.core.choice import Candidate, HighestId, parse_choice
+from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
 from hustings.core.streams import derive
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
+from hustings.protocols.registry import CATALOGUE, classes
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed, Uniform
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Call, Crash, Partition, Pause
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.network import Network
+from hustings.sim.play import play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.studies import measure
 from hustings.sim.trace import Tracer
-from hustings.sim.world import Ended
+from hustings.sim.world import Ended, World
 
 BULLY = Experiment(Bully, 8, BullyConfig(), scenario=Scenario("leader-crash"))
 
@@ -265,3 +268,14 @@ def test_time_is_the_last_arrival_or_declaration() -> None:
     world = prepare(replace(BULLY, network=Network(delay=Fixed(0.5))), 0)
     world.run()
     assert measure(world, detecting=False)["time"] == 0.5 + 2.0 + 0.5
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in classes(CATALOGUE) if kind.assumptions.announces]
+)
+def test_an_election_that_announces_says_rightly_whether_it_repeats(kind: type[Election]) -> None:
+    """A member alone leads, and then goes on for ever or falls silent."""
+    world = World(lambda: kind(kind.Settings(), HighestId()), [Candidate(1)])
+    world.start()
+    silent = world.run(max_events=20) is Ended.QUIESCENT
+    assert kind.assumptions.repeats is not silent

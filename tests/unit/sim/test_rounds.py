@@ -18,11 +18,12 @@ from hustings.core.messages import Message, Role
 from hustings.core.outcome import ELECTING, Guarantee, Outcome
 from hustings.core.streams import Stream
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
 from hustings.sim.loss import Correlated, Uncorrelated
 from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
+from hustings.sim.play import play, prepare
 from hustings.sim.rounds import has_rounds, struck
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import World
@@ -297,11 +298,11 @@ def test_who_is_struck() -> None:
 
 def test_the_world_is_as_the_settings_take_it_to_be() -> None:
     experiment = directed(p_ucastl=0.1, p_mcastl=0.4, p_fail=0.02, view_prob=0.5)
-    arranged = experiment.arranged
-    assert arranged.network.loss == Uncorrelated(0.1)
-    assert arranged.network.multicasts == Uncorrelated(0.4)
-    assert arranged.view_probability == 0.5
-    assert arranged.p_fail == 0.02
+    effective = experiment.effective
+    assert effective.network.loss == Uncorrelated(0.1)
+    assert effective.network.multicasts == Uncorrelated(0.4)
+    assert effective.view_probability == 0.5
+    assert effective.p_fail == 0.02
     world = prepare(experiment, 0)
     assert world.plain_loss == 0.1
     assert world.multicast_loss == 0.4
@@ -311,13 +312,13 @@ def test_the_world_is_as_the_settings_take_it_to_be() -> None:
 def test_what_the_settings_leave_open_stays_as_given() -> None:
     network = Network(loss=Correlated(0.3, 0.1))
     experiment = replace(directed(p_ucastl=0.2), network=network, view_probability=0.7, p_fail=0.5)
-    arranged = experiment.arranged
-    assert arranged.network.loss == Correlated(0.2, 0.1)
-    assert arranged.network.multicasts == network.loss
-    assert arranged.view_probability == 0.7
-    assert arranged.p_fail == 0.5
+    effective = experiment.effective
+    assert effective.network.loss == Correlated(0.2, 0.1)
+    assert effective.network.multicasts == network.loss
+    assert effective.view_probability == 0.7
+    assert effective.p_fail == 0.5
     same = replace(directed(p_ucastl=0.3, p_mcastl=0.3), network=network)
-    assert same.arranged.network is network
+    assert same.effective.network is network
 
 
 def test_a_group_in_rounds_has_an_estimate_of_its_size() -> None:

@@ -15,10 +15,11 @@ from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.simulation import run_all
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed, Uniform
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.loss import Loss, NoLoss, Uncorrelated
 from hustings.sim.member import SimContext
 from hustings.sim.network import Network
+from hustings.sim.play import play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.several import settled
 from hustings.sim.world import Ended, World

@@ -15,8 +15,9 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.protocols.registry import find
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Call, Crash, Suspect
+from hustings.sim.play import play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.stacking import settled_at
 from hustings.sim.world import Ended

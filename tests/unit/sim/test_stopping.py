@@ -20,12 +20,12 @@ from hustings.protocols.registry import (
     PRINTED,
     classes,
 )
-from hustings.sim.build import Description, build
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, play, prepare
+from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.member import Status
 from hustings.sim.network import Network
+from hustings.sim.play import play, prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 from tests.unit.cli.commands import in_process

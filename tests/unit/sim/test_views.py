@@ -8,8 +8,9 @@ from hustings.core.choice import HighestId, candidate, parse_choice
 from hustings.core.errors import BadInput, UnknownName
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
-from hustings.sim.experiment import Experiment, prepare
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash, Join, Leave, Restart, Update, schedule
+from hustings.sim.play import prepare
 from hustings.sim.scenarios import Scenario
 from hustings.sim.views import partial_views
 from hustings.sim.world import World

@@ -29,7 +29,7 @@ _ELSEWHERE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ByRounds(Experiment):
     """One election among liars: all begin at once, and every message arrives in its round."""
 
@@ -37,7 +37,7 @@ class ByRounds(Experiment):
 def by_rounds(experiment: Experiment, *, limited: bool) -> ByRounds:
     """The same for an election in rounds; `limited` says that its limit of events was asked for."""
     name = experiment.kind.about.name
-    usual = Experiment(experiment.kind, 1, experiment.config, counted=True)
+    usual = Experiment(experiment.kind, 1, experiment.config)
     for field, option in _ELSEWHERE.items():
         if getattr(experiment, field) != getattr(usual, field):
             raise BadInput(

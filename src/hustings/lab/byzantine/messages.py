@@ -21,7 +21,8 @@ from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig, too_large
 from hustings.protocols.committee.single import Agreement, CommitteeOfAll, LightestBin
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Experiment, RunResult
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import RunResult
 from hustings.sim.trace import Tracer
 from hustings.sim.world import World
 

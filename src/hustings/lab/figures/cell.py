@@ -133,7 +133,6 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             seed=self.seed(seed),
             until=END_OF_TIME if self.until is None else self.until,
             max_events=MAX_EVENTS,
-            counted=self.engine == FAST,  # to make a million members takes long
         )
         return by_rounds(described, limited=True) if self.in_rounds else described
 

@@ -11,8 +11,9 @@ from hustings.lab.closed_forms.registry import evaluate, names, parameters
 from hustings.sim.checkers import Verdict
 from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.instants import on_grid
+from hustings.sim.play import RunResult, play
 
 MESSAGES = ("election_messages", "answer_messages", "coordinator_messages", "other_messages")
 METRICS = (*MESSAGES, "messages", "time", "leader")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hustings.lab.closed_forms.overhead_table import Table1Row, table_1
 from hustings.protocols.registry import find
-from hustings.sim.experiment import Experiment, play
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import play
 from hustings.sim.scenarios import Scenario
 
 COLUMNS = ("detector", "elections", "election", "order", "printed", "formula", "run")

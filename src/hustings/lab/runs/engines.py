@@ -32,8 +32,9 @@ from hustings.lab.runs.block import EMPTY, Block, Column, RunValues
 from hustings.lab.runs.executors import PROCESSES, THREADS
 from hustings.lab.runs.kernels import CUT, at_once, ending_of, known, play_kernel, setting_of
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.metrics import summarise
+from hustings.sim.play import RunResult, play
 from hustings.sim.runs import MAX_RUNS, Report, report
 from hustings.sim.world import Ended
 
@@ -292,8 +293,9 @@ class Engine:
         return THREADS if self.threaded else PROCESSES
 
 
-def _admit_all(_: Experiment) -> None:
-    """Whatever can be described can be played message by message."""
+def _admit_events(experiment: Experiment) -> None:
+    """Whatever can be described can be played message by message, unless the group is too large."""
+    experiment.check_playable()
 
 
 def _admit_fast(experiment: Experiment) -> None:
@@ -329,7 +331,7 @@ def _large_piece(experiment: Experiment) -> int:
 # By what describes the election; another kind of description brings engines of its own.
 ENGINES: Mapping[type, Mapping[str, Engine]] = {
     Experiment: {
-        EVENTS: Engine(EVENTS, _admit_all, EventsPlayer, _events_piece, 100_000, ResultsTotal),
+        EVENTS: Engine(EVENTS, _admit_events, EventsPlayer, _events_piece, 100_000, ResultsTotal),
         FAST: Engine(
             FAST, _admit_fast, _fast_player, _fast_piece, 1_000_000, _kernel_columns, threaded=True
         ),
@@ -360,19 +362,15 @@ class EngineChoice:
     reason: str | None = None
 
 
-def choose(
-    describe: Callable[[bool], Experiment], name: str, runs: int, held: str | None = None
-) -> EngineChoice:
-    """The experiment as described for an engine, by name or the better one for so many runs.
+def choose(experiment: Experiment, name: str, runs: int, held: str | None = None) -> EngineChoice:
+    """An experiment with its engine, by name or the better one for so many runs.
 
-    `describe` is told whether members are only counted; `held` says why kernels are ruled out.
+    `held` says why kernels are ruled out.
     """
     if name != AUTO:
-        experiment = describe(name == FAST)
         engine = engine_of(experiment, name)
         engine.admit(experiment)
         return EngineChoice(experiment, engine)
-    experiment = describe(True)  # what is wrong with it for any engine is told here
     if isinstance(experiment, ByRounds):
         fast, reason = (False, held) if held is not None else preferred(experiment, runs)
         if runs >= MAX_RUNS:  # that is what is allowed, and not what was asked for
@@ -392,8 +390,9 @@ def choose(
             if work > LIGHT:
                 return EngineChoice(experiment, engine, _much(experiment, runs))
             why = "so little is soon played message by message, and judged, too"
-    experiment = describe(False)
-    return EngineChoice(experiment, engine_of(experiment, EVENTS), why)
+    engine = engine_of(experiment, EVENTS)
+    engine.admit(experiment)
+    return EngineChoice(experiment, engine, why)
 
 
 def _much(experiment: Experiment, runs: int) -> str:

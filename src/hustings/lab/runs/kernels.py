@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from hustings.lab.kernels.results import Columns
 
 # What a kernel takes over, and limits that it replaces by its own.
-_TAKEN = (
-    *("kind", "members", "config", "choice", "network", "scenario", "seed", "calm"),
-    "counted",
-)
+_TAKEN = ("kind", "members", "config", "choice", "network", "scenario", "seed", "calm")
 _LIMITS = ("max_events",)
 _SETTINGS = ("delta", "T_A", "T_S", "T_L", "law", "lam", "key")
 
@@ -74,15 +71,15 @@ def setting_of(experiment: Experiment) -> AnnounceParameters | ProbabilisticPara
 
 def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> ProbabilisticParameters:
     """Times in units of the delay, which the kernel takes for 1."""
-    arranged = experiment.arranged
-    delay = arranged.network.delay.bound
+    effective = experiment.effective
+    delay = effective.network.delay.bound
     return ProbabilisticParameters(
         members=experiment.members,
         sizes=tuple(float(size) for size in config.plan.sizes),
-        view_prob=arranged.view_probability,
-        p_ucastl=arranged.network.loss.p,
-        p_mcastl=arranged.network.multicasts.p,
-        p_fail=arranged.p_fail,
+        view_prob=effective.view_probability,
+        p_ucastl=effective.network.loss.p,
+        p_mcastl=effective.network.multicasts.p,
+        p_fail=effective.p_fail,
         estimate=config.counts,
         thinning=config.thinning,
         join_on_contact=config.join_on_contact,
@@ -133,7 +130,7 @@ def _strange_to_announcing(experiment: Experiment) -> Iterator[str]:
 
 
 def _strange_to_large(experiment: Experiment) -> Iterator[str]:
-    network, config = experiment.arranged.network, experiment.config
+    network, config = experiment.effective.network, experiment.config
     usual = Network(delay=network.delay, loss=network.loss, multicast_loss=network.multicast_loss)
     if network != usual:
         yield "knows loss, and nothing else that may happen to a message"

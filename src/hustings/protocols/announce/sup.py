@@ -43,7 +43,9 @@ class Sup(Election):
         cost="N delta/T_S + 1 messages, one round",
         promises="no agreement: members follow whom they hear first; a baseline for le-s",
     )
-    assumptions = Assumptions(reliable=False, displaces=False, agrees=False, announces=True)
+    assumptions = Assumptions(
+        reliable=False, displaces=False, agrees=False, announces=True, repeats=False
+    )
     Settings = SupConfig
     messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg,)
     config: SupConfig

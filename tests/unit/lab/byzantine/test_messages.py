@@ -11,7 +11,8 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.committee.election import Standing
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
-from hustings.sim.experiment import Experiment, RunResult
+from hustings.sim.experiment import Experiment
+from hustings.sim.play import RunResult
 from hustings.sim.trace import Tracer
 from hustings.sim.world import Ended
 

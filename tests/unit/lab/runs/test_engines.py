@@ -16,16 +16,16 @@ from hustings.sim.experiment import Experiment
 from hustings.sim.network import Network
 from hustings.sim.runs import MAX_RUNS
 
-Describe = Callable[[bool], Experiment]
+Describe = Callable[[], Experiment]
 
 
-def le_s(_: bool) -> Experiment:
+def le_s() -> Experiment:
     kind = find("le-s")
     settings = kind.Settings.parse({"delta": 0.1, "T_A": 1.2})
     return Experiment(kind, 50, settings, network=Network(Fixed(0.1)))
 
 
-def committee(_: bool) -> Experiment:
+def committee() -> Experiment:
     kind = find("committee")
     return by_rounds(Experiment(kind, 60, kind.Settings.parse({})), limited=False)
 
@@ -33,12 +33,12 @@ def committee(_: bool) -> Experiment:
 @pytest.mark.parametrize("describe", [le_s, committee])
 def test_the_reason_tells_a_bound_from_a_request(describe: Describe) -> None:
     """With a standard error and no number of runs all that is allowed is expected."""
-    chosen = choose(describe, AUTO, MAX_RUNS)
+    chosen = choose(describe(), AUTO, MAX_RUNS)
     assert chosen.engine.name == "fast"
     assert chosen.reason is not None
     assert "as many runs as a standard error may take" in chosen.reason
     assert f"{MAX_RUNS:,}" not in chosen.reason
-    asked = choose(describe, AUTO, 30_000)
+    asked = choose(describe(), AUTO, 30_000)
     assert asked.reason is not None
     assert "30,000 runs" in asked.reason
 

@@ -13,11 +13,12 @@ from hustings.lab.simulation import run_all
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Uniform
-from hustings.sim.experiment import Experiment, RunResult, play
+from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.metrics import summarise
 from hustings.sim.network import Network
+from hustings.sim.play import RunResult, play
 from hustings.sim.runs import play_block, report
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended

@@ -5,13 +5,17 @@ Only what is certain is told: where chance, or a fault, may still make it otherw
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hustings.core.choice import MemberId
 from hustings.sim import faults
 from hustings.sim.delay import Fixed
-from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Happening
 from hustings.sim.instants import END_OF_TIME
 from hustings.sim.scenarios import JOINING
+
+if TYPE_CHECKING:
+    from hustings.sim.experiment import Experiment
 
 
 def endless_wait(experiment: Experiment) -> str | None:

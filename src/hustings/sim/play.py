@@ -1,0 +1,227 @@
+"""One run of an experiment: the world is set up, played to its end, and judged.
+
+Run number k of an experiment has its own seed, derived from the experiment's, so it is the same
+run whoever plays it, alone or among thousands, on whatever process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from hustings.core.election import Election
+from hustings.core.streams import Stream, derive
+from hustings.layers.gossip.layer import with_gossip
+from hustings.layers.lease import LeaseConfig
+from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
+from hustings.sim.churn import Plan
+from hustings.sim.course import Sampled
+from hustings.sim.experiment import Experiment
+from hustings.sim.guarding import MemoryGuard
+from hustings.sim.instants import END_OF_TIME
+from hustings.sim.oracle import Oracle
+from hustings.sim.pauses import Pausing
+from hustings.sim.resident import Leaderships
+from hustings.sim.roaming import Roaming
+from hustings.sim.rounds import Rounds, has_rounds
+from hustings.sim.safety import safety_checkers
+from hustings.sim.scenarios import (
+    Cast,
+    begin,
+    begin_announcing,
+    turnover,
+)
+from hustings.sim.stacking import Settled
+from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time, unplayed
+from hustings.sim.studies import Churn, Study, measure
+from hustings.sim.trace import Tracer
+from hustings.sim.views import gossiped_size, partial_views
+from hustings.sim.voting import Present
+from hustings.sim.world import Ended, World
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of one run."""
+
+    metrics: dict[str, float | None]
+    verdicts: dict[str, tuple[Verdict, str]]
+    ended: Ended
+    digest: str | None = None
+    course: Sampled | None = None  # of the number of leaders, where it is kept
+    unplayed: tuple[str, ...] = ()  # faults that were due, and did not happen before the end
+
+
+class _Stage(NamedTuple):
+    """A world, and who watches it for what."""
+
+    world: World
+    study: Study | Settled | None
+    rounds: Rounds | None
+    leaderships: Leaderships | None = None
+    pausing: Pausing | None = None
+
+
+def prepare(experiment: Experiment, run: int, tracer: Tracer | None = None) -> World:
+    """The world of run number `run`, set up and not yet begun."""
+    return _prepare(experiment, run, tracer).world
+
+
+def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
+    experiment.check_playable()
+    effective = experiment.effective
+    seed = derive(experiment.seed, "run", run)
+    plan = experiment.plan(seed)
+    candidates = experiment.candidates(seed, plan)
+    parts = experiment.cast(candidates, plan)
+    world = World(
+        _maker(experiment, experiment.present(parts)),
+        candidates,
+        seed=seed,
+        network=effective.network,
+        views=partial_views([one.id for one in candidates], effective.view_probability, seed),
+        tracer=tracer,
+        debug=experiment.debug,
+    )
+    experiment.clocks.set_in(world, seed)
+    if experiment.guard is not None and experiment.voting is None:
+        drift = experiment.clocks.drift
+        MemoryGuard(world, 1.0 + Stream(derive(seed, "guard's clock")).uniform(-drift, drift))
+    if experiment.oracle is not None:
+        world.watch(Oracle(experiment.oracle))
+    studied = experiment.announces and experiment.repeating  # and a study says when it is over
+    roams = experiment.scenario.mobility is not None
+    if experiment.calm is not None and not studied and plan is None and not roams:
+        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
+        world.watch(Calm(experiment.calm, last))
+    due = tuple(one for one in experiment.scenario.extra if one.at <= experiment.horizon)
+    if studied and due and not experiment.endless:
+        PlayOn(world, due, settling_time(experiment.config))
+    settled = None
+    if experiment.stack is not None:
+        last = max((happening.at for happening in experiment.scenario.extra), default=0.0)
+        settled = Settled(experiment.stack, experiment.members, last)
+        settled.begin(world)
+    leaderships = None
+    if experiment.composition is not None:
+        world.stall_bound = experiment.composition.stall_bound
+        leaderships = Leaderships()
+        world.watch(leaderships)
+    study = _begin(experiment, world, parts, plan)
+    lease = experiment.guard or experiment.config
+    # A member that moves may come near a guard again, and one that is paused goes on.
+    if isinstance(lease, LeaseConfig) and not roams and experiment.pauses is None:
+        grace = lease.asked * lease.slack + settling_time(experiment.config)
+        Confirmable(world, experiment.scenario.extra, experiment.origin, grace)
+    rounds = None
+    if has_rounds(experiment.kind):
+        rounds = Rounds(effective.p_fail)
+        rounds.begin(world)
+        world.knowledge.estimate(gossiped_size(len(world.live()), seed))
+    pausing = None
+    if experiment.pauses is not None:
+        pausing = Pausing(experiment.pauses, world, experiment.origin)
+    return _Stage(world, study or settled, rounds, leaderships, pausing)
+
+
+def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
+    scenario = experiment.scenario
+    # A detector finds the dead among those that it knows: nobody takes them out before it has.
+    live_view = experiment.kind.assumptions.live_view and experiment.detector is None
+    roaming = _roaming(experiment)
+    if experiment.announces:
+        return begin_announcing(
+            world,
+            scenario,
+            parts,
+            plan,
+            live_view=live_view,
+            started=experiment.detector is not None or experiment.voting is not None,
+            guarded=experiment.guard is not None,
+            repeating=experiment.repeating,
+            settling=settling_time(experiment.config) if experiment.settling else None,
+            displaces=experiment.kind.assumptions.displaces,
+            roaming=roaming,
+        )
+    begin(
+        world,
+        scenario,
+        parts,
+        live_view=live_view,
+        tell=experiment.scripted,
+        guarded=experiment.guard is not None,
+        origin=experiment.origin,
+        roaming=roaming,
+    )
+    if plan is None:
+        return roaming
+    return Churn(world, turnover(scenario, plan, call=True), None)
+
+
+def _roaming(experiment: Experiment) -> Roaming | None:
+    mobility = experiment.scenario.mobility
+    if mobility is None:
+        return None
+    settle = mobility.settle or experiment.calm or settling_time(experiment.config)
+    return Roaming(mobility, experiment.horizon, experiment.choice, settle)
+
+
+def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunResult:
+    """Play one run to its end and judge it."""
+    checkers = _checkers(experiment)
+    if experiment.consensus:
+        checkers.append(LastBit())
+    if experiment.guard is not None:
+        checkers += safety_checkers(central=experiment.voting is None)
+    if tracer is None and experiment.digest:
+        tracer = Tracer(experiment.header(run))
+    world, study, rounds, leaderships, pausing = _prepare(experiment, run, tracer)
+    attach(checkers, world)
+    if isinstance(study, Roaming):
+        checkers.append(study.checker)
+    if isinstance(study, Study):
+        study.leaders.step = experiment.course
+    until = min(experiment.origin + experiment.horizon, END_OF_TIME)
+    ended = world.run(until, experiment.max_events)
+    digest = None if tracer is None else tracer.close(world.now, ended.value)
+    metrics = {} if rounds is None else rounds.metrics(world)
+    detecting = experiment.calm is not None or experiment.stack is not None
+    metrics.update(measure(world, detecting=detecting, study=study))
+    if leaderships is not None:
+        metrics.update(leaderships.metrics())
+    if pausing is not None:
+        metrics.update(pausing.metrics())
+    return RunResult(
+        metrics=metrics,
+        verdicts={checker.name: checker.judge(world, ended) for checker in checkers},
+        ended=ended,
+        digest=digest,
+        course=study.leaders.course(world) if isinstance(study, Study) else None,
+        unplayed=unplayed(world, experiment.scenario.extra, experiment.origin),
+    )
+
+
+def _checkers(experiment: Experiment) -> list[Checker]:
+    """What is asked of a whole group in the end; of one that moves, nothing."""
+    if experiment.scenario.mobility is not None:
+        return []
+    assumptions, composition = experiment.kind.assumptions, experiment.composition
+    return all_checkers(
+        experiment.choice,
+        displaces=assumptions.displaces if composition is None else composition.displaces,
+        announces=assumptions.announces,
+        agrees=assumptions.agrees,
+        unheard=has_rounds(experiment.kind) and not assumptions.reliable,
+    )
+
+
+def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
+    """What makes one member's election; where nothing goes round it, without a detour."""
+    if experiment.composition is not None:
+        return experiment.composition.make
+    make = partial(experiment.make_election, present)
+    if experiment.detector is None and experiment.guard is None:
+        make = partial(experiment.kind, experiment.config, experiment.choice)
+    return make if experiment.stack is None else with_gossip(make, experiment.stack)
