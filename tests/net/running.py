@@ -96,8 +96,8 @@ class Running:
 
     @property
     def address(self) -> str:
-        until(lambda: " stands in group " in self.said, f"{self.name} joins: {self.said}")
-        found = re.search(rf"^hustings: {self.name} at (\S+) stands in group", self.said, re.M)
+        until(lambda: " is a member of group " in self.said, f"{self.name} joins: {self.said}")
+        found = re.search(rf"^hustings: {self.name} at (\S+) is a member of group", self.said, re.M)
         assert found is not None, self.said
         return found[1]
 

@@ -238,8 +238,8 @@ def test_input_and_output_are_the_commands(tmp_path: Path) -> None:
 def test_the_promise_is_told_at_the_start(runs: Runs) -> None:
     one = runs.start("exit 0", grace="2s")
     assert one.wait() == 0
-    assert "the command is ended within 3.25s" in one.said
-    assert "advisory: until then, or when cut off, another member may run it too" in one.said
+    assert "the command and all that it started end within 3.25s" in one.said
+    assert "advisory: until then, or if this member is cut off, another member may run" in one.said
 
 
 def test_a_hangup_that_was_ignored_stays_ignored(runs: Runs) -> None:

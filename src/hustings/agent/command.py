@@ -181,20 +181,18 @@ class Supervised:
 
     def promise(self) -> str:
         """What is kept and what is not, in one sentence."""
-        kept = (
-            f"when leadership is lost the command is ended within {show_duration(self.bound)}, "
-            f"when this process is stopped or killed within {show_duration(self.bound_if_stopped)}"
-        )
         unkept = "unless all three processes that guard it are killed or stopped at once"
         if self._member.guarantee is Guarantee.ADVISORY:
             return (
-                f"{kept}, with all that it started, {unkept}; advisory: until then, or when cut "
-                "off, another member may run it too"
+                f"the command and all that it started end within {show_duration(self.bound)} after "
+                f"leadership is lost, and within {show_duration(self.bound_if_stopped)} after this "
+                f"process is stopped or killed, {unkept}; the guarantee is advisory: until then, "
+                "or if this member is cut off, another member may run the command, too"
             )
         return (
-            "leased: before the guard lets another member lead the command is ended, with all that "
-            "it started, also when this process is stopped, cut off or killed, as long as clocks "
-            f"keep to their bound, and {unkept}"
+            "the guarantee is leased: the command and all that it started end before another "
+            "member can lead, also if this process is stopped, cut off or killed, as long as "
+            f"clocks keep to their bound, and {unkept}"
         )
 
     async def run(self) -> int:
@@ -306,7 +304,7 @@ class Supervised:
         try:
             await _first(child.over, draining)
             if not child.over.done():
-                self._say("handing over: ending the command first")
+                self._say("transferring leadership: ending the command first")
                 child.end()
                 await _first(child.over)
         except asyncio.CancelledError:
@@ -428,7 +426,7 @@ async def _supervise(joining: Joining, spec: CommandSpec, say: Say, sole: bool) 
         supervised = Supervised(member, spec, say, sole=sole)
         for each in heard:
             loop.add_signal_handler(each, supervised.signal, each)
-        say(f"{member.name} at {member.address} stands in group {member.group}")
+        say(f"{member.name} at {member.address} is a member of group {member.group}")
         say(supervised.promise())
         return await supervised.run()
     finally:

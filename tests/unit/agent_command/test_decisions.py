@@ -82,11 +82,13 @@ def test_bounds_and_the_promise_of_them() -> None:
         assert it.bound == member.bound + 4.0 + SETTLE_S
         assert it.bound_if_stopped == 3.0 + 4.0 + SETTLE_S
         promise = it.promise()
-        assert promise.startswith("when leadership is lost the command is ended within 5.25s, ")
-        assert "this process is stopped or killed within 8s, with all" in promise
+        assert promise.startswith(
+            "the command and all that it started end within 5.25s after leader"
+        )
+        assert "within 8s after this process is stopped or killed, unless all" in promise
         assert "advisory: until then" in promise
         member.guarantee = Guarantee.LEASED
-        assert it.promise().startswith("leased: before the guard lets another member lead")
+        assert it.promise().startswith("the guarantee is leased: the command and all that")
 
     asyncio.run(story())
 
@@ -359,7 +361,7 @@ def test_a_hand_over_ends_the_command_first(play: Play, runs: list[Run]) -> None
         running = await begun(it, runs)
         handing = asyncio.create_task(it.member.hand_over())
         await until(lambda: runs[0].orders == ["end"])
-        assert "handing over: ending the command first" in it.said
+        assert "transferring leadership: ending the command first" in it.said
         assert not handing.done()
         runs[0].ends(143)
         await handing

@@ -329,8 +329,8 @@ def test_the_promise_says_how_long_and_that_it_is_advisory() -> None:
         return Supervised(PlayedMember(), CommandSpec(("true",), grace_s=5.0)).promise()
 
     assert asyncio.run(promised()) == (
-        "when leadership is lost the command is ended within 6.25s, when this process is stopped "
-        "or killed within 9s, with all that it started, unless all three processes that guard it "
-        "are killed or stopped at once; advisory: until then, or when cut off, another member may "
-        "run it too"
+        "the command and all that it started end within 6.25s after leadership is lost, and within "
+        "9s after this process is stopped or killed, unless all three processes that guard it are "
+        "killed or stopped at once; the guarantee is advisory: until then, or if this member is "
+        "cut off, another member may run the command, too"
     )
