@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 import hustings.net.runner as runner_module
-import hustings.testing.scripted as scripted_module
+import hustings.testing.scripted_group as scripted_module
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.context import Context, TimerKey
 from hustings.core.election import Election

@@ -28,8 +28,8 @@ The rest is for elections: effects as values, a member or a group driven by hand
 [Declare(outcome=Elected(leader=1, term=1))]
 """
 
+from hustings.testing.async_group import AsyncGroup, Logged, NotSettled
 from hustings.testing.clock import NotVirtual, RanTooLong, Stuck, VirtualLoop
-from hustings.testing.company import AsyncGroup, Logged, NotSettled
 from hustings.testing.effects import (
     Acquire,
     CancelTimer,
@@ -43,11 +43,10 @@ from hustings.testing.effects import (
     persist,
 )
 from hustings.testing.group import Group
-from hustings.testing.memory_port import MemoryPort
+from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
 from hustings.testing.recording import RecordedMember, RecordingContext, recording, view_of
 from hustings.testing.script import BadScript, play
-from hustings.testing.scripted import ScriptedGroup, Standing, Step
-from hustings.testing.switchboard import Conditions, Switchboard
+from hustings.testing.scripted_group import ScriptedGroup, ScriptedStatus, Step
 
 __all__ = [
     "Acquire",
@@ -59,7 +58,8 @@ __all__ = [
     "Effect",
     "Group",
     "Logged",
-    "MemoryPort",
+    "MemoryNetwork",
+    "MemoryTransport",
     "Multicast",
     "NotSettled",
     "NotVirtual",
@@ -69,12 +69,11 @@ __all__ = [
     "RecordingContext",
     "Release",
     "ScriptedGroup",
+    "ScriptedStatus",
     "Send",
     "SetTimer",
-    "Standing",
     "Step",
     "Stuck",
-    "Switchboard",
     "VirtualLoop",
     "persist",
     "play",

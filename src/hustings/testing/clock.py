@@ -48,14 +48,14 @@ class NotVirtual(HustingsError):
     """Something that only exists in the real world was asked of a virtual clock."""
 
 
-class Life:
+class MemberProcess:
     """Whose callbacks belong together: those of one process, if it were one.
 
-    A callback belongs to the life in whose context it was scheduled, and everything it schedules
-    does too. A method of an object that a life has adopted is that life's, whoever scheduled it: a
-    test may call a member from outside, and still the member's timers are its own.
+    A callback belongs to the process in whose context it was scheduled, and everything it schedules
+    does too. A method of an object that a process has adopted is that process's, no matter who
+    scheduled it: a test may call a member from outside, and the member's timers are still its own.
 
-    While a life is held, its callbacks wait, and so do its timers once they are due.
+    While a process is held, its callbacks wait, and so do its timers once they are due.
     """
 
     __slots__ = ("held", "name", "tasks")
@@ -66,23 +66,23 @@ class Life:
         self.tasks: dict[asyncio.Task[Any], None] = {}  # its coroutines that have not ended
 
     def context(self) -> Context:
-        """A context whose callbacks are this life's."""
+        """A context whose callbacks are this process's."""
         context = copy_context()
-        context.run(_life.set, self)
+        context.run(_process.set, self)
         return context
 
 
-_life: ContextVar[Life | None] = ContextVar("life", default=None)
+_process: ContextVar[MemberProcess | None] = ContextVar("process", default=None)
 
 
-def _owner(context: Context | None) -> Life | None:
-    return _life.get() if context is None else context.get(_life)
+def _owner(context: Context | None) -> MemberProcess | None:
+    return _process.get() if context is None else context.get(_process)
 
 
 class _Call(asyncio.Handle):
     """A callback that is ready."""
 
-    __slots__ = ("life", "loop")
+    __slots__ = ("loop", "process")
 
     def __init__(
         self,
@@ -92,18 +92,18 @@ class _Call(asyncio.Handle):
         context: Context | None,
     ) -> None:
         super().__init__(callback, args, loop, context)
-        self.life = loop.owner(callback, context)
+        self.process = loop.owner(callback, context)
         self.loop = loop
 
     def _run(self) -> None:
-        if self.loop.admits(self, self.life):
+        if self.loop.admits(self, self.process):
             super()._run()
 
 
 class _Timer(asyncio.TimerHandle):
     """A callback for later; of two with one deadline the one armed first is less."""
 
-    __slots__ = ("life", "loop", "rank")
+    __slots__ = ("loop", "process", "rank")
     _scheduled: bool  # the base class's: whether it lies in the loop's heap
 
     def __init__(
@@ -116,7 +116,7 @@ class _Timer(asyncio.TimerHandle):
         place: int,
     ) -> None:
         super().__init__(when, callback, args, loop, context)
-        self.life = loop.owner(callback, context)
+        self.process = loop.owner(callback, context)
         self.loop = loop
         self.rank = (when, place)
 
@@ -126,7 +126,7 @@ class _Timer(asyncio.TimerHandle):
         return super().__lt__(other)
 
     def _run(self) -> None:
-        if self.loop.admits(self, self.life):
+        if self.loop.admits(self, self.process):
             super()._run()
 
 
@@ -180,8 +180,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._began = 0.0
         self._callbacks = 0
         self._failure: BaseException | None = None
-        self._lives: dict[Life, None] = {}  # those held
-        self._adopted: dict[int, tuple[object, Life]] = {}  # by identity
+        self._held: dict[MemberProcess, None] = {}  # those held
+        self._adopted: dict[int, tuple[object, MemberProcess]] = {}  # by identity
 
     def time(self) -> float:
         """Virtual seconds."""
@@ -233,10 +233,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Task[_T]:
         """Run a coroutine beside the others."""
         task = super().create_task(coro, name=name, context=context)
-        life = _owner(context)
-        if life is not None:
-            life.tasks[task] = None
-            task.add_done_callback(lambda done: life.tasks.pop(done, None), context=context)
+        process = _owner(context)
+        if process is not None:
+            process.tasks[task] = None
+            task.add_done_callback(lambda done: process.tasks.pop(done, None), context=context)
         return task
 
     def _check_open(self) -> None:
@@ -245,34 +245,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     # Lives
 
-    def adopt(self, thing: object, life: Life) -> None:
-        """What calls a method of this object belongs to the life."""
-        self._adopted[id(thing)] = (thing, life)
+    def adopt(self, thing: object, process: MemberProcess) -> None:
+        """What calls a method of this object belongs to the process."""
+        self._adopted[id(thing)] = (thing, process)
 
-    def owner(self, callback: object, context: Context | None) -> Life | None:
+    def owner(self, callback: object, context: Context | None) -> MemberProcess | None:
         """Whose a callback is, if anybody's."""
-        _, life = self._adopted.get(id(getattr(callback, "__self__", None)), (None, None))
-        return _owner(context) if life is None else life
+        _, process = self._adopted.get(id(getattr(callback, "__self__", None)), (None, None))
+        return _owner(context) if process is None else process
 
-    def hold(self, life: Life) -> None:
-        """From now on, what belongs to this life waits; twice is fine."""
-        if life.held is None:
-            life.held = []
-            self._lives[life] = None
+    def hold(self, process: MemberProcess) -> None:
+        """From now on, what belongs to this process waits; twice is fine."""
+        if process.held is None:
+            process.held = []
+            self._held[process] = None
 
-    def release(self, life: Life) -> None:
+    def release(self, process: MemberProcess) -> None:
         """What has waited is run now, in the order in which it was due."""
-        if life.held is not None:
-            self._ready.extend(life.held)
-            life.held = None
-            del self._lives[life]
+        if process.held is not None:
+            self._ready.extend(process.held)
+            process.held = None
+            del self._held[process]
 
-    def bury(self, life: Life) -> None:
-        """Forget a life that is held: nothing of it ever runs again, but what is open is closed."""
-        tasks = list(life.tasks)
-        life.tasks.clear()
-        self._lives.pop(life, None)
-        self._adopted = {key: each for key, each in self._adopted.items() if each[1] is not life}
+    def bury(self, process: MemberProcess) -> None:
+        """Forget a process that is held: none of it ever runs again, but what is open is closed."""
+        tasks = list(process.tasks)
+        process.tasks.clear()
+        self._held.pop(process, None)
+        self._adopted = {key: each for key, each in self._adopted.items() if each[1] is not process}
         for task in tasks:
             quiet: Any = task
             quiet._log_destroy_pending = False  # that it never ended is what was wanted
@@ -281,10 +281,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 with suppress(Exception):  # it may want to wait for something: too late
                     coroutine.close()
 
-    def admits(self, handle: asyncio.Handle, life: Life | None) -> bool:
-        """Count a callback that is about to run; one of a life that is held waits instead."""
-        if life is not None and life.held is not None:
-            life.held.append(handle)
+    def admits(self, handle: asyncio.Handle, process: MemberProcess | None) -> bool:
+        """Count a callback that is about to run; one of a process that is held waits instead."""
+        if process is not None and process.held is not None:
+            process.held.append(handle)
             return False
         self._callbacks += 1
         return True
@@ -320,9 +320,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _standstill(self) -> str:
         sentence = f"stuck at {self._now:g} s of virtual time: no callback and no timer is left"
-        waiting = [life for life in self._lives if life.held]
+        waiting = [process for process in self._held if process.held]
         if waiting:
-            names = ", ".join(life.name for life in waiting)
+            names = ", ".join(process.name for process in waiting)
             sentence += f", but what {names} would do, which is held back"
         return sentence
 

@@ -23,9 +23,9 @@ from hustings.core.errors import BadInput
 from hustings.joining import PROTOCOL
 from hustings.net.member import Member
 from hustings.protocols.registry import Protocol
+from hustings.testing.async_group import WITHIN, AsyncGroup, Logged
 from hustings.testing.clock import MOST_CALLBACKS, MOST_SECONDS, VirtualLoop
-from hustings.testing.company import WITHIN, AsyncGroup, Logged
-from hustings.testing.switchboard import Conditions, Switchboard
+from hustings.testing.memory_network import Conditions, MemoryNetwork
 
 _T = TypeVar("_T")
 
@@ -81,12 +81,12 @@ class Group:
         return self.inside.up
 
     @property
-    def network(self) -> Switchboard:
+    def network(self) -> MemoryNetwork:
         """The network, with its tally of datagrams."""
         return self.inside.network
 
     def member(self, name: str) -> Member:
-        """A member by name, in its latest life."""
+        """A member by name, in its latest incarnation."""
         return self.inside.member(name)
 
     # What takes time
@@ -96,7 +96,7 @@ class Group:
         return self._wait("join", lambda: self.inside.join(name, **options))
 
     def restart(self, name: str, **options: Any) -> Member:
-        """A new life at the same place; a member that is up is killed first."""
+        """A new incarnation at the same place; a member that is up is killed first."""
         return self._wait("restart", lambda: self.inside.restart(name, **options))
 
     def leave(self, name: str) -> None:

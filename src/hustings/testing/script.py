@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.testing.verbs import VERBS, Resolver, Stage
+from hustings.testing.script_commands import COMMANDS, Resolver, ScriptSession
 
 
 class BadScript(BadInput):
@@ -25,11 +25,11 @@ class BadScript(BadInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ScriptLine:
     """One command of a script."""
 
     line: int  # counted from 1
-    verb: str
+    name: str
     words: tuple[str, ...]
 
 
@@ -38,12 +38,12 @@ def play(text: str, resolve: Resolver, name: str = "script") -> str:
 
     `resolve` finds a protocol by name; `name` is how errors call the script.
     """
-    stage = Stage(resolve)
+    session = ScriptSession(resolve)
     lines: list[str] = []
     speaking = False  # whether the line before was a command or its output
     for place, line in enumerate(text.splitlines(), 1):
         if line.startswith(">"):
-            lines += [line.rstrip(), *_perform(stage, _command(line, place, name), name)]
+            lines += [line.rstrip(), *_perform(session, _command(line, place, name), name)]
             speaking = True
         elif not line.strip() or line.startswith("#"):
             lines.append(line.rstrip())
@@ -53,22 +53,22 @@ def play(text: str, resolve: Resolver, name: str = "script") -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _command(line: str, place: int, name: str) -> Command:
+def _command(line: str, place: int, name: str) -> ScriptLine:
     words = line.removeprefix(">").split()
     if not words:
         raise BadScript(f"{name}:{place}: a command is missing behind '>'")
-    return Command(place, words[0], tuple(words[1:]))
+    return ScriptLine(place, words[0], tuple(words[1:]))
 
 
-def _perform(stage: Stage, command: Command, name: str) -> list[str]:
+def _perform(session: ScriptSession, command: ScriptLine, name: str) -> list[str]:
     where = f"{name}:{command.line}"
-    verb = VERBS.get(command.verb)
-    if verb is None:
-        raise BadScript(f"{where}: {UnknownName('command', command.verb, VERBS)}")
+    known = COMMANDS.get(command.name)
+    if known is None:
+        raise BadScript(f"{where}: {UnknownName('command', command.name, COMMANDS)}")
     try:
-        return verb.run(stage, command.words)
+        return known.run(session, command.words)
     except BadInput as error:
-        raise BadScript(f"{where}: {error} (usage: {verb.usage})") from error
+        raise BadScript(f"{where}: {error} (usage: {known.usage})") from error
     except Exception as error:
-        error.add_note(f"while playing {where}: {command.verb} {' '.join(command.words)}")
+        error.add_note(f"while playing {where}: {command.name} {' '.join(command.words)}")
         raise

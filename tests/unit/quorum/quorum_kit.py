@@ -17,7 +17,7 @@ from hustings.quorum.config import Electorate
 from hustings.quorum.recovery import ENROLL
 from hustings.testing.effects import Effect, Persist, Send
 from hustings.testing.recording import recording
-from hustings.testing.scripted import Envelope, ScriptedGroup
+from hustings.testing.scripted_group import Envelope, ScriptedGroup
 
 THREE = Electorate(0, (1, 2, 3))
 FIVE = Electorate(0, (1, 2, 3, 4, 5))

@@ -33,7 +33,7 @@ from hustings.quorum.messages import (
 from hustings.quorum.proposer import AGAIN
 from hustings.quorum.reconfiguration import IDLE, INSTALLING, MAX_TRIES, SEAL, Reconfiguration
 from hustings.quorum.recovery import ENROLL
-from hustings.testing.scripted import ScriptedGroup
+from hustings.testing.scripted_group import ScriptedGroup
 from tests.unit.quorum.quorum_kit import THREE, Hall, act, kinds, replace
 
 

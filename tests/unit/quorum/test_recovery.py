@@ -20,7 +20,7 @@ from hustings.quorum.messages import (
 )
 from hustings.quorum.proposer import AGAIN
 from hustings.quorum.recovery import ENROLL, AcceptorRecovery
-from hustings.testing.scripted import ScriptedGroup
+from hustings.testing.scripted_group import ScriptedGroup
 from tests.unit.quorum.quorum_kit import LEASE, Hall, eager
 
 

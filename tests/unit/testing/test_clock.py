@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 
 import pytest
 
-from hustings.testing.clock import Life, NotVirtual, RanTooLong, Stuck, VirtualLoop
+from hustings.testing.clock import MemberProcess, NotVirtual, RanTooLong, Stuck, VirtualLoop
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def test_waiting_for_nothing_is_told(loop: VirtualLoop) -> None:
 
 
 def test_who_is_held_back_is_told(loop: VirtualLoop) -> None:
-    life = Life("web-1")
+    process = MemberProcess("web-1")
     done = loop.create_future()
-    loop.hold(life)
-    loop.call_at(1.0, done.set_result, None, context=life.context())
+    loop.hold(process)
+    loop.call_at(1.0, done.set_result, None, context=process.context())
     with pytest.raises(Stuck, match="what web-1 would do, which is held back"):
         loop.run_until_complete(done)
 
@@ -161,8 +161,8 @@ def test_a_failure_in_the_last_round_is_not_lost(loop: VirtualLoop) -> None:
 
 def test_a_held_life_waits_and_then_catches_up_in_order(loop: VirtualLoop) -> None:
     seen: list[str] = []
-    life = Life("a")
-    context = life.context()
+    process = MemberProcess("a")
+    context = process.context()
 
     def tick(name: str, left: int) -> None:
         seen.append(f"{name} at {loop.time():g}")
@@ -172,8 +172,8 @@ def test_a_held_life_waits_and_then_catches_up_in_order(loop: VirtualLoop) -> No
     loop.call_at(1.0, tick, "held", 2, context=context)
     loop.call_at(1.5, tick, "second", 0, context=context)
     loop.call_at(1.0, tick, "free", 2)
-    loop.hold(life)
-    loop.call_at(2.25, loop.release, life)
+    loop.hold(process)
+    loop.call_at(2.25, loop.release, process)
     loop.run_until_complete(asyncio.sleep(6))
     assert seen == [
         "free at 1",
@@ -194,16 +194,16 @@ def test_tasks_of_a_held_life_wait_too(loop: VirtualLoop) -> None:
             await asyncio.sleep(1)
             seen.append(loop.time())
 
-    life = Life("a")
+    process = MemberProcess("a")
 
     async def main() -> None:
-        task = loop.create_task(worker(), context=life.context())
+        task = loop.create_task(worker(), context=process.context())
         await asyncio.sleep(2.5)
-        loop.hold(life)
-        loop.hold(life)
+        loop.hold(process)
+        loop.hold(process)
         await asyncio.sleep(3)
-        loop.release(life)
-        loop.release(life)
+        loop.release(process)
+        loop.release(process)
         await asyncio.sleep(1.5)
         task.cancel()
 
@@ -213,12 +213,12 @@ def test_tasks_of_a_held_life_wait_too(loop: VirtualLoop) -> None:
 
 def test_what_is_cancelled_while_held_does_not_run(loop: VirtualLoop) -> None:
     seen: list[str] = []
-    life = Life("a")
-    loop.hold(life)
-    timer = loop.call_at(1.0, seen.append, "no", context=life.context())
+    process = MemberProcess("a")
+    loop.hold(process)
+    timer = loop.call_at(1.0, seen.append, "no", context=process.context())
     loop.run_until_complete(asyncio.sleep(2))
     timer.cancel()
-    loop.release(life)
+    loop.release(process)
     loop.run_until_complete(asyncio.sleep(2))
     assert seen == []
 

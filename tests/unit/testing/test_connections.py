@@ -9,9 +9,8 @@ import pytest
 
 from hustings.net.transport import Endpoint
 from hustings.net.wire import Direction
-from hustings.testing.clock import Life
-from hustings.testing.memory_port import BACKLOG
-from hustings.testing.switchboard import FAREWELL, Conditions
+from hustings.testing.clock import MemberProcess
+from hustings.testing.memory_network import BACKLOG, FAREWELL, Conditions
 from tests.unit.testing.wires import A, B, C, Net, packet
 
 
@@ -58,25 +57,25 @@ def test_a_frame_to_nobody_or_through_a_long_cut_is_lost(net: Net) -> None:
 
 
 def test_no_more_connections_wait_for_a_held_member_than_a_kernel_keeps(net: Net) -> None:
-    life = Life("c")
-    life.context().run(net.open, C)
-    net.loop.hold(life)
+    process = MemberProcess("c")
+    process.context().run(net.open, C)
+    net.loop.hold(process)
     for number in range(BACKLOG + 10):
         net.ports[A].stream(C, packet(number))
     net.run()
-    net.loop.release(life)
+    net.loop.release(process)
     net.run()
     assert [int(data) for _, data, _ in net.heard[C].frames] == list(range(BACKLOG))
 
 
 def test_what_a_port_has_begun_waits_with_its_owner_whoever_asked(net: Net) -> None:
-    life = Life("c")
-    life.context().run(net.open, C)
+    process = MemberProcess("c")
+    process.context().run(net.open, C)
     net.ports[C].stream(B, packet(1))
-    net.loop.hold(life)
+    net.loop.hold(process)
     net.run()
     assert net.heard[B].frames == []
-    net.loop.release(life)
+    net.loop.release(process)
     net.run()
     assert len(net.heard[B].frames) == 1
 
@@ -131,14 +130,14 @@ def test_a_watch_knows_nothing_of_a_machine_that_is_gone(net: Net) -> None:
 
 
 def test_a_watch_does_not_mind_a_cut_or_a_pause(net: Net) -> None:
-    life = Life("c")
-    life.context().run(net.open, C)
-    net.loop.hold(life)
+    process = MemberProcess("c")
+    process.context().run(net.open, C)
+    net.loop.hold(process)
     watching = watch(net, C)
     net.board.partition([A], [C])
     net.run(10)
     net.board.heal()
-    net.loop.release(life)
+    net.loop.release(process)
     net.run(10)
     assert watching.told == []
     assert len(net.heard[C].frames) == 1

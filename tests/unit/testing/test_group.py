@@ -12,7 +12,7 @@ from hustings.core.errors import BadInput
 from hustings.net.member import Member
 from hustings.net.member_state import LeadershipLost
 from hustings.testing import Group, NotSettled
-from hustings.testing.company import SEEDS
+from hustings.testing.async_group import SEEDS
 from tests.unit.testing.groups import NAMES, fail, lone, three
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from hustings.net.transport import Endpoint
 from hustings.net.wire import HEADER, Direction, group_tag
 from hustings.testing.clock import VirtualLoop
-from hustings.testing.memory_port import MemoryPort
-from hustings.testing.switchboard import Conditions, Switchboard
+from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
 
 A, B, C = (("127.0.0.1", number) for number in (1, 2, 3))
 TAG = group_tag("test")
@@ -49,17 +48,17 @@ class Heard:
 
 
 class Net:
-    """A switchboard with ports that listen."""
+    """A network with ports that listen."""
 
     def __init__(self, conditions: Conditions, seed: int = 1) -> None:
         self.loop = VirtualLoop()
-        self.board = Switchboard(self.loop, seed, conditions)
-        self.ports: dict[Endpoint, MemoryPort] = {}
+        self.board = MemoryNetwork(self.loop, seed, conditions)
+        self.ports: dict[Endpoint, MemoryTransport] = {}
         self.heard: dict[Endpoint, Heard] = {}
 
     def open(self, *endpoints: Endpoint) -> None:
         for endpoint in endpoints:
-            self.ports[endpoint] = MemoryPort(self.board, endpoint)
+            self.ports[endpoint] = MemoryTransport(self.board, endpoint)
             self.heard[endpoint] = Heard(self.loop)
             self.ports[endpoint].attach(TAG, self.heard[endpoint])
 

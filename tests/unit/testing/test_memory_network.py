@@ -11,9 +11,8 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.net.transport import Port, Receiver
 from hustings.net.wire import group_tag
-from hustings.testing.clock import Life
-from hustings.testing.memory_port import BUFFER, MemoryPort
-from hustings.testing.switchboard import Conditions
+from hustings.testing.clock import MemberProcess
+from hustings.testing.memory_network import BUFFER, Conditions, MemoryTransport
 from tests.unit.testing.wires import TAG, A, B, C, Heard, Net, packet
 
 
@@ -198,7 +197,7 @@ def test_faults_of_a_port_add_to_those_of_the_network(net: Net) -> None:
 
 def test_a_port_takes_its_place_alone(net: Net) -> None:
     with pytest.raises(BadInput, match=r"127\.0\.0\.1:1 is in use by another member"):
-        MemoryPort(net.board, A)
+        MemoryTransport(net.board, A)
     net.ports[A].kill()
     net.open(A)
 
@@ -226,9 +225,9 @@ def test_frames_of_another_group_are_anybodys_to_count(net: Net) -> None:
 
 
 def test_what_comes_for_a_held_member_waits_as_far_as_there_is_room(net: Net) -> None:
-    life = Life("c")
-    life.context().run(net.open, C)
-    net.loop.hold(life)
+    process = MemberProcess("c")
+    process.context().run(net.open, C)
+    net.loop.hold(process)
     room = BUFFER // len(packet(100))
     for number in range(100, 1000):
         net.ports[A].send(C, packet(number))
@@ -236,7 +235,7 @@ def test_what_comes_for_a_held_member_waits_as_far_as_there_is_room(net: Net) ->
         net.ports[A].send(C, packet(999))
     net.run()
     assert net.heard[C].datagrams == []
-    net.loop.release(life)
+    net.loop.release(process)
     net.run()
     assert net.heard[C].numbers[:900] == list(range(100, 1000))
     assert len(net.heard[C].numbers) == room

@@ -2,7 +2,7 @@
 
 `Group` is the same for plain tests. Each member is a real one, as `hustings.join` makes it; only
 the network below it is in memory. Whatever belongs to a member (its timers, what arrives for it,
-code that was spawned in it) belongs to one life, which can be held, or ended without a word.
+code that was spawned in it) belongs to one process, which can be held, or ended without a word.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from hustings.joining import join
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from hustings.net.transport import Endpoint
-from hustings.testing.clock import Life, VirtualLoop
-from hustings.testing.memory_port import MemoryPort
-from hustings.testing.switchboard import Conditions, Switchboard
+from hustings.testing.clock import MemberProcess, VirtualLoop
+from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
 
 SEEDS = 5  # members of whom a newcomer is told
 WITHIN = 60.0  # seconds in which a group should agree
@@ -50,7 +49,7 @@ class _Seat:
         self.name = name
         self.endpoint = endpoint
         self.options = dict(options)
-        self.lives = 0
+        self.incarnations = 0
         self.member: Member | None = None  # the latest
         self.holder: _Holder | None = None  # if it is up
         self.ending: asyncio.Task[None] | None = None
@@ -61,10 +60,10 @@ class _Seat:
 
 
 class _Holder:
-    """One life of a member."""
+    """One process of a member."""
 
-    def __init__(self, life: Life, port: MemoryPort, member: Member) -> None:
-        self.life = life
+    def __init__(self, process: MemberProcess, port: MemoryTransport, member: Member) -> None:
+        self.process = process
         self.port = port
         self.member = member
         self.recording: asyncio.Task[None] | None = None
@@ -84,14 +83,14 @@ class AsyncGroup:
         self.loop = loop
         self.seed = seed
         self.label = label
-        self.network = Switchboard(loop, derive(seed, "network"), conditions)
+        self.network = MemoryNetwork(loop, derive(seed, "network"), conditions)
         self.log: list[Logged] = []
         self._options = dict(options)
         self._seats: dict[str, _Seat] = {}
         self._registers = Registers(loop.time)  # for guards in memory: not those of other tests
         self._context = copy_context()  # what belongs to no member
         self._stirred = asyncio.Event()
-        self._buried: list[Life] = []
+        self._buried: list[MemberProcess] = []
         self._spawned: list[asyncio.Task[Any]] = []
 
     # What one may ask
@@ -109,7 +108,7 @@ class AsyncGroup:
     @property
     def paused(self) -> list[str]:
         """Who is held back."""
-        return [name for name in self.up if self._holder(name).life.held is not None]
+        return [name for name in self.up if self._holder(name).process.held is not None]
 
     @property
     def leaders(self) -> list[str]:
@@ -117,7 +116,7 @@ class AsyncGroup:
         return [name for name in self.up if self._holder(name).member.is_leader]
 
     def member(self, name: str) -> Member:
-        """A member by name, in its latest life."""
+        """A member by name, in its latest process."""
         member = self._seat(name).member
         if member is None:
             raise BadInput(f"{name!r} never came to join")
@@ -138,7 +137,7 @@ class AsyncGroup:
             raise
 
     async def restart(self, name: str, **options: Any) -> Member:
-        """A new life at the same place; a member that is up is killed first."""
+        """A new process at the same place; a member that is up is killed first."""
         seat = self._seat(name)
         if seat.holder is not None:
             self.kill(name)
@@ -150,9 +149,9 @@ class AsyncGroup:
     async def leave(self, name: str) -> None:
         """A member departs in good order."""
         seat, holder = self._seat(name), self._holder(name)
-        if holder.life.held is not None:
+        if holder.process.held is not None:
             raise BadInput(f"{name!r} is paused: resume it, or kill it")
-        await self.loop.create_task(holder.member.leave(), context=holder.life.context())
+        await self.loop.create_task(holder.member.leave(), context=holder.process.context())
         await holder.port.close()
         seat.holder = None
         self._stir()
@@ -165,9 +164,9 @@ class AsyncGroup:
         """
         seat, holder = self._seat(name), self._holder(name)
         seat.holder = None
-        self.loop.hold(holder.life)
+        self.loop.hold(holder.process)
         holder.port.kill(dark=machine)
-        self._buried.append(holder.life)
+        self._buried.append(holder.process)
         if holder.recording is not None:
             holder.recording.cancel()
         seat.ending = self._apart(holder.member.kill())
@@ -175,12 +174,12 @@ class AsyncGroup:
 
     def pause(self, name: str) -> None:
         """A member's process stands still: what comes for it waits, and so do its timers."""
-        self.loop.hold(self._holder(name).life)
+        self.loop.hold(self._holder(name).process)
         self._stir()
 
     def resume(self, name: str) -> None:
         """It goes on, and finds everything that has waited."""
-        self.loop.release(self._holder(name).life)
+        self.loop.release(self._holder(name).process)
         self._stir()
 
     # The network
@@ -286,11 +285,11 @@ class AsyncGroup:
     def spawn(self, name: str, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
         """Run code in a member's process: it stands still and ends with the member."""
         try:
-            life = self._holder(name).life
+            process = self._holder(name).process
         except BadInput:
             work.close()
             raise
-        task = self.loop.create_task(work, context=life.context())
+        task = self.loop.create_task(work, context=process.context())
         self._spawned.append(task)
         return task
 
@@ -300,7 +299,7 @@ class AsyncGroup:
         """Code that was spawned is cancelled, everybody leaves, and what then still runs ends."""
         for name in self.paused:
             self.resume(name)
-        dead = {task for life in self._buried for task in life.tasks}  # only asked
+        dead = {task for process in self._buried for task in process.tasks}  # only asked
         await _end(task for task in self._spawned if task not in dead)
         for name in self.up:
             await self.leave(name)
@@ -311,8 +310,8 @@ class AsyncGroup:
         await _end(
             task for task in asyncio.all_tasks(self.loop) if task is not here and task not in dead
         )
-        for life in self._buried:
-            self.loop.bury(life)
+        for process in self._buried:
+            self.loop.bury(process)
 
     def neglected(self) -> BaseException | None:
         """The first error of spawned code that nobody has looked at."""
@@ -337,11 +336,11 @@ class AsyncGroup:
         return holder
 
     async def _open(self, seat: _Seat) -> Member:
-        seat.lives += 1
-        life = Life(seat.name)
-        context = life.context()
+        seat.incarnations += 1
+        process = MemberProcess(seat.name)
+        context = process.context()
         context.run(REGISTERS.set, self._registers)
-        port = context.run(MemoryPort, self.network, seat.endpoint)
+        port = context.run(MemoryTransport, self.network, seat.endpoint)
         try:
             joining = context.run(
                 join,
@@ -351,7 +350,7 @@ class AsyncGroup:
                     "seeds": self._seeds(seat),
                     "port": port,
                     "seed": derive(self.seed, "member", seat.name),
-                    "life": seat.lives,
+                    "life": seat.incarnations,
                     "insecure": True,  # who is in memory has nobody to fear
                     **self._options,
                     **seat.options,
@@ -362,9 +361,9 @@ class AsyncGroup:
             port.kill()
             raise
         for part in (member.host, member.host.runner):
-            self.loop.adopt(part, life)
+            self.loop.adopt(part, process)
         seat.member = member
-        seat.holder = _Holder(life, port, member)
+        seat.holder = _Holder(process, port, member)
         seat.holder.recording = self._apart(self._record(seat.name, member))
         return member
 

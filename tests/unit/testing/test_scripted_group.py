@@ -5,7 +5,7 @@ import pytest
 from hustings.core.choice import Candidate, HighestId, MemberId
 from hustings.core.context import Context
 from hustings.core.errors import BadInput, ProtocolBug, UnknownName
-from hustings.testing import ScriptedGroup, Standing
+from hustings.testing import ScriptedGroup, ScriptedStatus
 from tests.unit.testing.toys import HailMsg, Nag, Toy, ToyConfig
 
 THREE = [Candidate(3), Candidate(1), Candidate(2)]
@@ -36,7 +36,7 @@ def test_a_crash_leaves_the_views_alone_and_a_departure_does_not() -> None:
     assert views(group) == {1: [1, 2, 3], 3: [1, 2, 3]}
     group.leave(3)
     assert views(group) == {1: [1, 2]}
-    assert group.standing == {1: Standing.UP, 2: Standing.DOWN, 3: Standing.LEFT}
+    assert group.standing == {1: ScriptedStatus.UP, 2: ScriptedStatus.DOWN, 3: ScriptedStatus.LEFT}
     group.restart(3)
     assert views(group) == {1: [1, 2, 3], 3: [1, 2, 3]}
 

@@ -1,11 +1,13 @@
-"""The commands of golden scripts, one small function each.
+"""The commands of golden scripts, one small function each, and how their arguments are read.
 
-A verb takes the stage and the words behind its name, lets something happen, and returns the lines
-to print.
+A command takes the session and the words behind its name, lets something happen, and returns the
+lines to print. A mistake in an argument gets a sentence.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,20 +15,106 @@ from itertools import groupby
 from hustings.core.choice import Candidate, Choice, MemberId, parse_choice
 from hustings.core.config import Config
 from hustings.core.election import Election
-from hustings.core.errors import BadInput
+from hustings.core.errors import BadInput, UnknownName
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, with_lease
-from hustings.testing.arguments import decimal, members, number, numbers, selection
-from hustings.testing.scripted import Envelope, ScriptedGroup, Standing, Step
-from hustings.testing.words import timer_text
+from hustings.testing.script_text import timer_text
+from hustings.testing.scripted_group import Envelope, ScriptedGroup, ScriptedStatus, Step
+
+_LINK = re.compile(r"(\d+|\*)->(\d+|\*)")
+
+
+def number(text: str, what: str) -> int:
+    """A whole number, not negative."""
+    if not re.fullmatch(r"[0-9]+", text):
+        raise BadInput(f"{what} must be a whole number, not {text!r}")
+    return int(text)
+
+
+def decimal(text: str, what: str) -> float:
+    """A number; what is not one would not be ordered."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise BadInput(f"{what} must be a number, not {text!r}")
+    return value
+
+
+def numbers(text: str) -> list[MemberId]:
+    """Ids separated by commas.
+
+    >>> numbers("1,3")
+    [1, 3]
+    """
+    return [number(part, "a member id") for part in text.split(",")]
+
+
+def members(words: Sequence[str], group: ScriptedGroup) -> list[MemberId]:
+    """Ids of the group, separated by blanks or commas; `*` for everybody who is up."""
+    found: list[MemberId] = []
+    for word in words:
+        found += group.up() if word == "*" else numbers(word)
+    for member in found:
+        group.member(member)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which of the messages under way a command means."""
+
+    sender: MemberId | None = None
+    to: MemberId | None = None
+    kind: str | None = None
+    first: bool = False
+
+    def of(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
+        """The envelopes meant, in their order."""
+        found = [
+            envelope
+            for envelope in envelopes
+            if self.sender in (None, envelope.sender)
+            and self.to in (None, envelope.to)
+            and self.kind in (None, kind_of(envelope.message))
+        ]
+        return found[:1] if self.first else found
+
+
+def selection(words: Sequence[str], group: ScriptedGroup, kinds: Sequence[str]) -> Selection:
+    """`all`, or any of `first`, a link `FROM->TO` (either may be `*`) and a kind of message."""
+    if list(words) == ["all"]:
+        return Selection()
+    if not words:
+        raise BadInput("which messages? `all`, or any of: first, FROM->TO, a kind of message")
+    sender = to = kind = None
+    first = False
+    for word in words:
+        link = _LINK.fullmatch(word)
+        if word == "first" and not first:
+            first = True
+        elif link is not None and sender is None and to is None:
+            sender, to = (None if end == "*" else int(end) for end in link.groups())
+            for end in (sender, to):
+                if end is not None:
+                    group.member(end)
+        elif kind is None and word in kinds:
+            kind = word
+        elif link is not None or word in ("first", "all") or word in kinds:
+            raise BadInput(f"{word!r} does not go together with {' '.join(words)!r}")
+        else:
+            raise UnknownName("kind of message", word, kinds)
+    return Selection(sender, to, kind, first)
+
 
 Resolver = Callable[[str], type[Election]]
 SETTLE_LIMIT = 1_000
 GROUP_LIMIT = 1_000
 
 
-class Stage:
+class ScriptSession:
     """What a script plays on: how to find a protocol, and the group once it is made."""
 
     def __init__(self, resolve: Resolver) -> None:
@@ -41,7 +129,7 @@ class Stage:
         return self._group
 
     def build(self, group: ScriptedGroup, messages: Sequence[type[Message]]) -> None:
-        """Put a group on the stage, in place of the one before."""
+        """Put a group on the session, in place of the one before."""
         self._group = group
         self.kinds = [kind_of(message) for message in messages]
 
@@ -50,25 +138,25 @@ class Stage:
         return selection(words, self.group, self.kinds).of(self.group.flight)
 
 
-Run = Callable[[Stage, Sequence[str]], list[str]]
+Run = Callable[[ScriptSession, Sequence[str]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
+class ScriptCommand:
     """A command: how it is written, and what it does."""
 
     usage: str
     run: Run
 
 
-VERBS: dict[str, Verb] = {}
+COMMANDS: dict[str, ScriptCommand] = {}
 
 
-def verb(usage: str) -> Callable[[Run], Run]:
+def command(usage: str) -> Callable[[Run], Run]:
     """Enter a function into the table under the first word of its usage."""
 
     def enter(run: Run) -> Run:
-        VERBS[usage.split(maxsplit=1)[0]] = Verb(usage, run)
+        COMMANDS[usage.split(maxsplit=1)[0]] = ScriptCommand(usage, run)
         return run
 
     return enter
@@ -83,8 +171,8 @@ def _no_more(words: Sequence[str]) -> None:
         raise BadInput(f"{words[0]!r} is one word too many")
 
 
-def _listed(stage: Stage, words: Sequence[str]) -> list[MemberId]:
-    found = members(words, stage.group)
+def _listed(session: ScriptSession, words: Sequence[str]) -> list[MemberId]:
+    found = members(words, session.group)
     if not found:
         raise BadInput("which members?")
     return found
@@ -93,18 +181,18 @@ def _listed(stage: Stage, words: Sequence[str]) -> list[MemberId]:
 # The group
 
 
-@verb(
+@command(
     "nodes N PROTOCOL [choice=C] [leader=M] [down=M,M] [seed=S] [set.NAME=VALUE] "
     "[attr.NAME=V,V,V] [guard.NAME=VALUE]"
 )
-def nodes(stage: Stage, words: Sequence[str]) -> list[str]:
+def nodes(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """A new group of members 1..N; nobody is started yet. A setting of the guard brings one."""
     if len(words) < 2:
         raise BadInput("nodes needs a number of members and a protocol")
     n = number(words[0], "the number of members")
     if not 1 <= n <= GROUP_LIMIT:
         raise BadInput(f"the number of members must lie between 1 and {GROUP_LIMIT}, not {n}")
-    kind = stage.resolve(words[1])
+    kind = session.resolve(words[1])
     options, settings, attributes, lease = _options(words[2:])
     config = kind.Settings.parse(settings)
     choice = parse_choice(options.get("choice", "highest-id"))
@@ -122,13 +210,13 @@ def nodes(stage: Stage, words: Sequence[str]) -> list[str]:
     )
     if leader is not None:
         group.member(leader)
-    stage.build(group, messages)
+    session.build(group, messages)
     told = f"{'1' if n == 1 else f'1..{n}'}: {kind.about.name}, {choice.name}"
     if leader is not None:
         told += f", leader {leader}"
     if lease:
         told += ", with a guard"
-    down = [member for member, how in group.standing.items() if how is Standing.DOWN]
+    down = [member for member, how in group.standing.items() if how is ScriptedStatus.DOWN]
     if down:
         told += f", down {','.join(map(str, down))}"
     return [told, *(f"warning: {text}" for text in config.warnings())]
@@ -183,11 +271,11 @@ def _candidates(n: int, attributes: dict[str, str]) -> list[Candidate]:
     return [Candidate(i + 1, tuple(column[i] for column in columns)) for i in range(n)]
 
 
-@verb("start [MEMBERS]")
-def start(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("start [MEMBERS]")
+def start(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Members join: those named, or all that have not yet."""
-    group = stage.group
-    waiting = [member for member, how in group.standing.items() if how is Standing.OUT]
+    group = session.group
+    waiting = [member for member, how in group.standing.items() if how is ScriptedStatus.OUT]
     chosen = members(words, group) if words else waiting
     if not chosen:
         raise BadInput("everybody has been started")
@@ -200,122 +288,122 @@ def start(stage: Stage, words: Sequence[str]) -> list[str]:
     return lines
 
 
-@verb("crash MEMBERS")
-def crash(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("crash MEMBERS")
+def crash(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Members stop for good, or until they restart."""
-    return _told([stage.group.crash(member) for member in _listed(stage, words)])
+    return _told([session.group.crash(member) for member in _listed(session, words)])
 
 
-@verb("restart MEMBERS")
-def restart(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("restart MEMBERS")
+def restart(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Members come back as new incarnations."""
-    return _told([stage.group.restart(member) for member in _listed(stage, words)])
+    return _told([session.group.restart(member) for member in _listed(session, words)])
 
 
-@verb("leave MEMBERS")
-def leave(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("leave MEMBERS")
+def leave(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Members depart in good order."""
-    return _told([stage.group.leave(member) for member in _listed(stage, words)])
+    return _told([session.group.leave(member) for member in _listed(session, words)])
 
 
 # From outside
 
 
-@verb("call MEMBERS")
-def call(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("call MEMBERS")
+def call(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Members call an election, before any message of these calls arrives."""
-    return _told([stage.group.call(member) for member in _listed(stage, words)])
+    return _told([session.group.call(member) for member in _listed(session, words)])
 
 
-def _pair(stage: Stage, words: Sequence[str]) -> tuple[list[MemberId], MemberId]:
+def _pair(session: ScriptSession, words: Sequence[str]) -> tuple[list[MemberId], MemberId]:
     if len(words) != 2:
         raise BadInput("whose detector, and about whom? two words, the first may be a list")
     about = number(words[1], "a member id")
-    detectors = [member for member in members(words[:1], stage.group) if member != about]
+    detectors = [member for member in members(words[:1], session.group) if member != about]
     if not detectors:
         raise BadInput("nobody but the member itself is meant")
     return detectors, about
 
 
-@verb("suspect MEMBERS M")
-def suspect(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("suspect MEMBERS M")
+def suspect(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """The detectors of some members suspect M, rightly or not."""
-    detectors, about = _pair(stage, words)
-    return _told([stage.group.suspect(member, about) for member in detectors])
+    detectors, about = _pair(session, words)
+    return _told([session.group.suspect(member, about) for member in detectors])
 
 
-@verb("alive MEMBERS M")
-def alive(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("alive MEMBERS M")
+def alive(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """The detectors of some members trust M again."""
-    detectors, about = _pair(stage, words)
-    return _told([stage.group.alive(member, about) for member in detectors])
+    detectors, about = _pair(session, words)
+    return _told([session.group.alive(member, about) for member in detectors])
 
 
 # The guard: it answers what a member asked last, or repeats an answer to an older request
 
 
-def _request(stage: Stage, member: MemberId, given: Sequence[str]) -> tuple[int, float]:
+def _request(session: ScriptSession, member: MemberId, given: Sequence[str]) -> tuple[int, float]:
     """The number of the request meant, and the time it asked for."""
-    asked = stage.group.member(member).asked
+    asked = session.group.member(member).asked
     if asked is None:
         raise BadInput(f"member {member} has asked the guard for nothing")
     return number(given[0], "the request") if given else asked.request, asked.ttl
 
 
-@verb("grant M TOKEN [REQUEST]")
-def grant(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("grant M TOKEN [REQUEST]")
+def grant(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """The guard confirms a member, for the time it asked for."""
     if len(words) < 2:
         raise BadInput("to whom, and which token?")
     _no_more(words[3:])
     member, token = number(words[0], "a member id"), number(words[1], "the token")
-    request, ttl = _request(stage, member, words[2:])
+    request, ttl = _request(session, member, words[2:])
     verdict: Verdict = Granted(request, token, ttl)
-    return _told([stage.group.answer(member, verdict)])
+    return _told([session.group.answer(member, verdict)])
 
 
-@verb("refuse M HOLDER TOKEN REMAINING [REQUEST]")
-def refuse(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("refuse M HOLDER TOKEN REMAINING [REQUEST]")
+def refuse(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """The guard tells a member that another one holds the token."""
     if len(words) < 4:
         raise BadInput("whom, who holds which token, and for how long?")
     _no_more(words[5:])
     member, holder = number(words[0], "a member id"), number(words[1], "a member id")
-    request, _ = _request(stage, member, words[4:])
+    request, _ = _request(session, member, words[4:])
     token, remaining = number(words[2], "the token"), decimal(words[3], "the remaining time")
-    return _told([stage.group.answer(member, Held(request, holder, token, remaining))])
+    return _told([session.group.answer(member, Held(request, holder, token, remaining))])
 
 
 # Messages and timers
 
 
-@verb("deliver all | [first] [FROM->TO] [KIND]")
-def deliver(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("deliver all | [first] [FROM->TO] [KIND]")
+def deliver(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Messages now under way arrive; what they cause is sent, but not yet delivered."""
-    chosen = stage.chosen(words)
-    return _told([stage.group.deliver(it) for it in chosen]) or ["no such message"]
+    chosen = session.chosen(words)
+    return _told([session.group.deliver(it) for it in chosen]) or ["no such message"]
 
 
-@verb("drop all | [first] [FROM->TO] [KIND]")
-def drop(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("drop all | [first] [FROM->TO] [KIND]")
+def drop(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Messages are lost."""
-    chosen = stage.chosen(words)
-    return _told([stage.group.drop(it) for it in chosen]) or ["no such message"]
+    chosen = session.chosen(words)
+    return _told([session.group.drop(it) for it in chosen]) or ["no such message"]
 
 
-@verb("duplicate all | [first] [FROM->TO] [KIND]")
-def duplicate(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("duplicate all | [first] [FROM->TO] [KIND]")
+def duplicate(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """The network copies messages."""
-    chosen = stage.chosen(words)
-    return _told([stage.group.duplicate(it) for it in chosen]) or ["no such message"]
+    chosen = session.chosen(words)
+    return _told([session.group.duplicate(it) for it in chosen]) or ["no such message"]
 
 
-@verb("fire M [TIMER]")
-def fire(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("fire M [TIMER]")
+def fire(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """A timer expires: the one named, or the member's next."""
     if not words:
         raise BadInput("whose timer?")
-    group = stage.group
+    group = session.group
     member = number(words[0], "a member id")
     _no_more(words[2:])
     armed = [timer for timer in group.timers() if timer.member == member]
@@ -327,45 +415,45 @@ def fire(stage: Stage, words: Sequence[str]) -> list[str]:
     return _told([group.fire(member, armed[0].key)])
 
 
-@verb("settle [LIMIT]")
-def settle(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("settle [LIMIT]")
+def settle(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Deliver everything and fire all timers, in order, until nothing is left."""
     _no_more(words[1:])
     limit = number(words[0], "the limit") if words else SETTLE_LIMIT
-    steps, ended = stage.group.settle(limit)
+    steps, ended = session.group.settle(limit)
     if ended:
-        return [*_told(steps), f"settled at {stage.group.now:g}"]
+        return [*_told(steps), f"settled at {session.group.now:g}"]
     return [*_told(steps), f"not settled: stopped by the limit of {limit} steps"]
 
 
 # Looking
 
 
-@verb("pending")
-def pending(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("pending")
+def pending(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Messages under way in the order of sending, and armed timers in the order of firing."""
     _no_more(words)
-    lines = [*map(str, stage.group.flight), *map(str, stage.group.timers())]
+    lines = [*map(str, session.group.flight), *map(str, session.group.timers())]
     return lines or ["nothing"]
 
 
-@verb("state [MEMBERS]")
-def state(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("state [MEMBERS]")
+def state(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """What members believe, in their election's own words."""
-    group = stage.group
+    group = session.group
     lines = []
     for member in members(words, group) if words else group.members:
         standing = group.standing[member]
         driven = group.members[member]
-        told = driven.election.state() if standing is Standing.UP else standing.value
+        told = driven.election.state() if standing is ScriptedStatus.UP else standing.value
         lines.append(f"{member} {told}")
     return lines
 
 
-@verb("counts")
-def counts(stage: Stage, words: Sequence[str]) -> list[str]:
+@command("counts")
+def counts(session: ScriptSession, words: Sequence[str]) -> list[str]:
     """Messages sent so far, by kind; a multicast counts as one."""
     _no_more(words)
-    sent = stage.group.sent
-    kinds = [f"{kind} {sent[kind]}" for kind in stage.kinds]
+    sent = session.group.sent
+    kinds = [f"{kind} {sent[kind]}" for kind in session.kinds]
     return [f"{', '.join(kinds)}, in all {sent.total()}"]

@@ -1,4 +1,4 @@
-"""A network in memory: datagrams and connections between ports of one process.
+"""A network in memory: datagrams and connections between the members of one process.
 
 Everything that networks do to datagrams happens here on request: delay, loss, copies, overtaking,
 cuts in one or both directions. Every draw comes from the seed and the link, so that what happens on
@@ -7,6 +7,10 @@ one link does not depend on what is sent on another. Nothing here waits for real
 A connection behaves as over TCP: what is lost is sent again, and an idle one notices nothing of a
 cut. The machine below a process that was killed still stands: it refuses datagrams and hangs up
 connections. A machine that is gone does neither.
+
+A transport hands over what arrives in the context in which it was opened. So what arrives belongs
+to the member that opened the transport, and waits while that member is held, up to the size of a
+kernel's buffer.
 """
 
 from __future__ import annotations
@@ -14,14 +18,25 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
 
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
-from hustings.net.transport import Endpoint
+from hustings.net.transport import (
+    RECONNECT,
+    TRANSFER,
+    Endpoint,
+    Faults,
+    Lifeline,
+    Receiver,
+    Receivers,
+    keep,
+)
+from hustings.net.wire import Direction
 
 HELD_UP = 3.0  # a datagram that is overtaken takes up to so many delays more
 RESEND = 0.2  # seconds until a lost part of a connection is sent again; doubled each time
@@ -69,7 +84,7 @@ class Conditions:
         return time
 
 
-class Line:
+class MemoryConnection:
     """One connection, as its caller sees it."""
 
     __slots__ = ("caller", "ended", "source", "to")
@@ -83,26 +98,7 @@ class Line:
         self.ended = ended  # once the far end has hung up and that has come through
 
 
-class Plug(Protocol):
-    """What a switchboard asks of a port."""
-
-    lines: dict[Line, None]  # connections that others have to it
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Where it listens."""
-
-    def arrive(self, data: bytes, source: Endpoint) -> bool:
-        """A datagram is there; whether there was room for it."""
-
-    def arrive_frame(self, line: Line, data: bytes) -> None:
-        """A frame is there, over a connection."""
-
-    def refuse(self, to: Endpoint) -> None:
-        """Nobody listens where this port sent something."""
-
-
-class Switchboard:
+class MemoryNetwork:
     """Who listens where, which links are cut, and what is under way."""
 
     def __init__(
@@ -119,7 +115,7 @@ class Switchboard:
         self.multicast = multicast
         self.tally: Counter[str] = Counter()  # of datagrams: sent, delivered, lost, ...
         self._seed = seed
-        self._ports: dict[Endpoint, Plug] = {}
+        self._ports: dict[Endpoint, MemoryTransport] = {}
         self._dark: dict[Endpoint, None] = {}  # where not even a machine stands
         self._cuts: dict[tuple[Endpoint, Endpoint], None] = {}
         self._links: dict[tuple[Endpoint, Endpoint], Stream] = {}
@@ -128,7 +124,7 @@ class Switchboard:
 
     # Ports
 
-    def listen(self, port: Plug) -> None:
+    def listen(self, port: MemoryTransport) -> None:
         """A port opens; a machine that was gone is back."""
         if port.endpoint in self._ports:
             host, number = port.endpoint
@@ -136,7 +132,7 @@ class Switchboard:
         self._ports[port.endpoint] = port
         self._dark.pop(port.endpoint, None)
 
-    def close(self, port: Plug, *, dark: bool = False) -> None:
+    def close(self, port: MemoryTransport, *, dark: bool = False) -> None:
         """A port is no more: its process has ended or, if `dark`, its machine is gone."""
         if self._ports.get(port.endpoint) is not port:
             return
@@ -178,7 +174,7 @@ class Switchboard:
 
     # Datagrams
 
-    def post(self, sender: Plug, to: Endpoint, data: bytes) -> None:
+    def post(self, sender: MemoryTransport, to: Endpoint, data: bytes) -> None:
         """A datagram leaves."""
         self.tally["sent"] += 1
         source = sender.endpoint
@@ -195,7 +191,7 @@ class Switchboard:
                 self.conditions.way(rng), self._arrive, sender, to, data, context=self._context
             )
 
-    def _arrive(self, sender: Plug, to: Endpoint, data: bytes) -> None:
+    def _arrive(self, sender: MemoryTransport, to: Endpoint, data: bytes) -> None:
         source = sender.endpoint
         port = self._ports.get(to)
         if self.is_cut(source, to) or to in self._dark:
@@ -221,7 +217,7 @@ class Switchboard:
 
     # Connections
 
-    async def connect(self, caller: Plug, to: Endpoint) -> Line:
+    async def connect(self, caller: MemoryTransport, to: Endpoint) -> MemoryConnection:
         """Call; `ConnectionRefusedError` if nobody listens. Waits for good if nothing answers."""
         here = caller.endpoint
         await self.travel(here, to)
@@ -233,7 +229,7 @@ class Switchboard:
             raise ConnectionRefusedError(f"nobody listens at {to[0]}:{to[1]}")
         self._calls += 1
         source = (here[0], _EPHEMERAL + self._calls % (2**16 - _EPHEMERAL))
-        line = Line(here, source, to, self.loop.create_future())
+        line = MemoryConnection(here, source, to, self.loop.create_future())
         port.lines[line] = None
         try:
             await self.travel(to, here)
@@ -251,29 +247,29 @@ class Switchboard:
             again = min(RESEND_LONGEST, 2 * again)
         await asyncio.sleep(self.conditions.way(rng))
 
-    def say(self, line: Line, data: bytes) -> None:
+    def say(self, line: MemoryConnection, data: bytes) -> None:
         """A frame arrives at the far end of a connection, unless that is no more."""
         port = self._ports.get(line.to)
         if port is not None and line in port.lines:
             port.arrive_frame(line, data)
 
-    def forget(self, line: Line) -> None:
+    def forget(self, line: MemoryConnection) -> None:
         """The caller has closed it."""
         self._unplug(line)
         if not line.ended.done():
             line.ended.cancel()
 
-    def hang_up(self, line: Line) -> None:
+    def hang_up(self, line: MemoryConnection) -> None:
         """The far end closes; its machine tells the caller, again and again if need be."""
         self._unplug(line)
         self._tell(line, RESEND, self.loop.time() + FAREWELL)
 
-    def _unplug(self, line: Line) -> None:
+    def _unplug(self, line: MemoryConnection) -> None:
         port = self._ports.get(line.to)
         if port is not None:
             port.lines.pop(line, None)
 
-    def _tell(self, line: Line, again: float, until: float) -> None:
+    def _tell(self, line: MemoryConnection, again: float, until: float) -> None:
         if line.ended.done() or self.loop.time() > until:
             return
         rng = self._link(line.to, line.caller)
@@ -283,6 +279,205 @@ class Switchboard:
         else:
             self.loop.call_later(self.conditions.way(rng), self._told, line, context=self._context)
 
-    def _told(self, line: Line) -> None:
+    def _told(self, line: MemoryConnection) -> None:
         if not line.ended.done():
             line.ended.set_result(None)
+
+
+BUFFER = 212_992  # bytes of datagrams that wait to be read, as kernels have it
+BACKLOG = 128  # connections that wait to be read
+
+
+class MemoryTransport:
+    """One address on the network: what `net.port` asks for, without a socket."""
+
+    def __init__(self, network: MemoryNetwork, endpoint: Endpoint) -> None:
+        self._network = network
+        self._endpoint = endpoint
+        self._faults = Faults(derive(0, "faults", *endpoint))
+        self._receivers = Receivers()
+        self._context = copy_context()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._waiting = 0  # bytes of datagrams
+        self._arrived = 0  # datagrams so far ...
+        self._stale = 0  # ... of which so many are not to be read any more
+        self._unread = 0  # frames of connections
+        self._closed = False
+        self.lines: dict[MemoryConnection, None] = {}  # accepted
+        network.listen(self)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it listens."""
+        return self._endpoint
+
+    @property
+    def faults(self) -> Faults:
+        """What goes wrong at this port, beside what its network does."""
+        return self._faults
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether the network multicasts."""
+        return self._network.multicast
+
+    def attach(self, tag: bytes, receiver: Receiver) -> None:
+        """From now on frames with this group tag are `receiver`'s; one per tag."""
+        self._receivers.attach(tag, receiver)
+
+    def detach(self, tag: bytes) -> None:
+        """No longer; a tag that is not attached is fine."""
+        self._receivers.detach(tag)
+
+    # Datagrams
+
+    def send(self, to: Endpoint, data: bytes) -> None:
+        """A datagram leaves."""
+        if self._closed:
+            return
+        for after in self._faults.departures(to):
+            if after:
+                self._network.loop.call_later(after, self._send, to, data, context=self._context)
+            else:
+                self._send(to, data)
+
+    def send_all(self, data: bytes) -> None:
+        """A datagram to everybody else."""
+        if self.reaches_all:
+            for other in self._network.everybody():
+                if other != self._endpoint:
+                    self.send(other, data)
+
+    def _send(self, to: Endpoint, data: bytes) -> None:
+        if not self._closed:
+            self._network.post(self, to, data)
+
+    def arrive(self, data: bytes, source: Endpoint) -> bool:
+        """The network brings a datagram; whether there was room for it."""
+        if self._waiting + len(data) > BUFFER:
+            return False
+        self._waiting += len(data)
+        self._arrived += 1
+        self._network.loop.call_soon(self._read, data, source, self._arrived, context=self._context)
+        return True
+
+    def discard(self) -> None:
+        """Whatever has come and was not read is dropped."""
+        self._stale = self._arrived
+
+    def _read(self, data: bytes, source: Endpoint, number: int) -> None:
+        self._waiting -= len(data)
+        if self._closed or number <= self._stale or not self._faults.hears(source):
+            return
+        receiver = self._receivers.of(data)
+        if receiver is not None:
+            receiver.datagram(data, source)
+
+    def refuse(self, to: Endpoint) -> None:
+        """The network says that nobody listens there."""
+        self._network.loop.call_soon(self._refused, to, context=self._context)
+
+    def _refused(self, to: Endpoint) -> None:
+        if not self._closed and self._faults.hears(to):
+            for receiver in self._receivers.all():
+                receiver.refused(to)
+
+    # Connections
+
+    def arrive_frame(self, line: MemoryConnection, data: bytes) -> None:
+        """The network brings a frame over a connection."""
+        if self._unread >= BACKLOG:
+            self._network.hang_up(line)
+            return
+        self._unread += 1
+        self._network.loop.call_soon(self._read_frame, line, data, context=self._context)
+
+    def _read_frame(self, line: MemoryConnection, data: bytes) -> None:
+        self._unread -= 1
+        if self._closed:
+            return
+        receiver = self._receivers.of(data)
+        if receiver is None or not receiver.frame(data, line.source, Direction.QUESTION):
+            self._network.hang_up(line)
+
+    def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
+        """A frame over a connection of its own, after one that shows whose it is."""
+        if not self._closed:
+            self._spawn(self._transfer(to, data, hello))
+
+    async def _transfer(self, to: Endpoint, data: bytes, hello: bytes) -> None:
+        if not self._faults.reaches(to):
+            return
+        with suppress(ConnectionRefusedError, TimeoutError):
+            async with asyncio.timeout(TRANSFER):
+                line = await self._network.connect(self, to)
+                try:
+                    await self._network.travel(self._endpoint, to)
+                    for frame in filter(None, (hello, data)):
+                        self._network.say(line, frame)
+                finally:
+                    self._network.forget(line)
+
+    def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        """Try to connect, and say so if nobody listens there."""
+        if not self._closed:
+            self._spawn(self._knock(to, refused))
+
+    async def _knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
+        if not self._faults.reaches(to):
+            return
+        try:
+            async with asyncio.timeout(RECONNECT):
+                self._network.forget(await self._network.connect(self, to))
+        except ConnectionRefusedError:
+            refused()
+        except TimeoutError:
+            pass  # nobody knows
+
+    def watch(
+        self,
+        to: Endpoint,
+        hello: Callable[[], bytes | None],
+        gone: Callable[[bool], None],
+        leisure: Callable[[], float],
+    ) -> Lifeline:
+        """Keep a connection to an endpoint, and say when its far end is no more."""
+        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
+
+    async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
+        """Returns when a connection that came about has ended: how long it lasted."""
+        if not self._faults.reaches(to):
+            raise OSError("cut on purpose")
+        async with asyncio.timeout(within):
+            line = await self._network.connect(self, to)
+        began = self._network.loop.time()
+        try:
+            first = hello()
+            if first is not None:
+                await self._network.travel(self._endpoint, to)
+                self._network.say(line, first)
+            await line.ended
+        finally:
+            self._network.forget(line)
+        return self._network.loop.time() - began
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = self._network.loop.create_task(work, context=self._context.copy())
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return task
+
+    # The end
+
+    async def close(self) -> None:
+        """Stop listening and drop what is under way."""
+        self.kill()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def kill(self, *, dark: bool = False) -> None:
+        """The process has ended without a word or, if `dark`, its machine is gone."""
+        self._closed = True
+        self._network.close(self, dark=dark)

@@ -20,10 +20,10 @@ from hustings.core.messages import Message, kind_of
 from hustings.core.view import View
 from hustings.testing.effects import CancelTimer, Effect, Multicast, Send, SetTimer
 from hustings.testing.recording import RecordedMember
-from hustings.testing.words import effect_text, link_text, timer_text, verdict_text
+from hustings.testing.script_text import effect_text, link_text, timer_text, verdict_text
 
 
-class Standing(Enum):
+class ScriptedStatus(Enum):
     """Whether a member takes part."""
 
     OUT = "not started"
@@ -90,7 +90,7 @@ class ScriptedGroup:
         """
         directory = {candidate.id: candidate for candidate in candidates}
         self.members: dict[MemberId, RecordedMember] = {}
-        self.standing: dict[MemberId, Standing] = {}
+        self.standing: dict[MemberId, ScriptedStatus] = {}
         self.flight: list[Envelope] = []
         self.sent: Counter[str] = Counter()
         self.now = 0.0
@@ -99,10 +99,10 @@ class ScriptedGroup:
             self.members[me] = RecordedMember(
                 elect, directory[me], View(directory, sorted(directory)), seed=seed
             )
-            self.standing[me] = Standing.OUT
+            self.standing[me] = ScriptedStatus.OUT
         for member in down:
             self.member(member).incarnation = 1
-            self.standing[member] = Standing.DOWN
+            self.standing[member] = ScriptedStatus.DOWN
             if self.member(member).election.assumptions.live_view:
                 self._forget(member)
 
@@ -116,7 +116,7 @@ class ScriptedGroup:
 
     def up(self) -> list[MemberId]:
         """Members that are up, by id."""
-        return [member for member, how in self.standing.items() if how is Standing.UP]
+        return [member for member, how in self.standing.items() if how is ScriptedStatus.UP]
 
     def timers(self) -> list[Waiting]:
         """Armed timers as `settle` fires them: by deadline, then eager first, then as armed."""
@@ -132,11 +132,11 @@ class ScriptedGroup:
     def start(self, members: Sequence[MemberId]) -> list[Step]:
         """Members join; then those that start take the leader given for granted."""
         for member in members:
-            if self._standing(member) is not Standing.OUT:
+            if self._standing(member) is not ScriptedStatus.OUT:
                 raise BadInput(f"member {member} is {self._standing(member).value}: use restart")
         steps = []
         for member in members:
-            self.standing[member] = Standing.UP
+            self.standing[member] = ScriptedStatus.UP
             steps.append(self._step(f"{member} starts", member, self.members[member].start))
         if self._leader is not None:
             assumed = [self._assume(member, self._leader) for member in members]
@@ -145,9 +145,9 @@ class ScriptedGroup:
 
     def restart(self, member: MemberId) -> Step:
         """A member that was up before comes back as a new incarnation; all views know it."""
-        if self._standing(member) is Standing.OUT:
+        if self._standing(member) is ScriptedStatus.OUT:
             raise BadInput(f"member {member} has not been started: use start")
-        self.standing[member] = Standing.UP
+        self.standing[member] = ScriptedStatus.UP
         self.members[member].timers.clear()  # they died with the last incarnation
         for other in self.members.values():
             other.view.add(member)
@@ -158,14 +158,14 @@ class ScriptedGroup:
     def crash(self, member: MemberId) -> Step:
         """Fail-stop. What it has sent stays under way."""
         self._must_be_up(member)
-        self.standing[member] = Standing.DOWN
+        self.standing[member] = ScriptedStatus.DOWN
         return Step(f"{member} is down")
 
     def leave(self, member: MemberId) -> Step:
         """A member departs in good order, and all views forget it."""
         self._must_be_up(member)
         step = self._step(f"{member} leaves", member, self.members[member].leave)
-        self.standing[member] = Standing.LEFT
+        self.standing[member] = ScriptedStatus.LEFT
         self._forget(member)
         return step
 
@@ -196,7 +196,7 @@ class ScriptedGroup:
         """A message arrives, or is lost because nobody is there."""
         self._take(envelope)
         receiver = self.members[envelope.to]
-        if self.standing[envelope.to] is not Standing.UP:
+        if self.standing[envelope.to] is not ScriptedStatus.UP:
             return Step(f"{envelope} is lost: {envelope.to} is {self.standing[envelope.to].value}")
         return self._step(
             str(envelope),
@@ -242,12 +242,12 @@ class ScriptedGroup:
 
     # Inside
 
-    def _standing(self, member: MemberId) -> Standing:
+    def _standing(self, member: MemberId) -> ScriptedStatus:
         self.member(member)
         return self.standing[member]
 
     def _must_be_up(self, member: MemberId) -> None:
-        if self._standing(member) is not Standing.UP:
+        if self._standing(member) is not ScriptedStatus.UP:
             raise BadInput(f"member {member} is {self.standing[member].value}")
 
     def _forget(self, member: MemberId) -> None:
@@ -294,5 +294,5 @@ class ScriptedGroup:
             self.flight.append(Envelope(sender, effect.to, effect.message))
             return
         for member, standing in self.standing.items():
-            if member != sender and standing is not Standing.LEFT:
+            if member != sender and standing is not ScriptedStatus.LEFT:
                 self.flight.append(Envelope(sender, member, effect.message))

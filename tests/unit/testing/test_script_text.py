@@ -19,7 +19,13 @@ from hustings.testing import (
     SetTimer,
     persist,
 )
-from hustings.testing.words import effect_text, message_text, outcome_text, timer_text, value_text
+from hustings.testing.script_text import (
+    effect_text,
+    message_text,
+    outcome_text,
+    timer_text,
+    value_text,
+)
 from tests.unit.testing.toys import HailMsg, HereMsg
 
 
