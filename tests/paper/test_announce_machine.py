@@ -20,7 +20,7 @@ from hustings.protocols.announce.al import Al
 from hustings.protocols.announce.le_a import LeA
 from hustings.protocols.announce.le_m import LeM
 from hustings.protocols.announce.le_s import LeS
-from hustings.protocols.announce.printed import LeSPrinted
+from hustings.protocols.announce.le_s_printed import LeSPrinted
 from hustings.protocols.announce.sup import Sup
 from hustings.sim.faults import Crash, Heal, Join, OneWay, Update, schedule
 from hustings.sim.instants import on_grid

@@ -7,7 +7,7 @@ import math
 from hustings.core.choice import ByAttributes
 from hustings.lab import parsing
 from hustings.lab.options import Options, Voters
-from hustings.protocols.announce.idle import idle_settings, ranks_otherwise, says_goodbye
+from hustings.protocols.announce.unused_settings import ranks_otherwise, says_goodbye, unused_settings
 from hustings.sim.course import MAX_STEPS, Course
 from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, scenario_settings
@@ -55,7 +55,7 @@ def idle(experiment: Experiment, typed: Options) -> list[str]:
     leaving = _leaving(experiment)
     given = parsing.settings(typed.settings)
     return [
-        *idle_settings(experiment.config, given, leaving=leaving),
+        *unused_settings(experiment.config, given, leaving=leaving),
         *_who(experiment, typed),
         *filter(None, [renamed(typed.clockwise)]),
         *_network(experiment, typed),

@@ -84,7 +84,7 @@ PROTOCOLS: Mapping[str, Entry] = {
     "quorum": Entry("quorum.election", "Quorum", Use.GUARD),
     "ring-printed": Entry("protocols.ring_printed", "RingPrinted", Use.STUDY),
     "bully-map-printed": Entry("protocols.bully_map_printed", "BullyMapPrinted", Use.STUDY),
-    "le-s-printed": Entry("protocols.announce.printed", "LeSPrinted", Use.STUDY),
+    "le-s-printed": Entry("protocols.announce.le_s_printed", "LeSPrinted", Use.STUDY),
     "sup-al": Entry("protocols.announce.sup_al", "SupAl", Use.STUDY),
     "committee": Entry("protocols.committee.election", "Committee", Use.ROUNDS),
     "committee-agreement": Entry("protocols.committee.extensions", "GroupAgreement", Use.ROUNDS),

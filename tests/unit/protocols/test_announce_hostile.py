@@ -18,10 +18,17 @@ from hustings.core.choice import Candidate, parse_choice
 from hustings.core.election import Election
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected
-from hustings.protocols.announce.extensions import GONE, QUERY
-from hustings.protocols.announce.machine import ANNOUNCE, LISTEN, MAX_TERM, SUPPRESS, Machine
+from hustings.protocols.announce.le_s_printed import LeSPrinted
+from hustings.protocols.announce.machine import (
+    ANNOUNCE,
+    GONE,
+    LISTEN,
+    MAX_TERM,
+    QUERY,
+    SUPPRESS,
+    Machine,
+)
 from hustings.protocols.announce.messages import AnnounceMsg, ByeMsg, QueryMsg
-from hustings.protocols.announce.printed import LeSPrinted
 from hustings.protocols.announce.sup_al import SupAl
 from hustings.protocols.registry import ANNOUNCING, classes, find
 from hustings.testing import Declare, RecordedMember, view_of

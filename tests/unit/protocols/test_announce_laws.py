@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.choice import candidate, parse_choice
-from hustings.protocols.announce.farewell import MAX_BYES, byes_for
 from hustings.protocols.announce.laws import instant, place
+from hustings.protocols.announce.settings import MAX_BYES, byes_for
 from hustings.testing import view_of
 
 UNIT = st.floats(0, 1, exclude_max=True)

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
-from hustings.protocols.committee.corruption import CORRUPTIONS
+from hustings.protocols.committee.corruption import CORRUPTIONS, SIGHT, Tree
 from hustings.protocols.committee.network import lay_out
 from hustings.protocols.committee.owning import Market, best_number, harm
 from hustings.protocols.committee.profiles import profile
 from hustings.protocols.committee.roster import Roster
-from hustings.protocols.committee.searching import SIGHT, Tree
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 
 

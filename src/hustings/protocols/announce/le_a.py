@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from hustings.core.election import About
 from hustings.core.outcome import Guarantee
-from hustings.protocols.announce.extensions import Extended
+from hustings.protocols.announce.machine import Machine
 from hustings.protocols.announce.settings import LeAConfig
 
 
-class LeA(Extended):
+class LeA(Machine):
     """Program 5.1."""
 
     __slots__ = ()

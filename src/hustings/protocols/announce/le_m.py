@@ -23,8 +23,8 @@ from hustings.core.choice import Candidate, Choice
 from hustings.core.context import Context
 from hustings.core.election import About, Assumptions
 from hustings.core.outcome import Guarantee
-from hustings.protocols.announce.extensions import Extended
 from hustings.protocols.announce.laws import instant
+from hustings.protocols.announce.machine import Machine
 from hustings.protocols.announce.settings import LeMConfig
 
 
@@ -40,7 +40,7 @@ class Earliest(Choice):
         return (-candidate.attribute("wake"), candidate.id)
 
 
-class LeM(Extended):
+class LeM(Machine):
     """The machine with the wake-up time for an attribute."""
 
     __slots__ = ()

@@ -20,12 +20,12 @@ from __future__ import annotations
 from hustings.core.context import Context
 from hustings.core.election import About
 from hustings.core.outcome import Guarantee
-from hustings.protocols.announce.extensions import Extended
 from hustings.protocols.announce.laws import instant, place
+from hustings.protocols.announce.machine import Machine
 from hustings.protocols.announce.settings import LeSConfig
 
 
-class LeS(Extended):
+class LeS(Machine):
     """Program 5.2."""
 
     __slots__ = ()

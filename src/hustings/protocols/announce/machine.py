@@ -24,6 +24,18 @@ Decided here, for the thesis does not say:
   best of them is `leader`, for everybody, the other k - 1 included. Who becomes one of the k, or is
   one no more, declares its `leader` again: so the world learns of it.
 - A claim whose id is not its sender's, or that cannot be ranked, is not heard.
+
+What the thesis's section 5.7 sketches is here, too:
+
+Query: before it announces itself a member asks. A Query compares like an announcement, so the Query
+of a better member also silences, although nobody is declared leader for it. A leader that hears the
+Query of a worse member answers by announcing itself. With query=query everybody asks at once
+instead of sleeping, and leaders answer at once. With query=suppress-query members sleep before they
+ask, and leaders sleep before they answer, so that one answer serves all that ask meanwhile.
+
+Bye: a departing leader says so, several times if messages may be lost, and a member that follows it
+need not wait for T_L. A member that leads nobody leaves in silence. The Byes stand `bye_gap` apart,
+so a leader with a gap takes that long to leave; one that is cut short has sent the first.
 """
 
 from __future__ import annotations
@@ -37,26 +49,34 @@ from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Elected, NoLeader, Outcome
 from hustings.protocols.announce.following import Followed, Following, rankable
-from hustings.protocols.announce.messages import AnnounceMsg
+from hustings.protocols.announce.messages import AnnounceMsg, ByeMsg, QueryMsg
 from hustings.protocols.announce.settings import AnnounceConfig
 
 SUPPRESS_TIMER = "T_S"
 ANNOUNCE_TIMER = "T_A"
+QUERY_TIMER = "T_Q"
+ANSWER_TIMER = "answer"
+BYE_TIMER = "bye"
 
 SUPPRESS = "suppress"
 ANNOUNCE = "announce"
 LISTEN = "listen"
+QUERY = "query"
+GONE = "gone"
 
 MAX_TERM = 2**62  # a forged term beyond it teaches nothing
 
 
 class Machine(Election):
-    """SUPPRESS, ANNOUNCE, LISTEN. A variant says how long to sleep and how members compare."""
+    """SUPPRESS, ANNOUNCE, LISTEN, and QUERY. A variant says how long to sleep, how to compare."""
 
     __slots__ = (
+        "asked",
         "bar",
+        "byes",
         "config",
         "contested",
+        "departed",
         "following",
         "me",
         "mine",
@@ -71,7 +91,7 @@ class Machine(Election):
 
     assumptions = Assumptions(reliable=False, announces=True)
     Settings = AnnounceConfig
-    messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg,)
+    messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg, QueryMsg, ByeMsg)
     config: AnnounceConfig
 
     def __init__(self, config: AnnounceConfig, choice: Choice) -> None:
@@ -87,6 +107,9 @@ class Machine(Election):
         self.told: Outcome | None = None
         self.seated = False  # whether I led when I told it
         self.saved = 0  # the term that is stored
+        self.asked = False  # an answer is due, on its own timer
+        self.byes = 0  # Byes still to be sent
+        self.departed: tuple[MemberId, int] = (0, 0)  # who said goodbye last, and its term
 
     # What a variant decides
 
@@ -158,6 +181,9 @@ class Machine(Election):
 
     def follow(self, ctx: Context, candidate: Candidate, term: int) -> None:
         """Somebody better: listen to it."""
+        who, when = self.departed
+        if self.phase == GONE or (candidate.id == who and term <= when):
+            return  # its own Bye has overtaken it
         leader = self.following.add(candidate)
         leader.claimed = term > 0
         if self.following.full and self.phase != LISTEN:
@@ -168,6 +194,9 @@ class Machine(Election):
 
     def listen(self, ctx: Context) -> None:
         """Keep out of the race."""
+        self.asked = False
+        ctx.cancel_timer(ANSWER_TIMER)
+        ctx.cancel_timer(QUERY_TIMER)
         self.phase = LISTEN
         self.me = ctx.me
         self.mine = self.standing(ctx, ctx.me, None)
@@ -200,17 +229,26 @@ class Machine(Election):
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == SUPPRESS_TIMER:
             self.wake_up(ctx)
-        elif key == ANNOUNCE_TIMER:
+        elif key in (ANNOUNCE_TIMER, QUERY_TIMER, ANSWER_TIMER):
             self.announce(ctx)
+        elif key == BYE_TIMER:
+            self.say_bye(ctx)
         elif (leader := self.following.timed_by(key)) is not None:
             self.miss(ctx, leader)
 
     def wake_up(self, ctx: Context) -> None:
         """Nobody better has spoken."""
-        self.announce(ctx)
+        if self.config.query == "none":
+            self.announce(ctx)
+            return
+        self.phase = QUERY
+        ctx.multicast(QueryMsg(self.mine))
+        ctx.set_timer(QUERY_TIMER, self.config.wait)
 
     def announce(self, ctx: Context) -> None:
         """I lead, for the first time or again."""
+        self.asked = False  # every announcement answers all that have asked
+        ctx.cancel_timer(ANSWER_TIMER)
         if ctx.me is not self.me:
             self.reconsider(ctx)
         if self.phase != ANNOUNCE:
@@ -297,6 +335,47 @@ class Machine(Election):
         """All leaders that this member knows, the best first; itself too, if it announces."""
         known = tuple(leader.id for leader in self.following.leaders)
         return (*known, self.mine.id) if self.phase == ANNOUNCE else known
+
+    # Query: section 5.7
+
+    @upon(QueryMsg)
+    def on_query(self, ctx: Context, sender: MemberId, message: QueryMsg) -> None:
+        self.hear(ctx, sender, message.candidate, term=0)
+        if self.phase != ANNOUNCE or sender == ctx.me.id:
+            return
+        if self.config.query != "suppress-query":
+            self.announce(ctx)
+        elif not self.asked:
+            self.asked = True
+            ctx.set_timer(ANSWER_TIMER, self.sleep(ctx), eager=True)
+
+    # Bye: section 5.7
+
+    def leave(self, ctx: Context) -> None:
+        if self.phase != ANNOUNCE:
+            return
+        self.phase = GONE
+        self.forget(ctx)
+        for timer in (ANNOUNCE_TIMER, ANSWER_TIMER):
+            ctx.cancel_timer(timer)
+        self.byes = self.config.byes(len(ctx.view) - 1)
+        self.say_bye(ctx)
+
+    def say_bye(self, ctx: Context) -> None:
+        """One now and the others later; all at once if there is no gap between them."""
+        while self.byes:
+            self.byes -= 1
+            ctx.multicast(ByeMsg(self.reign))
+            if self.byes and self.config.bye_gap:
+                ctx.set_timer(BYE_TIMER, self.config.bye_gap, eager=True)
+                return
+
+    @upon(ByeMsg)
+    def on_bye(self, ctx: Context, sender: MemberId, message: ByeMsg) -> None:
+        self.departed = (sender, message.term)
+        leader = self.following.of(sender)
+        if leader is not None:
+            self.lose(ctx, leader)
 
     # From outside
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import inf, isinf
+from math import ceil, expm1, inf, isinf, log, log1p
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from hustings.core.config import Config
-from hustings.protocols.announce.farewell import MAX_BYES, byes_for
 from hustings.protocols.announce.laws import Law
 
 # Scenarios in which only convergence is measured: nobody is to be missed meanwhile.
@@ -319,3 +318,23 @@ class SupAlRandomConfig(AlConfig, frozen=True, kw_only=True):
                 "interval of T_A"
             )
         return broken
+
+
+MAX_BYES = 10_000
+
+
+def byes_for(loss: float, receivers: int, eps: float) -> int:
+    """The fewest Byes of which each of `receivers` hears one, but with probability `eps`.
+
+    Each message is lost by each receiver on its own: the worst case. All hear one of B with
+    probability (1 - loss**B)**receivers.
+
+    >>> byes_for(0.4, 49, 0.01), byes_for(0.0, 49, 0.01)
+    (10, 1)
+    """
+    if receivers < 1:
+        return 0
+    if loss <= 0.0:
+        return 1
+    missed = -expm1(log1p(-eps) / receivers)  # the chance that one receiver may take
+    return min(MAX_BYES, max(1, ceil(log(missed) / log(loss))))

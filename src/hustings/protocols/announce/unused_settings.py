@@ -25,12 +25,12 @@ Sleeping = SuppressConfig | SupConfig | SupAlConfig | SupAlRandomConfig
 SLEEP = ("T_S", "law", "lam", "wake", "link")  # what says how long a member sleeps
 
 
-def idle_settings(config: Config, given: Collection[str], *, leaving: bool) -> list[str]:
+def unused_settings(config: Config, given: Collection[str], *, leaving: bool) -> list[str]:
     """A sentence for each of `given`, or some of them together, that changes nothing.
 
     `leaving`: somebody may depart in good order.
 
-    >>> idle_settings(SuppressConfig(), ["lam"], leaving=False)
+    >>> unused_settings(SuppressConfig(), ["lam"], leaving=False)
     ['lam has no effect with law=uniform: set law=exponential']
     """
     told: list[str] = []
