@@ -153,9 +153,9 @@ def test_a_member_that_dies_by_itself_ends_the_demo_with_a_sentence() -> None:
 def test_what_goes_wrong_in_a_process_reaches_the_parent_in_one_sentence() -> None:
     script = """
 from hustings.demo.live.processes import MemberEnded, Processes
-from hustings.demo.live.seat import Part
+from hustings.demo.live.member_process import MemberPlan
 with Processes() as processes:
-    processes.start(Part("demo", "m1", 1, "buly", 1))
+    processes.start(MemberPlan("demo", "m1", 1, "buly", 1))
     try:
         while True:
             processes.hear(30.0)

@@ -8,10 +8,10 @@ import click
 
 from hustings.cli.options import REAL, WHOLE
 from hustings.core.errors import BadInput
-from hustings.demo.story import FEWEST, MOST
+from hustings.demo.simulated.story import FEWEST, MOST
 
 if TYPE_CHECKING:
-    from hustings.demo.live.scene import Plan
+    from hustings.demo.live.scene import LivePlan
 
 INTERRUPTED = 130
 LONGEST = 3600.0
@@ -81,9 +81,9 @@ def demo(
                     "--preempt goes without --simulated: there the protocol's own rule holds anyway"
                 )
             return _simulated(protocol, members, seed, seconds, no_tty, as_json)
-        from hustings.demo.live.scene import Plan  # no other command waits for the network
+        from hustings.demo.live.scene import LivePlan  # no other command waits for the network
 
-        return _live(Plan(members, protocol, seconds, seed, preempt), no_tty, as_json)
+        return _live(LivePlan(members, protocol, seconds, seed, preempt), no_tty, as_json)
     except KeyboardInterrupt:
         click.echo("hustings: interrupted", err=True)
         return INTERRUPTED
@@ -101,7 +101,7 @@ def _simulated(
     return 0
 
 
-def _live(plan: Plan, no_tty: bool, as_json: bool) -> int:
+def _live(plan: LivePlan, no_tty: bool, as_json: bool) -> int:
     from hustings.cli.demo_live import live_demo, live_json
 
     return live_json(plan) if as_json else live_demo(plan, no_tty)

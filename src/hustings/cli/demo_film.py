@@ -12,12 +12,10 @@ from rich.text import Text
 
 from hustings.cli.output import show_json, warn
 from hustings.core.messages import Role
-from hustings.demo.acts import ONE, TWO, Play
-from hustings.demo.film import Film, Frame
-from hustings.demo.pace import Pace
-from hustings.demo.picture import Row, draw, plain
-from hustings.demo.story import play
-from hustings.demo.telling import COLUMNS, note, row, title, to_json, transcript
+from hustings.demo.simulated.film import Film, Frame, Pace
+from hustings.demo.simulated.picture import Row, draw, plain
+from hustings.demo.simulated.story import ONE, TWO, Play, play
+from hustings.demo.simulated.telling import COLUMNS, note, row, title, to_json, transcript
 from hustings.protocols.registry import find
 
 PICTURES = 20  # a second

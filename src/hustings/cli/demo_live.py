@@ -19,20 +19,20 @@ from rich.text import Text
 from hustings.cli.demo_film import COLOURS, SMALLEST
 from hustings.cli.output import show_json, warn
 from hustings.demo.live.acts import play
-from hustings.demo.live.measuring import Sight, Standing
-from hustings.demo.live.scene import NAMES, Plan, Scene
+from hustings.demo.live.measuring import ProcessState, Sight
+from hustings.demo.live.scene import NAMES, LivePlan, LiveScene
 from hustings.demo.live.telling import COLUMNS, listed, note, row, title, to_json
-from hustings.demo.picture import plain
+from hustings.demo.simulated.picture import plain
 
 PICTURES = 8  # a second: drawing takes time from the members
 AROUND = 7  # rows that are not the members'
 CELL = 9  # columns of a member that has no row of its own, beside two names
 HEADER = f" {'member':8}{'pid':>8}  {'process':10}{'follows':9}{'term':>6}{'knows':>7}  messages/s"
 STANDING = {
-    Standing.STARTING: "yellow",
-    Standing.RUNNING: "",
-    Standing.PAUSED: "bold white on grey30",
-    Standing.KILLED: "bold red",
+    ProcessState.STARTING: "yellow",
+    ProcessState.RUNNING: "",
+    ProcessState.PAUSED: "bold white on grey30",
+    ProcessState.KILLED: "bold red",
 }
 FINE, FAILED = 0, 1
 
@@ -50,7 +50,7 @@ class Stopped(BaseException):
         return 128 + self._number
 
 
-def live_demo(plan: Plan, no_tty: bool) -> int:
+def live_demo(plan: LivePlan, no_tty: bool) -> int:
     """Play, and show it as this terminal can; the exit code."""
     console = Console(highlight=False)
     lively = not (no_tty or console.is_dumb_terminal or not console.file.isatty())
@@ -66,7 +66,7 @@ def live_demo(plan: Plan, no_tty: bool) -> int:
     return verdict(scene)
 
 
-def live_json(plan: Plan) -> int:
+def live_json(plan: LivePlan) -> int:
     """Play, and give a script the numbers; the exit code."""
     try:
         with stopping():
@@ -77,7 +77,7 @@ def live_json(plan: Plan) -> int:
     return verdict(scene)
 
 
-def verdict(scene: Scene) -> int:
+def verdict(scene: LiveScene) -> int:
     """The exit code, with a word about why it is not 0."""
     if scene.failure:
         warn(scene.failure)
@@ -105,10 +105,10 @@ def stopping() -> Iterator[None]:
 class Nobody:
     """Neither hears nor looks."""
 
-    def hear(self, scene: Scene) -> None:
+    def hear(self, scene: LiveScene) -> None:
         pass
 
-    def look(self, scene: Scene) -> None:
+    def look(self, scene: LiveScene) -> None:
         pass
 
 
@@ -118,7 +118,7 @@ class Reader(Nobody):
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def hear(self, scene: Scene) -> None:
+    def hear(self, scene: LiveScene) -> None:
         line = f"{scene.elapsed:7.2f} s  {NAMES[scene.act]:9} {scene.sentence}"
         self._console.print(line, soft_wrap=True, markup=False)
 
@@ -131,30 +131,30 @@ class Viewer(Nobody):
         self._live = live
         self._next = 0.0
 
-    def hear(self, scene: Scene) -> None:
+    def hear(self, scene: LiveScene) -> None:
         self._next = 0.0
 
-    def look(self, scene: Scene) -> None:
+    def look(self, scene: LiveScene) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + 1.0 / PICTURES
             self._live.update(screen(self._console, scene), refresh=True)
 
 
-def tell(console: Console, plan: Plan) -> Scene:
+def tell(console: Console, plan: LivePlan) -> LiveScene:
     """Plain lines, as things happen."""
     console.print(f"hustings demo: {title(plan)}", soft_wrap=True, markup=False)
     return play(plan, Reader(console))
 
 
-def show(console: Console, plan: Plan) -> Scene:
+def show(console: Console, plan: LivePlan) -> LiveScene:
     """Pictures, on a screen of their own."""
     # No thread may draw them: processes are forked meanwhile.
     with Live(console=console, screen=True, auto_refresh=False) as live:
         return play(plan, Viewer(console, live))
 
 
-def summary(console: Console, scene: Scene) -> None:
+def summary(console: Console, scene: LiveScene) -> None:
     """What was measured."""
     table = Table(
         title=f"hustings demo: {title(scene.plan)}",
@@ -178,7 +178,7 @@ def summary(console: Console, scene: Scene) -> None:
 # One screen
 
 
-def screen(console: Console, scene: Scene) -> Group:
+def screen(console: Console, scene: LiveScene) -> Group:
     """Title, acts, members, sentence, counts."""
     width = console.width
     sentence = list(Text(scene.sentence, style="bold").wrap(console, width - 2))[:2]
@@ -200,7 +200,7 @@ def screen(console: Console, scene: Scene) -> Group:
     return Group(*everything)
 
 
-def _heading(scene: Scene, width: int) -> Text:
+def _heading(scene: LiveScene, width: int) -> Text:
     left = Text.assemble((" hustings demo ", "bold reverse"), f"  {title(scene.plan)}")
     clock = f"{scene.elapsed:.1f} s "
     if scene.elapsed <= scene.plan.seconds:
@@ -209,7 +209,7 @@ def _heading(scene: Scene, width: int) -> Text:
     return left.append(clock, style="bold")
 
 
-def _acts(scene: Scene) -> Text:
+def _acts(scene: LiveScene) -> Text:
     strip = Text(" ")
     for place, name in enumerate(NAMES):
         if place < len(scene.acts):
@@ -224,7 +224,7 @@ def _acts(scene: Scene) -> Text:
     return strip
 
 
-def _members(scene: Scene, width: int, height: int) -> list[Text]:
+def _members(scene: LiveScene, width: int, height: int) -> list[Text]:
     """A row for each member; where rows do not suffice, several members in each."""
     members = list(scene.board.members.values())
     colours = {sight.name: COLOURS[place % len(COLOURS)] for place, sight in enumerate(members)}
@@ -245,7 +245,7 @@ def _members(scene: Scene, width: int, height: int) -> list[Text]:
     return lines + [Text() for _ in range(height - len(lines))]
 
 
-def _row(scene: Scene, sight: Sight, colours: dict[str, str], width: int) -> Text:
+def _row(scene: LiveScene, sight: Sight, colours: dict[str, str], width: int) -> Text:
     style = _style(sight, colours)
     head = f"{_mark(sight)}{sight.name:8}{sight.pid:8}  "
     line = Text(head, style=style).append(f"{_doing(scene, sight):9}", style=style).append(" ")
@@ -257,7 +257,7 @@ def _row(scene: Scene, sight: Sight, colours: dict[str, str], width: int) -> Tex
     return line.append(f"  {sight.rate:5.1f} ", style=style).append(bar, style=f"dim {style}")
 
 
-def _cell(scene: Scene, sight: Sight, colours: dict[str, str], width: int) -> Text:
+def _cell(scene: LiveScene, sight: Sight, colours: dict[str, str], width: int) -> Text:
     if sight.up:
         text = f"\N{RIGHTWARDS ARROW}{sight.leader or 'nobody'} t{sight.term}"
     else:
@@ -270,7 +270,7 @@ def _mark(sight: Sight) -> str:
     return "\N{BLACK CHESS QUEEN}" if sight.leads else " "
 
 
-def _doing(scene: Scene, sight: Sight) -> str:
+def _doing(scene: LiveScene, sight: Sight) -> str:
     """What its process does; in a cut, on which side."""
     for place, side in enumerate(scene.board.sides):
         if sight.name in side:
@@ -288,7 +288,7 @@ def _style(sight: Sight, colours: dict[str, str]) -> str:
     return f"bold reverse {colour}" if sight.leads else colour
 
 
-def _rule(scene: Scene, width: int) -> Text:
+def _rule(scene: LiveScene, width: int) -> Text:
     """A line; while there are several leaders, it says so."""
     leading = scene.board.leading()
     line = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
@@ -299,7 +299,7 @@ def _rule(scene: Scene, width: int) -> Text:
     return Text.assemble((line * 2, "dim"), (sign, "bold white on red"), (rest, "dim"))
 
 
-def _counts(scene: Scene) -> Text:
+def _counts(scene: LiveScene) -> Text:
     board = scene.board
     leading = listed(board.leading()) or "nobody"
     return Text.assemble(

@@ -7,7 +7,11 @@ import math
 from hustings.core.choice import ByAttributes
 from hustings.lab import parsing
 from hustings.lab.options import Options, Voters
-from hustings.protocols.announce.unused_settings import ranks_otherwise, says_goodbye, unused_settings
+from hustings.protocols.announce.unused_settings import (
+    ranks_otherwise,
+    says_goodbye,
+    unused_settings,
+)
 from hustings.sim.course import MAX_STEPS, Course
 from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, scenario_settings

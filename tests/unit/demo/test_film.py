@@ -8,10 +8,9 @@ from statistics import median
 import pytest
 
 from hustings.core.messages import Role
-from hustings.demo.film import Film
-from hustings.demo.pace import FAST, READING, Pace
-from hustings.demo.story import play
-from hustings.demo.ticker import lines_of
+from hustings.demo.simulated.film import FAST, READING, Film, Pace
+from hustings.demo.simulated.story import play
+from hustings.demo.simulated.watch import lines_of
 from hustings.protocols.bully import Bully
 from hustings.protocols.ring import Ring
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from hustings.cli import demo_film as cli
 from hustings.cli.demo import demo
 from hustings.core.errors import BadInput, UnknownName
-from hustings.demo.film import Film
-from hustings.demo.picture import draw
-from hustings.demo.story import play
-from hustings.demo.telling import transcript
+from hustings.demo.simulated.film import Film
+from hustings.demo.simulated.picture import draw
+from hustings.demo.simulated.story import play
+from hustings.demo.simulated.telling import transcript
 from hustings.protocols.bully import Bully
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"  # the terminal's second screen

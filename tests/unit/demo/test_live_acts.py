@@ -10,10 +10,10 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.demo.live import acts
 from hustings.demo.live.acts import CALM, REST, play_with
 from hustings.demo.live.channel import Failed, Following
-from hustings.demo.live.scene import NAMES, Plan, Scene
+from hustings.demo.live.scene import NAMES, LivePlan, LiveScene
 from tests.unit.demo.troupe import SOON, Clock, Notebook, Obedient, Reluctant, Stubborn
 
-PLAN = Plan(members=6, protocol="bully", seconds=20.0, seed=1)
+PLAN = LivePlan(members=6, protocol="bully", seconds=20.0, seed=1)
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def run(troupe: Obedient, plan: Plan = PLAN) -> tuple[Scene, Notebook]:
+def run(troupe: Obedient, plan: LivePlan = PLAN) -> tuple[LiveScene, Notebook]:
     notebook = Notebook()
     return play_with(troupe, plan, notebook), notebook
 
@@ -99,7 +99,7 @@ def test_acts_are_spread_over_the_time_that_was_asked_for(clock: Clock) -> None:
 
 
 def test_with_too_little_time_acts_follow_each_other_closely(clock: Clock) -> None:
-    scene, _ = run(Obedient(clock), Plan(6, "bully", 0.1, 1))
+    scene, _ = run(Obedient(clock), LivePlan(6, "bully", 0.1, 1))
     assert scene.fine
     assert scene.elapsed == pytest.approx(len(NAMES) * (CALM + REST + SOON), rel=0.1)
     assert scene.quiet_rate is None  # no rest was long enough to count in
@@ -238,12 +238,12 @@ def test_the_audience_may_look_often(clock: Clock) -> None:
 @pytest.mark.parametrize("members", [0, 1, 2, 101, 10_000])
 def test_too_few_or_too_many_get_a_sentence(members: int) -> None:
     with pytest.raises(BadInput) as caught:
-        Plan(members, "bully", 20.0, 1)
+        LivePlan(members, "bully", 20.0, 1)
     assert str(caught.value) == f"members must lie between 3 and 100, not {members}"
 
 
 def test_a_protocol_must_be_one_that_runs_here() -> None:
     with pytest.raises(UnknownName, match="did you mean 'bully'"):
-        Plan(5, "buly", 20.0, 1)
+        LivePlan(5, "buly", 20.0, 1)
     with pytest.raises(BadInput, match="is for study"):
-        Plan(5, "le-s-printed", 20.0, 1)
+        LivePlan(5, "le-s-printed", 20.0, 1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.demo.live.channel import Figures, Following, Opened
-from hustings.demo.live.measuring import Board, Standing
+from hustings.demo.live.measuring import Board, ProcessState
 
 NAMES = ("m1", "m2", "m3", "m4")
 
@@ -48,7 +48,7 @@ def test_one_that_has_just_started_has_to_agree_too() -> None:
 
 
 def test_the_killed_and_the_paused_do_not_count_and_do_not_lead() -> None:
-    for standing in (Standing.KILLED, Standing.PAUSED):
+    for standing in (ProcessState.KILLED, ProcessState.PAUSED):
         group = board("m2", "m2", "m2", "m2")
         group.put("m3", standing)
         assert group.leaders() == ("m2",)
@@ -60,11 +60,11 @@ def test_the_killed_and_the_paused_do_not_count_and_do_not_lead() -> None:
 
 def test_last_words_of_the_killed_change_nothing() -> None:
     group = board("m2", "m2", "m2")
-    group.put("m2", Standing.KILLED)
+    group.put("m2", ProcessState.KILLED)
     group.hear("m2", Following(7.0, "m3", 9))
     group.hear("m2", Opened(7.0, ("127.0.0.1", 9)))
     assert group.members["m2"].leader == "m2"
-    assert group.members["m2"].standing is Standing.KILLED
+    assert group.members["m2"].standing is ProcessState.KILLED
 
 
 def test_one_that_starts_again_is_new() -> None:
@@ -126,7 +126,7 @@ def test_a_rate_is_what_was_sent_over_the_time_it_took() -> None:
     assert group.members["m2"].rate == 0.0
     assert group.rate() == 48.0
     assert group.rate_each() == 24.0
-    group.put("m1", Standing.PAUSED)
+    group.put("m1", ProcessState.PAUSED)
     assert group.rate() == 0.0
 
 

@@ -16,16 +16,16 @@ from hustings.cli.demo_live import screen
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.demo.live import acts
 from hustings.demo.live.channel import Figures, Following, Opened
-from hustings.demo.live.measuring import Board, Standing
-from hustings.demo.live.scene import NAMES, Act, Audience, Plan, Scene
+from hustings.demo.live.measuring import Board, ProcessState
+from hustings.demo.live.scene import NAMES, Audience, LiveAct, LivePlan, LiveScene
 from tests.unit.demo.troupe import Clock, Obedient, Stubborn
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"  # the terminal's second screen
 
 
-def scene_of(members: int, *, cut: bool = False) -> Scene:
+def scene_of(members: int, *, cut: bool = False) -> LiveScene:
     """A group in which m1 leads, and with a cut the last member too."""
-    plan = Plan(members, "bully", 20.0, 1)
+    plan = LivePlan(members, "bully", 20.0, 1)
     board = Board()
     names = [plan.part(number, "demo").name for number in range(1, members + 1)]
     for place, name in enumerate(names):
@@ -34,16 +34,16 @@ def scene_of(members: int, *, cut: bool = False) -> Scene:
         board.hear(name, Following(1.0, names[0], 123))
         for at in (1.0, 2.0):
             board.hear(name, Figures(at, int(at * 500), members))
-    scene = Scene(plan, board, "demo-1", act=5, elapsed=12.34, sentence="Something is. " * 20)
-    board.put(names[1], Standing.KILLED)
-    board.put(names[2], Standing.PAUSED)
+    scene = LiveScene(plan, board, "demo-1", act=5, elapsed=12.34, sentence="Something is. " * 20)
+    board.put(names[1], ProcessState.KILLED)
+    board.put(names[2], ProcessState.PAUSED)
     if cut:
         board.sides = (tuple(names[:2]), tuple(names[2:]))
         board.hear(names[-1], Following(3.0, names[-1], 124))
     return scene
 
 
-def drawn(scene: Scene, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+def drawn(scene: LiveScene, width: int, height: int, encoding: str = "utf-8") -> list[str]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, width=width, height=height, force_terminal=True)
     lines = console.render_lines(screen(console, scene), console.options, pad=False)
@@ -70,7 +70,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def troupe(monkeypatch: pytest.MonkeyPatch, players: Obedient) -> None:
-    def play(plan: Plan, audience: Audience) -> Scene:
+    def play(plan: LivePlan, audience: Audience) -> LiveScene:
         return acts.play_with(players, plan, audience)
 
     monkeypatch.setattr(demo_live, "play", play)
@@ -149,8 +149,8 @@ def test_a_terminal_that_knows_ascii_only_gets_ascii() -> None:
 
 def test_acts_that_missed_are_marked() -> None:
     scene = scene_of(5)
-    one = Act("start", "", 0.0, 0.1, 0.1, (), ("m1",), 1, 5)
-    scene.acts = [one, Act("kill", "", 0.0, 0.1, None, (), (), 1, 5, "no agreement")]
+    one = LiveAct("start", "", 0.0, 0.1, 0.1, (), ("m1",), 1, 5)
+    scene.acts = [one, LiveAct("kill", "", 0.0, 0.1, None, (), (), 1, 5, "no agreement")]
     strip = drawn(scene, 80, 24)[1]
     assert "\N{HEAVY CHECK MARK}start" in strip
     assert "\N{MULTIPLICATION SIGN}kill" in strip

@@ -9,9 +9,9 @@ import pytest
 
 from hustings.demo.live import telling
 from hustings.demo.live.measuring import Board
-from hustings.demo.live.scene import NAMES, Act, Plan, Scene
+from hustings.demo.live.scene import NAMES, LiveAct, LivePlan, LiveScene
 
-ACT = Act(
+ACT = LiveAct(
     name="kill",
     what="SIGKILL to m5",
     began=2.0,
@@ -25,8 +25,8 @@ ACT = Act(
 MISSED = replace(ACT, agreed=None, after=(), term=0, failure="no agreement within 15.5 s")
 
 
-def scene(*acts: Act) -> Scene:
-    return Scene(Plan(5, "bully", 20.0, 1), Board(), "demo-1", acts=list(acts))
+def scene(*acts: LiveAct) -> LiveScene:
+    return LiveScene(LivePlan(5, "bully", 20.0, 1), Board(), "demo-1", acts=list(acts))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def scene(*acts: Act) -> Scene:
         (replace(MISSED, after=("m4", "m1")), "No agreement within 15.5 s: m4 and m1 lead."),
     ],
 )
-def test_the_verdict_on_an_act(act: Act, sentence: str) -> None:
+def test_the_verdict_on_an_act(act: LiveAct, sentence: str) -> None:
     assert telling.verdict(act) == sentence
 
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from hustings.core.messages import Role
-from hustings.demo.film import Film, Frame, Moving, Seen
-from hustings.demo.picture import Canvas, Row, draw, look, places, plain
-from hustings.demo.story import FEWEST, MOST, play
+from hustings.demo.simulated.film import Film, Frame, Moving, Seen
+from hustings.demo.simulated.picture import Canvas, Row, draw, look, places, plain
+from hustings.demo.simulated.story import FEWEST, MOST, play
 from hustings.protocols.bully import Bully
 from hustings.sim.member import Status
 

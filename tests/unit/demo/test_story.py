@@ -8,10 +8,21 @@ from pathlib import Path
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.demo.acts import NONE, ONE, TWO, Act, Play
-from hustings.demo.story import FEWEST, LIMIT, LIMIT_EACH, MOST, QUIET, play
-from hustings.demo.telling import row, to_json, transcript
-from hustings.demo.watch import latest
+from hustings.demo.simulated.story import (
+    FEWEST,
+    LIMIT,
+    LIMIT_EACH,
+    MOST,
+    NONE,
+    ONE,
+    QUIET,
+    TWO,
+    Play,
+    SimulatedAct,
+    play,
+)
+from hustings.demo.simulated.telling import row, to_json, transcript
+from hustings.demo.simulated.watch import latest
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import CATALOGUE, classes, find
 from hustings.protocols.ring import Ring
@@ -101,7 +112,7 @@ def test_all_agree_from_the_settled_instant_on_and_not_before(story: Play) -> No
         assert not agrees(story, act, act.settled - 1e-6)
 
 
-def agrees(story: Play, act: Act, t: float) -> bool:
+def agrees(story: Play, act: SimulatedAct, t: float) -> bool:
     """Whether all who are up at `t` hold the act's leaders, each the one on its side."""
     sides = latest(story.cuts, t) or (tuple(range(1, story.members + 1)),)
     leaders = dict(

@@ -7,8 +7,15 @@ from io import BytesIO
 from hustings.core.choice import Candidate, HighestId
 from hustings.core.messages import Role
 from hustings.core.outcome import Elected, NoLeader
-from hustings.demo.flights import ARRIVED, UNDER_WAY, WAITED, Flight, flights_of
-from hustings.demo.watch import State, Watcher
+from hustings.demo.simulated.watch import (
+    ARRIVED,
+    UNDER_WAY,
+    WAITED,
+    Flight,
+    MemberState,
+    Watcher,
+    flights_of,
+)
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.layers.detector.layer import DetectorLayer
@@ -105,18 +112,18 @@ def test_a_message_to_one_that_stands_still_waits_there() -> None:
 def test_a_pause_keeps_what_was_declared_and_a_crash_does_not() -> None:
     filmed = Filmed(2)
     world, watcher = filmed.world, filmed.watcher
-    assert watcher.state(1) == State()
+    assert watcher.state(1) == MemberState()
     world.start()
     filmed.declare(1.0, 1, Elected(1, 1))
     Pause(member=1).happen(world)
-    assert watcher.state(1) == State(Status.PAUSED, 1, Elected(1, 1))
+    assert watcher.state(1) == MemberState(Status.PAUSED, 1, Elected(1, 1))
     assert watcher.leading[-1] == (1.0, ())
     Resume(member=1).happen(world)
     assert watcher.state(1).leader == 1
     Crash(member=1).happen(world)
-    assert watcher.state(1) == State(Status.CRASHED, 1)
+    assert watcher.state(1) == MemberState(Status.CRASHED, 1)
     Restart(member=1).happen(world)
-    assert watcher.state(1) == State(Status.UP, 2)
+    assert watcher.state(1) == MemberState(Status.UP, 2)
 
 
 def test_the_time_with_two_leaders_is_added_up() -> None:

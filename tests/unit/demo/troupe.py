@@ -17,9 +17,9 @@ from hustings.demo.live.channel import (
     Refused,
     Report,
 )
+from hustings.demo.live.member_process import MemberPlan
 from hustings.demo.live.processes import MemberEnded
-from hustings.demo.live.scene import Scene
-from hustings.demo.live.seat import Part
+from hustings.demo.live.scene import LiveScene
 
 SOON = 0.010  # seconds until members that are told of a new leader follow it
 
@@ -39,7 +39,7 @@ class Obedient:
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.parts: dict[str, list[Part]] = {}
+        self.parts: dict[str, list[MemberPlan]] = {}
         self.running: dict[str, int] = {}  # and their ports
         self.deeds: list[str] = []
         self.away: dict[str, Cut] = {}
@@ -51,7 +51,7 @@ class Obedient:
 
     # What acts call
 
-    def start(self, part: Part) -> int:
+    def start(self, part: MemberPlan) -> int:
         self.deeds.append(f"start {part.name}")
         self.parts.setdefault(part.name, []).append(part)
         self.running[part.name] = 7000 + self._count
@@ -170,12 +170,12 @@ class Notebook:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.looks = 0
-        self.each: Callable[[Scene], None] | None = None
+        self.each: Callable[[LiveScene], None] | None = None
 
-    def hear(self, scene: Scene) -> None:
+    def hear(self, scene: LiveScene) -> None:
         self.lines.append(scene.sentence)
 
-    def look(self, scene: Scene) -> None:
+    def look(self, scene: LiveScene) -> None:
         self.looks += 1
         if self.each is not None:
             self.each(scene)

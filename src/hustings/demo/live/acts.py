@@ -15,10 +15,10 @@ from hustings.core.errors import HustingsError
 from hustings.core.streams import Stream, derive
 from hustings.demo.live import telling
 from hustings.demo.live.channel import Cut, HandOver, Heal, Order, Refused, Report
-from hustings.demo.live.measuring import Board, Sides, Standing
+from hustings.demo.live.measuring import Board, ProcessState, Sides
+from hustings.demo.live.member_process import FIGURES, MemberPlan
 from hustings.demo.live.processes import Processes
-from hustings.demo.live.scene import NAMES, Act, Audience, Plan, Scene
-from hustings.demo.live.seat import FIGURES, Part
+from hustings.demo.live.scene import NAMES, Audience, LiveAct, LivePlan, LiveScene
 
 CALM = 0.5  # seconds for which all have to agree before it counts
 REST = 0.5  # seconds between two acts, at least
@@ -26,13 +26,13 @@ LOOK = 0.05  # seconds between two looks of the audience, at most
 _SEEDS = 3  # members whose addresses a new one is given
 
 
-def play(plan: Plan, audience: Audience) -> Scene:
+def play(plan: LivePlan, audience: Audience) -> LiveScene:
     """Play all acts with real processes, of which none is left when this returns or raises."""
     with Processes() as processes:
         return play_with(processes, plan, audience)
 
 
-def play_with(troupe: Troupe, plan: Plan, audience: Audience) -> Scene:
+def play_with(troupe: Troupe, plan: LivePlan, audience: Audience) -> LiveScene:
     """Play all acts with these processes; an error of theirs ends it, and is told."""
     play = _Play(plan, audience, troupe)
     try:
@@ -46,7 +46,7 @@ def play_with(troupe: Troupe, plan: Plan, audience: Audience) -> Scene:
 class Troupe(Protocol):
     """The members' processes, as far as acts use them; see `Processes`."""
 
-    def start(self, part: Part) -> int: ...
+    def start(self, part: MemberPlan) -> int: ...
     def order(self, name: str, order: Order) -> None: ...
     def kill(self, name: str) -> None: ...
     def pause(self, name: str) -> None: ...
@@ -66,7 +66,7 @@ class _Missed(Exception):
 class _Play:
     """Does things to the group and watches what becomes of it."""
 
-    def __init__(self, plan: Plan, audience: Audience, troupe: Troupe) -> None:
+    def __init__(self, plan: LivePlan, audience: Audience, troupe: Troupe) -> None:
         self._plan = plan
         self._audience = audience
         self._troupe = troupe
@@ -76,7 +76,7 @@ class _Play:
         self._victim = ""  # who is killed and started again, then who is stopped and goes on
         self._refusal = ""
         self._start = time.monotonic()
-        self.scene = Scene(plan, self._board, f"demo-{os.getpid()}")
+        self.scene = LiveScene(plan, self._board, f"demo-{os.getpid()}")
 
     def run(self) -> None:
         """All acts in their order."""
@@ -105,7 +105,7 @@ class _Play:
         def deed() -> None:
             self._fork(1)
             first = next(iter(self._board.members.values()))
-            if not self._wait(lambda: first.standing is Standing.RUNNING, self._plan.limit):
+            if not self._wait(lambda: first.standing is ProcessState.RUNNING, self._plan.limit):
                 raise _Missed("the first member did not open in time")
             for number in range(2, count + 1):
                 self._fork(number)
@@ -120,7 +120,7 @@ class _Play:
 
         def deed() -> None:
             self._troupe.kill(leader)
-            self._board.put(leader, Standing.KILLED)
+            self._board.put(leader, ProcessState.KILLED)
 
         pid = self._board.members[leader].pid
         self._act(f"SIGKILL to {leader}", telling.kill(leader, pid), deed)
@@ -135,7 +135,7 @@ class _Play:
 
         def deed() -> None:
             self._troupe.pause(leader)
-            self._board.put(leader, Standing.PAUSED)
+            self._board.put(leader, ProcessState.PAUSED)
 
         pid = self._board.members[leader].pid
         self._act(f"SIGSTOP to {leader}", telling.pause(leader, pid), deed)
@@ -144,7 +144,7 @@ class _Play:
         victim = self._victim
 
         def deed() -> None:
-            self._board.put(victim, Standing.RUNNING)
+            self._board.put(victim, ProcessState.RUNNING)
             self._troupe.resume(victim)
 
         self._act(f"SIGCONT to {victim}", telling.resume(victim), deed)
@@ -202,7 +202,7 @@ class _Play:
             failure = str(missed)
         after = board.leading()
         agreed = None if failure else max(0.0, board.agreed_at() - began)
-        act = Act(
+        act = LiveAct(
             name=NAMES[scene.act],
             what=what,
             began=began - self._start,

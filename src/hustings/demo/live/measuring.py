@@ -18,7 +18,7 @@ _SAMPLES = 5  # of figures, over which a rate is taken
 Sides = tuple[tuple[str, ...], ...]
 
 
-class Standing(Enum):
+class ProcessState(Enum):
     """What has been done to a member's process."""
 
     STARTING = "starting"
@@ -33,7 +33,7 @@ class Sight:
 
     name: str
     pid: int
-    standing: Standing = Standing.STARTING
+    standing: ProcessState = ProcessState.STARTING
     endpoint: Endpoint = ("", 0)
     leader: str = ""  # whom it follows; empty: nobody
     term: int = 0
@@ -44,12 +44,12 @@ class Sight:
     @property
     def up(self) -> bool:
         """Whether it has to agree with the others."""
-        return self.standing in (Standing.STARTING, Standing.RUNNING)
+        return self.standing in (ProcessState.STARTING, ProcessState.RUNNING)
 
     @property
     def leads(self) -> bool:
         """Whether it takes itself for the leader, as far as one may still ask it."""
-        return self.standing is Standing.RUNNING and self.leader == self.name
+        return self.standing is ProcessState.RUNNING and self.leader == self.name
 
     @property
     def rate(self) -> float:
@@ -90,20 +90,20 @@ class Board:
         """A process was started; whatever was known of a former one is void."""
         self.members[name] = Sight(name, pid)
 
-    def put(self, name: str, standing: Standing) -> None:
+    def put(self, name: str, standing: ProcessState) -> None:
         """Something was done to a process."""
         self.members[name].standing = standing
 
     def hear(self, name: str, report: Report) -> None:
         """A member reported. What a killed one said last comes too late to matter."""
         sight = self.members[name]
-        if sight.standing is Standing.KILLED:
+        if sight.standing is ProcessState.KILLED:
             return
         match report:
             case Opened(_, endpoint):
                 sight.endpoint = endpoint
-                if sight.standing is Standing.STARTING:
-                    sight.standing = Standing.RUNNING
+                if sight.standing is ProcessState.STARTING:
+                    sight.standing = ProcessState.RUNNING
             case Following(at, leader, term):
                 if leader != sight.leader:
                     sight.since = at

@@ -23,7 +23,7 @@ from typing import NoReturn
 
 from hustings.core.errors import BadInput, HustingsError
 from hustings.demo.live.channel import Channel, Failed, Leave, Order, Report, pair
-from hustings.demo.live.seat import Part, serve
+from hustings.demo.live.member_process import MemberPlan, serve
 
 _PR_SET_PDEATHSIG = 1
 _HELD = (signal.SIGINT, signal.SIGTERM)  # while a process is being forked
@@ -73,7 +73,7 @@ class Processes:
 
     # Doing
 
-    def start(self, part: Part) -> int:
+    def start(self, part: MemberPlan) -> int:
         """A process for a member; its pid."""
         if part.name in self._children:
             raise ValueError(f"{part.name} has a process already")
@@ -142,7 +142,7 @@ class Processes:
 
     # Inside
 
-    def _fork(self, part: Part) -> tuple[int, Channel]:
+    def _fork(self, part: MemberPlan) -> tuple[int, Channel]:
         ours, theirs = pair()
         parent = os.getpid()
         with _held():
@@ -169,7 +169,7 @@ class Processes:
         if not child.doomed:
             raise MemberEnded(f"member {name} ended: {child.complaint or ending(status)}")
 
-    def _be(self, parent: int, ours: Channel, theirs: Channel, part: Part) -> NoReturn:
+    def _be(self, parent: int, ours: Channel, theirs: Channel, part: MemberPlan) -> NoReturn:
         """What a new process does, and all that it does: nothing of the parent's is cleaned up."""
         code = 1
         try:

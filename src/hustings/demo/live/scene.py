@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hustings.core.errors import BadInput
 from hustings.demo.live.measuring import Board
-from hustings.demo.live.seat import Part, joining
+from hustings.demo.live.member_process import MemberPlan, joining
 
 FEWEST, MOST = 3, 100
 NAMES = ("start", "kill", "restart", "pause", "resume", "cut", "heal", "transfer")
@@ -17,7 +17,7 @@ LIMIT_EACH = 0.1  # ... and so many more for each member
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LivePlan:
     """What is to be shown. `BadInput` if it cannot be."""
 
     members: int
@@ -31,11 +31,11 @@ class Plan:
             raise BadInput(f"members must lie between {FEWEST} and {MOST}, not {self.members}")
         joining(self.part(1, "demo"))
 
-    def part(self, number: int, group: str, seeds: tuple[str, ...] = ()) -> Part:
+    def part(self, number: int, group: str, seeds: tuple[str, ...] = ()) -> MemberPlan:
         """What the member of this number is to be."""
         width = len(str(self.members))
         name = f"m{number:0{width}}"
-        return Part(group, name, number, self.protocol, self.seed, seeds, self.preempt)
+        return MemberPlan(group, name, number, self.protocol, self.seed, seeds, self.preempt)
 
     @property
     def limit(self) -> float:
@@ -44,7 +44,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class LiveAct:
     """One act, when it is over."""
 
     name: str
@@ -60,16 +60,16 @@ class Act:
 
 
 @dataclass(slots=True)
-class Scene:
+class LiveScene:
     """Where the demo stands: what an audience may look at."""
 
-    plan: Plan
+    plan: LivePlan
     board: Board
     group: str
     act: int = 0  # the place of the present one in NAMES
     elapsed: float = 0.0
     sentence: str = ""
-    acts: list[Act] = field(default_factory=list)
+    acts: list[LiveAct] = field(default_factory=list)
     at_rest: list[float] = field(default_factory=list)  # messages per second of a member
     unasked: int = 0  # changes of leader between two acts, though nothing was done
     failure: str = ""  # why the demo ended early, or a wait that was missed
@@ -89,8 +89,8 @@ class Scene:
 class Audience(Protocol):
     """Who watches."""
 
-    def hear(self, scene: Scene) -> None:
+    def hear(self, scene: LiveScene) -> None:
         """There is a new sentence."""
 
-    def look(self, scene: Scene) -> None:
+    def look(self, scene: LiveScene) -> None:
         """Now is a time to look; it comes often."""

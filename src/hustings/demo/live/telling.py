@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hustings.demo.live.measuring import Sides
-from hustings.demo.live.scene import Act, Plan, Scene
+from hustings.demo.live.scene import LiveAct, LivePlan, LiveScene
 
 COLUMNS = ("act", "what was done", "led before", "leads after", "term", "noticed", "all agree")
 _LISTED = 8  # names that a sentence can hold
@@ -14,7 +14,7 @@ _LISTED = 8  # names that a sentence can hold
 # Before an act
 
 
-def title(plan: Plan) -> str:
+def title(plan: LivePlan) -> str:
     """What is shown."""
     rule = ", --preempt: a better member displaces the leader" if plan.preempt else ""
     return f"{plan.protocol}, {plan.members} processes on this machine{rule}"
@@ -67,7 +67,7 @@ def unasked(before: Sequence[str], now: Sequence[str]) -> str:
 # After it
 
 
-def verdict(act: Act) -> str:
+def verdict(act: LiveAct) -> str:
     """What an act came to, in a sentence."""
     if act.agreed is None:
         if not act.after:
@@ -82,7 +82,7 @@ def verdict(act: Act) -> str:
     return f"All {act.members} agree after {took}: {led}."
 
 
-def row(act: Act) -> list[str]:
+def row(act: LiveAct) -> list[str]:
     """An act's line in the table."""
     return [
         act.name,
@@ -95,7 +95,7 @@ def row(act: Act) -> list[str]:
     ]
 
 
-def note(scene: Scene) -> str:
+def note(scene: LiveScene) -> str:
     """What the table leaves open."""
     text = "Noticed: the first member took to another leader, or to none. All agree: and went on so"
     text += "; in a cut, each side."
@@ -107,7 +107,7 @@ def note(scene: Scene) -> str:
     return text
 
 
-def to_json(scene: Scene) -> dict[str, object]:
+def to_json(scene: LiveScene) -> dict[str, object]:
     """All of it, as scripts read it; times in seconds."""
     plan = scene.plan
     return {

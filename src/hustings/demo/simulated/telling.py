@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hustings.core.choice import MemberId
-from hustings.demo.acts import Act, Play
-from hustings.demo.words import both, when
+from hustings.demo.simulated.story import Play, SimulatedAct
+from hustings.demo.simulated.words import both, when
 
 COLUMNS = ("act", "what happened", "before", "after", "time", "messages", "verdict")
 
@@ -34,7 +34,7 @@ def transcript(play: Play) -> Iterator[str]:
     yield ""
 
 
-def row(act: Act, letters: Mapping[str, str]) -> list[str]:
+def row(act: SimulatedAct, letters: Mapping[str, str]) -> list[str]:
     """An act's line in the table; a letter stands for a kind of message."""
     counts = (f"{count}{letters[kind]}" for kind, count in act.messages.items())
     return [
@@ -59,7 +59,7 @@ def who(leaders: tuple[MemberId, ...]) -> str:
     return both(leaders) if leaders else "nobody"
 
 
-def messages(act: Act) -> str:
+def messages(act: SimulatedAct) -> str:
     """Counts by kind."""
     return ", ".join(f"{count} {kind}" for kind, count in act.messages.items())
 

@@ -19,10 +19,8 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message, Role, kind_of
 from hustings.core.streams import Stream, derive
-from hustings.demo.acts import NONE, NOT_BEST, ONE, TWO, Act, Cue, Play, Sides
-from hustings.demo.flights import Flight, flights_of
-from hustings.demo.watch import Watcher
-from hustings.demo.words import both, listed, number, when
+from hustings.demo.simulated.watch import Flight, Watcher, flights_of
+from hustings.demo.simulated.words import both, listed, number, when
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import (
     HeartbeatConfig,
@@ -133,13 +131,13 @@ class _Director:
             cuts=tuple(self._cuts),
         )
 
-    def _acts(self) -> Iterator[Callable[[], Act]]:
+    def _acts(self) -> Iterator[Callable[[], SimulatedAct]]:
         yield from (self._elect, self._crash, self._partition, self._heal)
         yield from (self._return, self._pause, self._resume)
 
     # The acts
 
-    def _elect(self) -> Act:
+    def _elect(self) -> SimulatedAct:
         for member in self._ids:
             start = partial(self._world.start, member)
             self._world.at(self._dice.uniform(0.0, ARRIVALS), start)
@@ -153,13 +151,13 @@ class _Director:
         self._cue(scene, f"Member {caller} calls an election. The idea: {idea}.", "opening")
         return self._settle(scene)
 
-    def _crash(self) -> Act:
+    def _crash(self) -> SimulatedAct:
         at = self._rest()
         self._fallen = leader = self._leader()
         text = f"{self._named(leader)} crashes. Nobody knows: it has only fallen silent."
         return self._play("crash", f"{leader} crashes", text, Crash(at=at, member=leader))
 
-    def _partition(self) -> Act:
+    def _partition(self) -> SimulatedAct:
         at = self._rest()
         leader = self._leader()
         sides = self._draw_sides(leader)
@@ -172,7 +170,7 @@ class _Director:
         what = f"{one} | {other}"
         return self._play("partition", what, text, Partition(at=at, sides=sides))
 
-    def _heal(self) -> Act:
+    def _heal(self) -> SimulatedAct:
         at = self._rest()
         self._cuts.append((at, ()))
         leading = self._leading()
@@ -181,18 +179,18 @@ class _Director:
             text += f" Members {both(leading)} lead at once, and have yet to hear of each other."
         return self._play("heal", "the cut heals", text, Heal(at=at))
 
-    def _return(self) -> Act:
+    def _return(self) -> SimulatedAct:
         at, back = self._rest(), self._fallen
         text = f"Member {back} is back from its crash. It has forgotten who leads."
         return self._play("return", f"{back} is back", text, Restart(at=at, member=back))
 
-    def _pause(self) -> Act:
+    def _pause(self) -> SimulatedAct:
         at = self._rest()
         self._frozen = leader = self._leader()
         text = f"{self._named(leader)} stands still: a pause that looks like a crash."
         return self._play("pause", f"{leader} pauses", text, Pause(at=at, member=leader))
 
-    def _resume(self) -> Act:
+    def _resume(self) -> SimulatedAct:
         at, frozen = self._rest(), self._frozen
         text = f"Member {frozen} goes on as if no time had passed."
         if self._watcher.state(frozen).leader == frozen:
@@ -201,7 +199,7 @@ class _Director:
 
     # How an act is played
 
-    def _play(self, name: str, what: str, text: str, happening: Happening) -> Act:
+    def _play(self, name: str, what: str, text: str, happening: Happening) -> SimulatedAct:
         scene = self._open(name, what, text)
         put(self._world, [happening])
         return self._settle(scene)
@@ -226,7 +224,7 @@ class _Director:
         self._cue(scene, text, "opening")
         return scene
 
-    def _settle(self, scene: _Scene) -> Act:
+    def _settle(self, scene: _Scene) -> SimulatedAct:
         """Run until the group has settled for a while, or does not."""
         world, watcher = self._world, self._watcher
         limit = scene.began + LIMIT + LIMIT_EACH * len(self._ids)
@@ -276,7 +274,7 @@ class _Director:
         scene.told.add(kind)
         scene.cues.append(Cue(self._world.now, text, kind))
 
-    def _close(self, scene: _Scene, settled: float | None) -> Act:
+    def _close(self, scene: _Scene, settled: float | None) -> SimulatedAct:
         now = self._world.now
         after = self._leading()
         sent = self._sent()
@@ -286,7 +284,7 @@ class _Director:
         text, verdict = self._judge(scene, settled, after, best, two)
         end = now if settled is None else max(settled, scene.cues[-1].t)
         scene.cues.append(Cue(end, text, "end"))
-        return Act(
+        return SimulatedAct(
             name=scene.name,
             what=scene.what,
             began=scene.began,
@@ -400,6 +398,64 @@ def _nothing() -> None:
     """What happens at the end of a wait."""
 
 
-def _count_lost(act: Act, flights: list[Flight]) -> Act:
+def _count_lost(act: SimulatedAct, flights: list[Flight]) -> SimulatedAct:
     since = act.cues[0].t
     return replace(act, lost=sum(f.lost for f in flights if since <= f.left <= act.ended))
+
+
+ONE = "one leader"
+NOT_BEST = "not the best"  # one leader, but a better member lives
+TWO = "two leaders"
+NONE = "no agreement"
+
+Sides = tuple[tuple[MemberId, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A sentence of the story, at its time; `kind` says where in the act it stands."""
+
+    t: float
+    text: str
+    kind: str  # "opening", "suspicion", "trust", "end"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedAct:
+    """What happened in one act, and what it cost."""
+
+    name: str
+    what: str  # what happened, in a few words
+    began: float
+    ended: float
+    settled: float | None  # when the last member came to agree; None: they did not
+    before: tuple[MemberId, ...]  # who led
+    after: tuple[MemberId, ...]
+    term: int | None  # of the leader, if there is one
+    best: bool  # whether each leader is the best live member that it can reach
+    messages: dict[str, int]  # sent, by kind, the detectors' apart
+    heartbeats: int  # sent
+    lost: int  # of the messages
+    two_leaders: float  # for how long more than one live member led
+    verdict: str
+    cues: tuple[Cue, ...]
+
+    @property
+    def time(self) -> float | None:
+        """From the cause until all agreed."""
+        return None if self.settled is None else self.settled - self.began
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A finished run: its acts, and all that was seen of it."""
+
+    kind: type[Election]
+    members: int
+    seed: int
+    detector: HeartbeatConfig
+    acts: tuple[SimulatedAct, ...]
+    watcher: Watcher
+    flights: tuple[Flight, ...]  # of the protocol's messages, as they left
+    beats: tuple[Flight, ...]  # of the detectors'
+    cuts: tuple[tuple[float, Sides], ...]  # which sides there were since when; none: whole

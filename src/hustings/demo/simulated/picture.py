@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import combinations, groupby
 
 from hustings.core.choice import MemberId
-from hustings.demo.film import Film, Frame, Moving, Seen
+from hustings.demo.simulated.film import Film, Frame, Moving, Seen
 from hustings.sim.member import Status
 
 LABEL = 9  # columns of a member that has two rows

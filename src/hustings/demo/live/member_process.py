@@ -30,7 +30,7 @@ FIGURES = 0.25  # seconds between two reports of figures
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MemberPlan:
     """What a member is to be."""
 
     group: str
@@ -42,7 +42,7 @@ class Part:
     preempt: bool = False
 
 
-def joining(part: Part) -> Joining:
+def joining(part: MemberPlan) -> Joining:
     """The member to be. `BadInput` if it cannot be."""
     return join(
         part.group,
@@ -56,14 +56,14 @@ def joining(part: Part) -> Joining:
     )
 
 
-async def serve(channel: Channel, part: Part) -> None:
+async def serve(channel: Channel, part: MemberPlan) -> None:
     """Be this member until told to leave; raises what makes it impossible to go on."""
-    seat = _Seat(channel)
+    seat = _MemberProcess(channel)
     asyncio.get_running_loop().add_reader(channel.fileno(), seat.heed)
     await seat.take(await joining(part).open())
 
 
-class _Seat:
+class _MemberProcess:
     """A member and its channel."""
 
     def __init__(self, channel: Channel) -> None:

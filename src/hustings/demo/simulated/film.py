@@ -10,14 +10,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import Role
 from hustings.core.outcome import ELECTING, NoLeader
-from hustings.demo.acts import Cue, Play, Sides
-from hustings.demo.flights import Flight
-from hustings.demo.ticker import Line, lines_of
-from hustings.demo.watch import State, latest
+from hustings.demo.simulated.story import Cue, Play, Sides
+from hustings.demo.simulated.watch import Flight, MemberState, TickerLine, latest, lines_of
 from hustings.sim.member import Status
 
 LOST_FOR = 0.75  # how long a message that ran into a cut is shown
@@ -66,7 +65,7 @@ class Frame:
     counts: dict[str, int]  # protocol messages of this act so far, by kind
     heartbeats: int  # of this act so far
     beating: tuple[tuple[MemberId, MemberId, float], ...]  # heartbeats: from, to, how far
-    lines: tuple[Line, ...]  # what happened last, the newest at the end
+    lines: tuple[TickerLine, ...]  # what happened last, the newest at the end
 
 
 class Film:
@@ -129,7 +128,7 @@ class Film:
 
     def _member(self, member: MemberId, t: float) -> Seen:
         watcher = self.play.watcher
-        state: State = latest(watcher.states[member], t)
+        state: MemberState = latest(watcher.states[member], t)
         up = state.status is Status.UP
         return Seen(
             id=member,
@@ -177,3 +176,60 @@ def letters(kinds: Iterable[str]) -> dict[str, str]:
             free = [letter for letter in kind if letter.isalpha() and letter not in chosen.values()]
             chosen[kind] = free[0] if free else "*"
     return chosen
+
+
+READING = 0.45  # the part of the show for which the clock stands still
+HOLDS = {"opening": 1.0, "suspicion": 0.6, "trust": 0.6, "end": 1.6}
+STEP = 0.25
+FAST = 3.0  # how much faster quiet times pass
+LINGER = 2.0  # how much of the calm after an act is shown
+
+
+class Pace:
+    """From seconds to simulated time, once for a whole show."""
+
+    def __init__(self, film: Film, seconds: float) -> None:
+        self.seconds = seconds
+        spans = _spans(film)
+        reading = sum(weight for weight, start, end in spans if start == end)
+        moving = sum(weight for weight, start, end in spans if start != end)
+        self._spans = [(start, end) for _, start, end in spans]
+        self._lengths = [
+            weight / reading * READING * seconds
+            if start == end
+            else weight / moving * (1.0 - READING) * seconds
+            for weight, start, end in spans
+        ]
+        self._begins = [0.0, *accumulate(self._lengths)]
+
+    def at(self, elapsed: float) -> float:
+        """The instant to show after so many seconds."""
+        place = min(max(bisect_right(self._begins, elapsed) - 1, 0), len(self._spans) - 1)
+        start, end = self._spans[place]
+        part = (elapsed - self._begins[place]) / self._lengths[place]
+        return start + (end - start) * min(max(part, 0.0), 1.0)
+
+
+def _spans(film: Film) -> list[tuple[float, float, float]]:
+    """Pieces of the show: weight, from, to. Where both are the same, the clock stands still."""
+    spans: list[tuple[float, float, float]] = []
+    now = 0.0
+    for act in film.play.acts:
+        for cue in act.cues:
+            spans += _motion(film, now, cue.t)
+            spans.append((HOLDS[cue.kind], cue.t, cue.t))
+            now = max(now, cue.t)
+        end = min(act.ended, now + LINGER)
+        spans += _motion(film, now, end)
+        now = end
+    return spans
+
+
+def _motion(film: Film, start: float, end: float) -> list[tuple[float, float, float]]:
+    spans: list[tuple[float, float, float]] = []
+    while start < end:
+        stop = min(end, start + STEP)
+        weight = stop - start
+        spans.append((weight if film.busy(start, stop) else weight / FAST, start, stop))
+        start = stop
+    return spans

@@ -1,0 +1,1 @@
+"""`hustings demo --simulated`: a simulated group, its story, and the film of it."""
