@@ -6,6 +6,7 @@ same ones, so that a change is judged by itself, and `soak` very many.
 
 import os
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -14,6 +15,11 @@ from hypothesis import settings
 # Members without a key share one that is made on first use: not in the home of who runs the tests.
 _FOLDER = tempfile.TemporaryDirectory(prefix="hustings-tests-")
 os.environ["XDG_STATE_HOME"] = _FOLDER.name
+
+# Compiled modules are kept, whatever the shell says: the tests start hundreds of processes, and
+# without a cache each of them compiles the whole package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadlines: a case that is slow because the machine is busy has not failed.
 settings.register_profile("default", deadline=None, print_blob=True)
