@@ -28,8 +28,8 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("soak", deadline=None, print_blob=True, max_examples=5_000)
 
 
-# What collection makes, 17,000 items and all modules, lives until the end: no search for garbage has
-# to look at it again.
+# What collection makes, 17,000 items and all modules, lives until the end: a search for garbage
+# need not look at it again.
 gc.disable()
 
 
