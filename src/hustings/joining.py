@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hustings.guard.client import LeaseClient
-    from hustings.guard.config import Chosen, GuardLike
+    from hustings.guard.config import GroupGuard, GuardLike
     from hustings.net.keys import KeyLike
     from hustings.net.seal import KeyRing
     from hustings.net.state_file import DurableState
@@ -71,7 +71,7 @@ class Wanted:
     name: str
     design: Design
     config: Configured
-    guard: Chosen | None
+    guard: GroupGuard | None
     me: Candidate
     places: Places
     state: str | None
@@ -138,7 +138,7 @@ def join(
     """
     check_label("group", group)
     name = _named(name, kept=state is not None)
-    chosen = _chosen(guard, group, ttl, guard_settings)
+    made = _guard(guard, group, ttl, guard_settings)
     policy, group_address = multicast_policy(multicast)
     design = Design(
         kind=_kind(protocol),
@@ -155,12 +155,12 @@ def join(
         observer=observer,
         limits=Limits.parse(limits or {}),
         measure=measure,
-        lease=None if chosen is None else chosen.lease,
-        voting=None if chosen is None else chosen.voting,
-        guard="" if chosen is None else chosen.kind,
+        lease=None if made is None else made.lease,
+        voting=None if made is None else made.voting,
+        guard="" if made is None else made.kind,
     )
     places = _places(seeds, bind, advertise, group_address, port)
-    wanted = _wanted(group, name, design, chosen, attributes or {}, places, state)
+    wanted = _wanted(group, name, design, made, attributes or {}, places, state)
     ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
     return Joining(replace(wanted, ring=ring, insecure=insecure, seed=seed, life=life, note=note))
 
@@ -177,12 +177,12 @@ def _leadership(
     return given
 
 
-def _chosen(
+def _guard(
     guard: GuardLike | None,
     group: str,
     ttl: str | float | None,
     settings: Mapping[str, object] | None,
-) -> Chosen | None:
+) -> GroupGuard | None:
     if guard is None:
         if ttl is not None or settings:
             raise BadInput(
@@ -190,16 +190,16 @@ def _chosen(
             )
         return None
     # A member without a guard does not load what guards need: that is a tenth of its memory.
-    from hustings.guard.config import choose  # noqa: PLC0415 (memory: few have guards)
+    from hustings.guard.config import guard_for  # noqa: PLC0415 (memory: few have guards)
 
-    return choose(guard, group, member_id, ttl, settings)
+    return guard_for(guard, group, member_id, ttl, settings)
 
 
 def _wanted(
     group: str,
     name: str,
     design: Design,
-    guard: Chosen | None,
+    guard: GroupGuard | None,
     attributes: Mapping[str, float],
     places: Places,
     state: str | Path | None,
@@ -335,13 +335,17 @@ class _Opened:
         self.port: Port | None = None
         self.state: DurableState | None = None
         self.host: Host | None = None
-        self.petitioner: LeaseClient | None = None
+        self.guard: GroupGuard | None = None
+        self.lease_client: LeaseClient | None = None
 
     async def close(self, crashed: bool = False) -> None:
         if self.host is not None:
             self.host.stop()
-        if self.petitioner is not None:
-            await (self.petitioner.abandon() if crashed else self.petitioner.close())
+        if self.lease_client is not None:
+            client = self.lease_client
+            await (client.abandon() if crashed else client.close())
+        if self.guard is not None:
+            await self.guard.close()
         if self.port is not None:
             await self.port.close()
         if self.state is not None:
@@ -366,6 +370,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
     if wanted.guard is not None:
         wanted.guard.begin_above(_life(wanted))
     place = Place(own, wanted.name)
+    opened.guard = wanted.guard
     agreed = await _agreed(wanted)
     label = label_of(wanted.design.kind.about.name, wanted.design.guard, agreed.digest)
     made = compose(replace(wanted.design, label=label), wanted.config, place.text())
@@ -427,12 +432,12 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
     if wanted.guard is None:
         return
     host = member.host
-    if wanted.design.observer and wanted.guard.engine is not None:
+    if wanted.design.observer and wanted.guard.is_engine:
         if host.lease_layer is not None:
             host.lease_layer.bystander = True
         return
 
-    def heir() -> str | None:
+    def successor() -> str | None:
         leader = host.helm.leader
         place = None if leader in (None, member.id) else host.book.place(leader)
         return None if place is None else place.name
@@ -441,16 +446,16 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         lease_layer = host.lease_layer
         return (0, 0) if lease_layer is None else (lease_layer.term, lease_layer.heard)
 
-    asks = await wanted.guard.petitioner(wanted.name, member_id, member.note, heir, known)
-    if asks is None:
+    client = await wanted.guard.client(wanted.name, member_id, member.note, successor, known)
+    if client is None:
         member.voters = voters = wanted.guard.voters(host, member_id)
         voters.watch(member.note)
     else:
-        opened.petitioner = host.lease_client = asks
-        asks.answer = host.hear
+        opened.lease_client = host.lease_client = client
+        client.answer = host.hear
         if host.lease_layer is not None:
-            host.lease_layer.check = asks.check
-        member.known = asks.names
+            host.lease_layer.check = client.check
+        member.known = client.names
 
 
 def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:

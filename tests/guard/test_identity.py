@@ -14,7 +14,7 @@ import pytest
 import hustings
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Guard, Holder, MemoryLost, make_guard
-from hustings.guard.config import choose
+from hustings.guard.config import guard_for
 from tests.guard.engines.base import Engine
 from tests.guard.engines.etcd import Engine as Etcd
 from tests.guard.engines.etcd import Node, program
@@ -49,7 +49,11 @@ def new_group() -> str:
 
 async def told(url: str, group: str) -> str:
     """What a member says which engine it has."""
-    fields = await choose(url, group, lambda _: 0).agreed(5.0, lambda _: None)
+    guard = guard_for(url, group, lambda _: 0)
+    try:
+        fields = await guard.agreed(5.0, lambda _: None)
+    finally:
+        await guard.close()
     return {field.name: field.value for field in fields}["guard engine"]
 
 

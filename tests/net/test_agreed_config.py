@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.guard.config import choose
+from hustings.guard.config import guard_for
 from hustings.net.agreed_config import (
     BARRED,
     ENOUGH,
@@ -324,6 +324,6 @@ def test_what_others_send_is_shown_harmlessly() -> None:
     ],
 )
 def test_what_tells_engines_apart(url: str, address: str, scope: str) -> None:
-    chosen = choose(url, "g", lambda _: 0)
+    chosen = guard_for(url, "g", lambda _: 0)
     assert (chosen.address, chosen.scope) == (address, scope)
     assert "secret" not in f"{chosen.address}{chosen.scope}"

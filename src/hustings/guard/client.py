@@ -37,17 +37,17 @@ class LeaseClient:
         holder: Holder,
         id_of: Callable[[str], MemberId],
         note: Callable[[str], None],
-        heir: Callable[[], str | None] = lambda: None,
+        successor: Callable[[], str | None] = lambda: None,
         known: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`id_of` gives the id that goes with a name, `heir` whom this member would see next.
+        """`id_of` gives the id that goes with a name, `successor` whom this member would see next.
 
         `known` is the highest token that this member has from the engine, and has heard of.
         """
         self.guard = guard
         guard.note = note
         self.holder = holder
-        self._heir = heir
+        self._successor = successor
         self._known = known
         self.answer: Callable[[Verdict], None] = lambda _: None
         self.names: dict[MemberId, str] = {}  # of holders, who need not be members
@@ -156,7 +156,7 @@ class LeaseClient:
     async def _release(self) -> None:
         if self._grant is not None:
             grant, self._grant = self._grant, None
-            await self.guard.release(grant, to=self._heir())
+            await self.guard.release(grant, to=self._successor())
 
     async def _watch(self) -> None:
         """While this member waits, hear when nobody holds any more."""

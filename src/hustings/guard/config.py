@@ -1,4 +1,9 @@
-"""The guard that somebody has chosen for a group, checked before anything starts."""
+"""From plain options to the guard of a group: `guard_for` makes it, once, and checks it.
+
+A program, the agent, `hustings run` and the kit for tests all come here, through `hustings.join`.
+The guard that is made when the options are read is the one that tells which engine it is, and the
+one that the member's lease client asks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.guard.base import Guarantees, Guard, Holder, Unreachable
 from hustings.guard.client import LeaseClient
-from hustings.guard.quorum import SCHEME, Quorum, Voters
+from hustings.guard.quorum import SCHEME, GroupVoters, VoterOptions
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.net.agreed_config import Field
@@ -33,31 +38,38 @@ PORTS = {
 }
 SCOPES = ("election", "dc", "lease", "recipe", "context")  # options that choose a part of an engine
 USUAL_PATHS = {"nats": "hustings", "redis": "0", "zookeeper": "hustings"}
-_LIFE_BITS = 62
+_INCARNATION_BITS = 62
 MOST_KIND = 24  # characters
 PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
 _AGAIN = 0.5
 
 
 @dataclass(slots=True)
-class Chosen:
-    """An engine, or voters of the group's own."""
+class GroupGuard:
+    """The guard of one group as its options say: an engine, or voters among its members."""
 
     shown: str  # for sentences, without a password
     guarantees: Guarantees
     lease: Mapping[str, object]  # what is asked of it
-    engine: Callable[[], Guard] | None = None
-    quorum: Quorum | None = None
+    make: Callable[[], Guard] | None = None  # another guard on the same engine
+    made: Guard | None = None  # the first one, until it is opened
+    quorum: VoterOptions | None = None
     address: str = ""  # the engine's, without what does not matter to which one it is
     scope: str = ""  # the part of the engine that is asked
     named: bool = False  # whether the address is a name that somebody gave
     known_as: str = ""  # what the engine calls itself, once it was asked
+    opened: Guard | None = None  # until a lease client has it
 
     @property
     def kind(self) -> str:
         """What all members of a group must have in common; addresses they may give differently."""
         name = self.shown.partition(":")[0].lower()
         return SAME.get(name, name)[:MOST_KIND]
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether the guard is a server outside of the group, and not the group's own voters."""
+        return self.make is not None
 
     @property
     def voting(self) -> Callable[[LeaseLayer], Election] | None:
@@ -73,50 +85,69 @@ class Chosen:
         return (kind, Field("guard engine", await self._identity(note), True), *scope)
 
     async def _identity(self, note: Callable[[str], None]) -> str:
-        assert self.engine is not None
-        guard = self.engine()
-        if self.named or type(guard)._name is Guard._name:
+        if self.named or type(self._guard())._name is Guard._name:
             return self.address
-        await _open(guard, self.shown, PATIENCE, note)
+        guard = await self._open(note)
         try:
             self.known_as = await guard.identity()
-            return self.known_as or self.address
         except Unreachable as error:
+            await self.close()
             raise BadInput(f"guard {self.shown} does not tell which one it is: {error}") from None
-        finally:
+        return self.known_as or self.address
+
+    def _guard(self) -> Guard:
+        """The guard that was made when the options were read; after it was used, another one."""
+        assert self.make is not None
+        if self.made is None:
+            self.made = self.make()
+        return self.made
+
+    async def _open(self, note: Callable[[str], None]) -> Guard:
+        """The guard, opened; it stays so until a lease client has it, or `close`."""
+        if self.opened is None:
+            guard = self._guard()
+            self.made = None  # no guard is opened twice
+            await _open(guard, self.shown, PATIENCE, note)
+            self.opened = guard
+        return self.opened
+
+    async def close(self) -> None:
+        """Let go of a guard that was opened, and that no lease client has."""
+        guard, self.opened = self.opened, None
+        if guard is not None:
             await guard.close()
 
-    async def petitioner(
+    async def client(
         self,
         member: str,
         id_of: Callable[[str], MemberId],
         note: Callable[[str], None],
-        heir: Callable[[], str | None],
+        successor: Callable[[], str | None],
         known: Callable[[], tuple[int, int]],
     ) -> LeaseClient | None:
-        """Who asks the engine for a member, opened; nobody where the guard is the group itself."""
-        if self.engine is None:
+        """A member's client of its engine, opened; None where the guard is the group itself."""
+        if not self.is_engine:
             return None
-        guard = self.engine()
-        await _open(guard, self.shown, PATIENCE, note)
+        guard = await self._open(note)
+        self.opened = None
         guard.known_as = self.known_as
         # Not the incarnation: two processes with copies of one state would be the same holder.
-        holder = Holder(member, secrets.randbits(_LIFE_BITS))
-        return LeaseClient(guard, holder, id_of, note, heir, known)
+        holder = Holder(member, secrets.randbits(_INCARNATION_BITS))
+        return LeaseClient(guard, holder, id_of, note, successor, known)
 
     def begin_above(self, date: int) -> None:
         """Tokens of the group's own voters are larger than this number, which grows with time."""
         if self.quorum is not None:
             self.quorum.above = date
 
-    def voters(self, host: Host, id_of: Callable[[str], MemberId]) -> Voters:
+    def voters(self, host: Host, id_of: Callable[[str], MemberId]) -> GroupVoters:
         """Who votes, where the guard is the group itself."""
-        return Voters(host, id_of)
+        return GroupVoters(host, id_of)
 
     def check(self, lease: LeaseConfig | None, member: str, *, kept: bool) -> None:
         """Refuse what cannot work; `kept` is whether the member keeps anything."""
-        if self.engine is not None and lease is not None:
-            self.engine().check_ttl(lease.asked)
+        if self.is_engine and lease is not None:
+            self._guard().check_ttl(lease.asked)
         if self.quorum is not None and lease is not None:
             self.quorum.check(lease.asked)
         if self.quorum is not None and self.quorum.durable and not kept:
@@ -127,41 +158,43 @@ class Chosen:
                 )
 
 
-def choose(
+def guard_for(
     guard: GuardLike,
     group: str,
     id_of: Callable[[str], MemberId],
     ttl: str | float | None = None,
     settings: Mapping[str, object] | None = None,
-) -> Chosen:
-    """Read what was chosen; everything that is wrong with the address is told here."""
+) -> GroupGuard:
+    """The guard that plain options mean; whatever is wrong with the address is told here."""
 
-    def lease(promise: Guarantees) -> dict[str, object]:
+    def lease(guarantees: Guarantees) -> dict[str, object]:
         """Drift is the engine's unless somebody knows better."""
-        asked = {"drift": promise.drift, **(settings or {})}
+        asked = {"drift": guarantees.drift, **(settings or {})}
         return asked if ttl is None else {**asked, "ttl": parse_duration(ttl, "ttl")}
 
     if not isinstance(guard, str):
         if not callable(guard):
             raise BadInput(f"a guard is given by its address, and not as {type(guard).__name__}")
         made = guard(group)
-        return Chosen(
+        return GroupGuard(
             type(made).__name__,
             made.guarantees,
             lease(made.guarantees),
-            engine=lambda: guard(group),
+            make=lambda: guard(group),
+            made=made,
         )
     url = parse_url(guard)
     if url.scheme == SCHEME:
-        quorum = Quorum(url, id_of)
+        quorum = VoterOptions(url, id_of)
         shown = f"{SCHEME}://{','.join(quorum.names)}"
-        return Chosen(shown, quorum.guarantees, lease(quorum.guarantees), quorum=quorum)
+        return GroupGuard(shown, quorum.guarantees, lease(quorum.guarantees), quorum=quorum)
     made = make_guard(guard, group)
-    return Chosen(
+    return GroupGuard(
         url.shown,
         made.guarantees,
         lease(made.guarantees),
-        engine=lambda: make_guard(guard, group),
+        make=lambda: make_guard(guard, group),
+        made=made,
         address=url.identity or _address(url),
         scope=_scope(url),
         named=bool(url.identity),

@@ -49,8 +49,8 @@ _UNKEPT = (
 )
 
 
-class Quorum:
-    """Who votes in one group, and what that promises."""
+class VoterOptions:
+    """The voters that an address names, and what they guarantee."""
 
     def __init__(self, url: GuardUrl, id_of: Callable[[str], MemberId]) -> None:
         url.only("durable", "max_ttl", "initial")
@@ -116,7 +116,7 @@ class Quorum:
         return QuorumLeaseLayer(confirmed, config)
 
 
-class Voters:
+class GroupVoters:
     """The voters of a member's group, as it knows them, and a change of them."""
 
     def __init__(self, host: Host, id_of: Callable[[str], MemberId]) -> None:

@@ -186,8 +186,8 @@ class RedisGuard(Guard):
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         self._returns.sent(holder, token)
-        heir = () if to is None else (to,)
-        await self._ask(RELEASE, *_who(holder, token), new_mark(), *heir)
+        successor = () if to is None else (to,)
+        await self._ask(RELEASE, *_who(holder, token), new_mark(), *successor)
         self._returns.confirmed(holder, token)
 
     async def _recover(self, above: int) -> None:

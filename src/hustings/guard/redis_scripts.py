@@ -86,8 +86,8 @@ if not keeps then
     end
 end
 if is_held then return {0, token, field('holder'), mark_now(), field('ttl')} end
-local heir = not field('holder') and not is_over and field('next')
-if heir and heir ~= holder then return {0, '0', heir, mark_now(), field('ttl')} end
+local successor = not field('holder') and not is_over and field('next')
+if successor and successor ~= holder then return {0, '0', successor, mark_now(), field('ttl')} end
 if is_behind then return {2, last, run_known} end
 local lasting = ttl
 if is_same then lasting = covering(ttl, mine, remains) end
@@ -116,11 +116,11 @@ return string.format('%.0f', lasting)
 RELEASE = (
     _COMMON
     + """
-local mark, heir = ARGV[4], ARGV[5]
+local mark, successor = ARGV[4], ARGV[5]
 if not held_by(ARGV[1], ARGV[2], ARGV[3]) then return 0 end
 redis.call('HDEL', KEYS[1], 'holder', 'life', 'until')
 put('mark', mark)
-if heir then put('next', heir) end
+if successor then put('next', successor) end
 redis.pcall('PUBLISH', KEYS[1], '')
 return 1
 """

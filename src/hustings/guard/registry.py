@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hustings.core.errors import BadInput
 from hustings.guard.base import Guarantees
-from hustings.guard.quorum import SCHEME, Quorum
+from hustings.guard.quorum import SCHEME, VoterOptions
 from hustings.guard.urls import make_guard, parse_url
 
 
@@ -21,7 +21,7 @@ class Listed(NamedTuple):
     def guarantees(self) -> Guarantees:
         """What it guarantees at its example's address; `BadInput` if it cannot be used here."""
         if self.name == SCHEME:
-            return Quorum(parse_url(self.example), lambda _: 0).guarantees
+            return VoterOptions(parse_url(self.example), lambda _: 0).guarantees
         return make_guard(self.example, "group").guarantees
 
 

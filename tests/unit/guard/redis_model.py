@@ -112,9 +112,9 @@ class Server:
             return unsettled
         if is_held:
             return [0, str(token), fields["holder"], self._mark(), fields["ttl"]]
-        heir = None if "holder" in fields or is_over else fields.get("next")
-        if heir not in (None, holder):
-            return [0, "0", heir, self._mark(), fields["ttl"]]
+        successor = None if "holder" in fields or is_over else fields.get("next")
+        if successor not in (None, holder):
+            return [0, "0", successor, self._mark(), fields["ttl"]]
         if is_behind:
             return [2, str(last), server[1]]
         lasting = self._covering(int(ttl), mine, remains) if is_same else int(ttl)
@@ -157,11 +157,11 @@ class Server:
         self._hold(lasting, mark)
         return str(lasting)
 
-    def _release(self, holder: str, life: str, token: str, mark: str, *heir: str) -> int:
+    def _release(self, holder: str, life: str, token: str, mark: str, *successor: str) -> int:
         if not self._is(holder, life, token):
             return 0
         del self.hash["holder"], self.hash["life"]
-        self.hash |= {"mark": mark, **({"next": heir[0]} if heir else {})}
+        self.hash |= {"mark": mark, **({"next": successor[0]} if successor else {})}
         self.publish()
         return 1
 

@@ -42,7 +42,7 @@ async def ask(desk: Desk, request: int) -> None:
 def test_a_lease_from_its_grant_to_its_return() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9, 12]
-        desk.known, desk.heir = 4, "ben"
+        desk.known, desk.successor = 4, "ben"
         await ask(desk, 1)
         await ask(desk, 2)
         desk.guard.renewals = NotGranted("it ran out")

@@ -12,9 +12,9 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.guard import Guard, Unreachable
 from hustings.guard import config as module
-from hustings.guard.config import MOST_KIND, Chosen, choose
+from hustings.guard.config import MOST_KIND, GroupGuard, guard_for
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.quorum import Quorum, Voters
+from hustings.guard.quorum import GroupVoters, VoterOptions
 from hustings.guard.urls import check_bounds, client_tls, one_of, parse_url, seconds
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from tests.net.kit.loops import run
@@ -25,8 +25,8 @@ VOTERS = "quorum://a,b,c"
 LEASE = LeaseConfig(ttl=5.0, delta=0.05)
 
 
-def chosen(url: str | Callable[[str], Guard], **more: Any) -> Chosen:
-    return choose(url, "jobs", IDS.__getitem__, **more)
+def chosen(url: str | Callable[[str], Guard], **more: Any) -> GroupGuard:
+    return guard_for(url, "jobs", IDS.__getitem__, **more)
 
 
 def told(notes: list[str]) -> Callable[[str], None]:
@@ -46,8 +46,8 @@ def test_the_lease_is_the_guards_unless_somebody_knows_better() -> None:
 def test_a_guard_of_ones_own_is_named_after_its_class() -> None:
     own = chosen(lambda group: MemoryGuard(Register()))
     assert (own.shown, own.kind, own.address) == ("MemoryGuard", "memoryguard", "")
-    assert own.engine is not None
-    assert isinstance(own.engine(), MemoryGuard)
+    assert own.make is not None
+    assert isinstance(own.make(), MemoryGuard)
     with pytest.raises(BadInput, match="given by its address, and not as int"):
         chosen(7)  # type: ignore[arg-type]  # what a program may pass all the same
 
@@ -68,18 +68,18 @@ def test_one_engine_has_one_name(url: str, kind: str) -> None:
 
 
 def test_a_long_name_is_cut_where_members_compare_it() -> None:
-    assert len(Chosen("x" * 99, chosen(VOTERS).guarantees, {}).kind) == MOST_KIND
+    assert len(GroupGuard("x" * 99, chosen(VOTERS).guarantees, {}).kind) == MOST_KIND
 
 
 def test_an_engine_is_no_voter_and_voters_are_no_engine() -> None:
     engine, voters = chosen("memory://x"), chosen(VOTERS)
-    assert (engine.voting, voters.engine) == (None, None)
+    assert (engine.voting, voters.make) == (None, None)
     assert voters.voting is not None
     made = voters.voting(LeaseLayer(Puppet(), LEASE))
     assert made.electorate.voters == (1, 2, 3)  # type: ignore[attr-defined]  # a quorum layer
 
     async def asks() -> object:
-        return await voters.petitioner("a", IDS.__getitem__, print, lambda: None, lambda: (0, 0))
+        return await voters.client("a", IDS.__getitem__, print, lambda: None, lambda: (0, 0))
 
     assert run(asks()) is None
 
@@ -88,12 +88,12 @@ def test_every_life_of_a_member_is_another_holder() -> None:
     async def holders() -> set[int]:
         lives = set()
         for _ in range(3):
-            asks = await chosen("memory://x").petitioner(
+            asks = await chosen("memory://x").client(
                 "a", IDS.__getitem__, print, lambda: "b", lambda: (3, 4)
             )
             assert asks is not None
             assert asks.holder.name == "a"
-            assert asks._heir() == "b"
+            assert asks._successor() == "b"
             assert asks._known() == (3, 4)
             lives.add(asks.holder.incarnation)
             await asks.close()
@@ -157,9 +157,16 @@ class Named(MemoryGuard):
 
 
 def engine_field(guard: Guard, address: str = "there", named: bool = False) -> str:
-    it = Chosen("own://", guard.guarantees, {}, engine=lambda: guard, address=address, named=named)
-    fields = run(it.agreed(5.0, print))
-    return {field.name: field.value for field in fields}["guard engine"]
+    it = GroupGuard(
+        "own://", guard.guarantees, {}, make=lambda: guard, address=address, named=named
+    )
+
+    async def asked() -> dict[str, str]:
+        fields = await it.agreed(5.0, print)
+        await it.close()
+        return {field.name: field.value for field in fields}
+
+    return run(asked())["guard engine"]
 
 
 def test_an_engine_is_known_by_what_it_says_it_is() -> None:
@@ -175,11 +182,11 @@ def test_an_engine_is_known_by_what_it_says_it_is() -> None:
 
 def test_who_asks_the_engine_knows_what_it_was_called() -> None:
     guard = Named("cluster-7")
-    it = Chosen("own://", guard.guarantees, {}, engine=lambda: guard, address="there")
+    it = GroupGuard("own://", guard.guarantees, {}, make=lambda: guard, address="there")
 
     async def story() -> None:
         await it.agreed(5.0, print)
-        asks = await it.petitioner("a", IDS.__getitem__, print, lambda: None, lambda: (0, 0))
+        asks = await it.client("a", IDS.__getitem__, print, lambda: None, lambda: (0, 0))
         assert asks is not None
         assert asks.guard.known_as == "cluster-7"
         await asks.close()
@@ -268,13 +275,13 @@ def test_an_engine_that_is_away_is_waited_for_and_then_given_up(
 )
 def test_who_cannot_vote_together_is_told(url: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        Quorum(parse_url(url), lambda name: ord(name[0]))
+        VoterOptions(parse_url(url), lambda name: ord(name[0]))
 
 
 def test_voters_promise_what_their_disks_do() -> None:
-    kept = Quorum(parse_url("quorum://a,b,c,d,e,f,g"), IDS.__getitem__)
-    unkept = Quorum(parse_url("quorum://b,a,c?durable=no&initial=c,a,b"), IDS.__getitem__)
-    later = Quorum(parse_url("quorum://b,a,c?initial=c,a,d"), IDS.__getitem__)
+    kept = VoterOptions(parse_url("quorum://a,b,c,d,e,f,g"), IDS.__getitem__)
+    unkept = VoterOptions(parse_url("quorum://b,a,c?durable=no&initial=c,a,b"), IDS.__getitem__)
+    later = VoterOptions(parse_url("quorum://b,a,c?initial=c,a,d"), IDS.__getitem__)
     assert (kept.durable, kept.guarantees.monotone, kept.max_ttl) == (True, True, None)
     assert (unkept.durable, unkept.guarantees.monotone) == (False, False)
     assert "old copy" in kept.guarantees.proviso
@@ -292,7 +299,9 @@ class Hosted:
     """What voters see of a member."""
 
     def __init__(self, me: int, url: str = VOTERS) -> None:
-        with_quorum = Quorum(parse_url(url), IDS.__getitem__).around(LeaseLayer(Puppet(), LEASE))
+        with_quorum = VoterOptions(parse_url(url), IDS.__getitem__).around(
+            LeaseLayer(Puppet(), LEASE)
+        )
         self.layer = with_quorum
         self.ran: list[object] = []
         self.host = SimpleNamespace(
@@ -301,7 +310,7 @@ class Hosted:
             runner=SimpleNamespace(me=SimpleNamespace(id=me), run=self.run),
         )
         host: Any = self.host
-        self.voters = Voters(host, IDS.__getitem__)
+        self.voters = GroupVoters(host, IDS.__getitem__)
 
     def run(self, act: object) -> bool:
         self.ran.append(act)

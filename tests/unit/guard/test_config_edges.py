@@ -11,10 +11,11 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.guard import Guard, Unreachable
 from hustings.guard import config as module
-from hustings.guard.config import Chosen, choose
+from hustings.guard.config import GroupGuard, guard_for
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.quorum import Quorum, Voters
+from hustings.guard.quorum import GroupVoters, VoterOptions
 from hustings.guard.urls import parse_url
+from hustings.layers.lease import LeaseConfig
 from tests.unit.guard.virtual import now, play
 
 IDS = {name: number for number, name in enumerate("abcdefg", 1)}
@@ -42,8 +43,8 @@ class Engine(MemoryGuard):
         return "engine-1"
 
 
-def chosen(guard: Guard) -> Chosen:
-    return choose(lambda group: guard, "jobs", IDS.__getitem__)
+def chosen(guard: Guard) -> GroupGuard:
+    return guard_for(lambda group: guard, "jobs", IDS.__getitem__)
 
 
 # Engines that are away
@@ -75,8 +76,11 @@ def test_an_engine_that_comes_in_time_is_opened() -> None:
 def test_an_engine_is_opened_before_it_is_asked_for_its_name_and_closed_behind() -> None:
     async def story() -> None:
         engine = Engine()
-        kind, name = await chosen(engine).agreed(5.0, lambda _: None)
+        made = chosen(engine)
+        kind, name = await made.agreed(5.0, lambda _: None)
         assert (kind.value, name.value) == ("engine", "engine-1")
+        assert (engine.opened, engine.closed) == ([0.0], 0)
+        await made.close()
         assert (engine.opened, engine.closed) == ([0.0], 1)
 
     play(story())
@@ -87,9 +91,7 @@ def test_an_engine_is_opened_before_anybody_asks_it() -> None:
         engine = Engine(there_at=2.0)
         made = chosen(engine)
         made.known_as = "engine-1"
-        asks = await made.petitioner(
-            "a", IDS.__getitem__, lambda _: None, lambda: None, lambda: (0, 0)
-        )
+        asks = await made.client("a", IDS.__getitem__, lambda _: None, lambda: None, lambda: (0, 0))
         assert asks is not None
         assert engine.opened[-1] == 2.0
         assert asks.guard.known_as == "engine-1"
@@ -129,18 +131,20 @@ def test_what_is_asked_of_an_engine_anyway_is_no_part_of_it(url: str, scope: str
 def test_an_even_number_of_voters_is_refused(count: int) -> None:
     names = ",".join("abcdefg"[:count])
     with pytest.raises(BadInput, match=f"needs 3, 5 or 7 voters, not {count}"):
-        Quorum(parse_url(f"quorum://{names}"), IDS.__getitem__)
+        VoterOptions(parse_url(f"quorum://{names}"), IDS.__getitem__)
 
 
 @pytest.mark.parametrize("durable", ["yes", "no"])
 def test_members_must_agree_on_whether_voters_keep_anything(durable: str) -> None:
-    quorum = Quorum(parse_url(f"quorum://a,b,c?durable={durable}&max_ttl=30s"), IDS.__getitem__)
+    quorum = VoterOptions(
+        parse_url(f"quorum://a,b,c?durable={durable}&max_ttl=30s"), IDS.__getitem__
+    )
     told = {field.name: field.value for field in quorum.agreed(5.0)}
     assert told == {"voters": "a,b,c", "durable": durable, "longest lease": "30s"}
 
 
 def test_voters_grant_up_to_the_longest_lease() -> None:
-    quorum = Quorum(parse_url("quorum://a,b,c?max_ttl=30s"), IDS.__getitem__)
+    quorum = VoterOptions(parse_url("quorum://a,b,c?max_ttl=30s"), IDS.__getitem__)
     for asked in (0.5, 30.0):
         quorum.check(asked)
     for asked in (0.0, 30.1):
@@ -151,6 +155,30 @@ def test_voters_grant_up_to_the_longest_lease() -> None:
 def test_voters_are_those_of_the_members_own_election() -> None:
     inner = SimpleNamespace()
     host: Any = SimpleNamespace(stack=SimpleNamespace(inner=inner))
-    made = choose("quorum://a,b,c", "jobs", IDS.__getitem__).voters(host, IDS.__getitem__)
-    assert isinstance(made, Voters)
+    made = guard_for("quorum://a,b,c", "jobs", IDS.__getitem__).voters(host, IDS.__getitem__)
+    assert isinstance(made, GroupVoters)
     assert made._host is host
+
+
+def test_one_guard_says_which_engine_it_is_and_serves_the_client() -> None:
+    async def story() -> None:
+        engine = Engine()
+        calls: list[str] = []
+
+        def make(group: str) -> Guard:
+            calls.append(group)
+            return engine
+
+        made = guard_for(make, "jobs", IDS.__getitem__)
+        made.check(LeaseConfig(), "a", kept=True)
+        await made.agreed(5.0, lambda _: None)
+        client = await made.client(
+            "a", IDS.__getitem__, lambda _: None, lambda: None, lambda: (0, 0)
+        )
+        await made.close()
+        assert client is not None
+        assert client.guard is engine
+        assert (calls, engine.opened, engine.closed) == (["jobs"], [0.0], 0)
+        await client.close()
+
+    play(story())

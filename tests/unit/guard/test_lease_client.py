@@ -92,13 +92,13 @@ class Desk:
         self.heard: list[Verdict] = []
         self.notes: list[str] = []
         self.known = self.hearsay = 0
-        self.heir: str | None = None
+        self.successor: str | None = None
         self.client = LeaseClient(
             self.guard,
             ME,
             IDS.__getitem__,
             self.notes.append,
-            lambda: self.heir,
+            lambda: self.successor,
             lambda: (self.known, max(self.known, self.hearsay)),
         )
         self.client.answer = self.heard.append
@@ -227,7 +227,7 @@ def test_giving_back_comes_before_asking() -> None:
         desk.guard.gate.clear()
         desk.client.acquire(TTL, 2)
         await desk.asked(2)
-        desk.heir = "cleo"
+        desk.successor = "cleo"
         desk.client.release(3)
         desk.client.acquire(TTL, 4)
         desk.guard.gate.set()

@@ -113,7 +113,7 @@ def test_an_heir_alone_is_let_in_for_as_long_as_the_last_lease() -> None:
     assert register.acquire(CLEO, 10.0) == 2
     register.release(CLEO, 2, "dan")
     register.time = 114.0
-    assert register.acquire(BEN, 10.0) == 3, "an heir's time is over at its end"
+    assert register.acquire(BEN, 10.0) == 3, "an successor's time is over at its end"
     register.release(BEN, 3, None)
     assert register.acquire(ADA, 10.0) == 4
 

@@ -10,10 +10,10 @@ import pytest
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.guard import make_guard, parse_url
-from hustings.guard.config import choose
+from hustings.guard.config import guard_for
 from hustings.guard.passwords import CONVENTIONS, LONGEST, with_password
 from hustings.guard.postgres_wire import Address
-from hustings.guard.quorum import Quorum
+from hustings.guard.quorum import VoterOptions
 from tests.net.kit.loops import run
 
 SECRET = "pä55 w0rd/@:%"
@@ -48,7 +48,7 @@ def test_a_password_comes_from_a_file_or_a_variable(
         assert url.options == {"timeout": "3"}
         assert SECRET not in repr(url) + url.shown
         make_guard(text, "group")
-        assert choose(text, "group", lambda _: 1).shown == parse_url(text).shown
+        assert guard_for(text, "group", lambda _: 1).shown == parse_url(text).shown
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
@@ -127,7 +127,7 @@ def test_who_has_no_password_takes_none() -> None:
     with pytest.raises(BadInput, match="takes no password"):
         make_guard("memory://?password_env=X", "group")
     with pytest.raises(UnknownName, match="known: durable"):
-        Quorum(parse_url("quorum://a,b,c?password_env=X"), lambda _: 1)
+        VoterOptions(parse_url("quorum://a,b,c?password_env=X"), lambda _: 1)
 
 
 def test_a_misspelt_option_is_answered_with_the_right_one() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hustings.guard.quorum import Quorum, Voters
+from hustings.guard.quorum import GroupVoters, VoterOptions
 from hustings.guard.urls import parse_url
 from hustings.layers.gossip.layer import GossipContext
 from hustings.layers.lease import LeaseConfig, LeaseLayer
@@ -27,7 +27,7 @@ class Watched:
 
     def __init__(self, me: int = 1) -> None:
         url = parse_url("quorum://a,b,c")
-        self.layer = Quorum(url, IDS.__getitem__).around(LeaseLayer(Puppet(), LEASE))
+        self.layer = VoterOptions(url, IDS.__getitem__).around(LeaseLayer(Puppet(), LEASE))
         self.host = SimpleNamespace(
             stack=SimpleNamespace(inner=self.layer),
             closed=False,
@@ -36,7 +36,7 @@ class Watched:
         )
         self.notes: list[tuple[float, str]] = []
         host: Any = self.host
-        self.voters = Voters(host, IDS.__getitem__)
+        self.voters = GroupVoters(host, IDS.__getitem__)
         self.voters.watch(lambda note: self.notes.append((now(), note)))
 
     def place(self, member: int) -> object:
