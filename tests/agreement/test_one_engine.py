@@ -15,12 +15,12 @@ import pytest
 
 from hustings import lab
 from hustings.core.errors import BadInput
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.engines import EVENTS, FAST
 from hustings.lab.runs.playing import Precision, Runs
 from hustings.lab.simulation import Goals, Study, prepare
-from hustings.lab.sweeps import Point, play_points
+from hustings.lab.sweeps import SweepPoint, play_points
 
 LOSSY = {"loss": 0.3, "delay": 0.1}
 WORDS: list[tuple[str, dict[str, Any], int]] = [
@@ -52,7 +52,7 @@ def held_to(study: Study, block: Block) -> None:
 @pytest.mark.parametrize("protocol, words, runs", WORDS, ids=lambda each: str(each)[:20])
 def test_a_sweep_s_point_is_a_simulation(protocol: str, words: dict[str, Any], runs: int) -> None:
     study = lab.simulate(protocol, runs=runs, seed=5, **words)
-    point = Point({}, study.experiment, Runs(runs), study.engine)
+    point = SweepPoint({}, study.experiment, Runs(runs), study.engine)
     (result,) = play_points([point])
     held_to(study, result.block)
 
@@ -76,8 +76,10 @@ def test_a_sweep_in_python_is_its_simulations() -> None:
 
 
 CELLS = [
-    Cell(protocol="bully", members=5, scenario="leader-crash", delay=1.0, aims=("messages",)),
-    Cell(
+    Measurement(
+        protocol="bully", members=5, scenario="leader-crash", delay=1.0, aims=("messages",)
+    ),
+    Measurement(
         protocol="le-s",
         members=20,
         loss_model="uncorrelated",
@@ -86,7 +88,7 @@ CELLS = [
         engine=FAST,
         aims=("tmax",),
     ),
-    Cell(
+    Measurement(
         protocol="committee",
         members=60,
         delay=1.0,
@@ -98,7 +100,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.protocol)
-def test_a_figure_s_measurement_is_a_simulation(cell: Cell) -> None:
+def test_a_figure_s_measurement_is_a_simulation(cell: Measurement) -> None:
     settings: Mapping[str, object] = dict(cell.settings)
     study = lab.simulate(
         cell.protocol,
@@ -132,7 +134,7 @@ def test_a_precision_takes_the_same_runs_at_every_door() -> None:
     study = lab.simulate("le-s", runs=4_000, stderr=0.05, metric="tmax", **words)
     goal = prepare("le-s", lab.Options.of(**words), goals).goal
     assert isinstance(goal, Precision)
-    (result,) = play_points([Point({}, study.experiment, goal)])
+    (result,) = play_points([SweepPoint({}, study.experiment, goal)])
     held_to(study, result.block)
     assert result.shortfall is study.short is None
 

@@ -10,7 +10,7 @@ from hustings.cli.options import group_options
 from hustings.cli.output import show, show_json, show_table, warn
 from hustings.lab.closed_forms.overhead_table import formulas
 from hustings.lab.comparison import compared
-from hustings.lab.figures.comparison import Row
+from hustings.lab.figures.comparison import ComparisonRow
 from hustings.lab.figures.overhead_table import COLUMNS, counted_table
 from hustings.lab.options import Options
 
@@ -44,7 +44,7 @@ def compare(protocols: tuple[str, ...], as_json: bool, check: bool, **typed: Any
     return 0 if found.agrees or not check else 1
 
 
-def _show(rows: list[Row], options: Options) -> None:
+def _show(rows: list[ComparisonRow], options: Options) -> None:
     openers = ", ".join((*options.detectors, *options.initiators)) or "the worst live member"
     show_table(
         f"{options.size} members, scenario {options.scenario}, opened by {openers}, "
@@ -81,7 +81,7 @@ def _show(rows: list[Row], options: Options) -> None:
         show_table("Their formulas", columns, lines)
 
 
-def _beside(row: Row, metric: str) -> str:
+def _beside(row: ComparisonRow, metric: str) -> str:
     """A count, and whether its formula says the same."""
     counted, formula = row.counted[metric], row.formula.get(metric)
     if formula is None:
@@ -89,7 +89,7 @@ def _beside(row: Row, metric: str) -> str:
     return f"{show(counted)} =" if counted == formula else f"{show(counted)} != {show(formula)}"
 
 
-def _judged(row: Row) -> str:
+def _judged(row: ComparisonRow) -> str:
     broken = [f"{name} {verdict}" for name, verdict in row.verdicts.items() if verdict != "holds"]
     return ", ".join(broken) or "all hold"
 

@@ -15,7 +15,7 @@ from hustings.sim.files import shown
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 
 if TYPE_CHECKING:
-    from hustings.lab.figures.exhibit import Made
+    from hustings.lab.figures.figure import Rendered
     from hustings.lab.figures.writing import Draw
 
 
@@ -78,7 +78,7 @@ def figure(
         _list(names, family, as_json)
         return 0
     chosen = choose(names, family)
-    draw = _drawing() if any(exhibit.pictured for exhibit in chosen) else _nothing
+    draw = _drawing() if any(figure.pictured for figure in chosen) else _nothing
     from hustings.lab.figures.writing import write
     from hustings.lab.pictures import measured
     from hustings.lab.sweeping import processors
@@ -109,12 +109,12 @@ def figure(
     return _checked(made) if check else 0
 
 
-def _checked(made: list[Made]) -> int:
+def _checked(made: list[Rendered]) -> int:
     """What --check comes to; that claims are open is told, and fails where all of them are."""
-    from hustings.lab.figures.exhibit import Verdict
+    from hustings.lab.figures.figure import ClaimVerdict
 
     verdicts = [finding.verdict for each in made for finding in each.findings]
-    undecided = verdicts.count(Verdict.UNDECIDED)
+    undecided = verdicts.count(ClaimVerdict.UNDECIDED)
     if undecided:
         warn(
             f"{undecided} of {len(verdicts)} claims are undecided, for error bars are too wide: "
@@ -136,7 +136,7 @@ def _drawing() -> Draw:
     return draw
 
 
-def _nothing(made: Made) -> dict[str, bytes]:
+def _nothing(made: Rendered) -> dict[str, bytes]:
     return {}
 
 
@@ -156,7 +156,7 @@ def _list(names: tuple[str, ...], family: str | None, as_json: bool) -> None:
         show_table("Figures", ["figure", "family", "kind", "title"], rows)
 
 
-def _to_json(made: Made, files: list[Path]) -> dict[str, object]:
+def _to_json(made: Rendered, files: list[Path]) -> dict[str, object]:
     return {
         "name": made.name,
         "family": made.family,
@@ -171,7 +171,7 @@ def _to_json(made: Made, files: list[Path]) -> dict[str, object]:
     }
 
 
-def _show(made: list[Made], written: list[list[Path]]) -> None:
+def _show(made: list[Rendered], written: list[list[Path]]) -> None:
     rows = []
     for each, files in zip(made, written, strict=True):
         endings = ",".join(path.suffix.removeprefix(".") for path in files)

@@ -14,7 +14,7 @@ from hustings.lab import parsing
 from hustings.protocols.committee.adversary import known
 
 if TYPE_CHECKING:
-    from hustings.lab.byzantine.planning import Plan, Trial
+    from hustings.lab.byzantine.planning import CommitteePlan, Trial
 
 PLANNED = ("committee",)
 AWARE = "aware"
@@ -98,7 +98,7 @@ def _check_words(adversary: str) -> None:
             raise UnknownName("adversary", word.strip(), words)
 
 
-def to_json(found: Plan) -> dict[str, object]:
+def to_json(found: CommitteePlan) -> dict[str, object]:
     """The plan as scripts read it."""
     return {
         "election": "committee",
@@ -125,7 +125,7 @@ def _trial_json(trial: Trial) -> dict[str, object]:
     }
 
 
-def show(found: Plan, adversary: str) -> None:
+def show(found: CommitteePlan, adversary: str) -> None:
     """The plan as people read it."""
     show_table(
         f"{found.members:,} members, b = {found.b:g}, adversary {adversary}: "

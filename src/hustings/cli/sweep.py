@@ -24,8 +24,8 @@ from hustings.sim.runs import MAX_JOBS
 
 if TYPE_CHECKING:
     from hustings.lab.sweeps.gridfile import GridFile, Kind, Typed
-    from hustings.lab.sweeps.picture import Plan
-    from hustings.lab.sweeps.points import Point, Result, Value
+    from hustings.lab.sweeps.picture import PictureLayout
+    from hustings.lab.sweeps.points import SweepPoint, SweepResult, Value
 
 ROWS = 60  # of a table that people read
 CHECKPOINT = "checkpoint"
@@ -170,9 +170,9 @@ def _key(option: click.Parameter) -> str:
     return max(option.opts, key=len).removeprefix("--")
 
 
-def _points(grid: GridFile) -> tuple[list[Point], list[str]]:
+def _points(grid: GridFile) -> tuple[list[SweepPoint], list[str]]:
     """All points, and what is to be said of them, once each."""
-    points: list[Point] = []
+    points: list[SweepPoint] = []
     warnings: dict[str, None] = {}
     varied = _varied(grid.points)
     for number, typed in enumerate(grid.points, 1):
@@ -192,7 +192,7 @@ def _varied(points: Sequence[Typed]) -> dict[str, bool]:
 
 def _point(
     grid: GridFile, typed: Typed, number: int, varied: Mapping[str, bool]
-) -> tuple[Point, list[str]]:
+) -> tuple[SweepPoint, list[str]]:
     from hustings.lab.sweeping import point_of
 
     protocol = typed.of(PROTOCOL)
@@ -262,7 +262,9 @@ def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
     return grid.complaint(typed.keys[key], error.format_message())
 
 
-def _plan(grid: GridFile, points: Sequence[Point], warnings: list[str]) -> Plan | None:
+def _plan(
+    grid: GridFile, points: Sequence[SweepPoint], warnings: list[str]
+) -> PictureLayout | None:
     """What will be drawn, if anything can be."""
     from hustings.lab.sweeps import picture
 
@@ -286,7 +288,7 @@ def _look_for_parquet(warnings: list[str]) -> None:
 
 
 def _write(
-    out: Path, stem: str, results: Sequence[Result], plan: Plan | None
+    out: Path, stem: str, results: Sequence[SweepResult], plan: PictureLayout | None
 ) -> tuple[list[str], BadInput | None]:
     """All files; and what is wrong with the picture, which is known only now."""
     from importlib.util import find_spec
@@ -313,7 +315,7 @@ def _write(
     return written, late
 
 
-def _to_json(result: Result) -> dict[str, object]:
+def _to_json(result: SweepResult) -> dict[str, object]:
     point, block = result.point, result.block
     return {
         "parameters": dict(point.parameters),
@@ -337,7 +339,7 @@ def _to_json(result: Result) -> dict[str, object]:
     }
 
 
-def _show(stem: str, results: Sequence[Result], written: list[str]) -> None:
+def _show(stem: str, results: Sequence[SweepResult], written: list[str]) -> None:
     from hustings.lab.sweeps.picture import aimed_at
 
     metric = aimed_at(results)
@@ -364,7 +366,7 @@ def _show(stem: str, results: Sequence[Result], written: list[str]) -> None:
         click.echo(path)
 
 
-def _told(results: Sequence[Result], late: BadInput | None) -> int:
+def _told(results: Sequence[SweepResult], late: BadInput | None) -> int:
     """What is wrong with results that are there, one sentence in all."""
     short = [(number, each) for number, each in enumerate(results, 1) if each.shortfall]
     if short:

@@ -10,7 +10,7 @@ from typing import Unpack
 
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.overhead_table import formulas
-from hustings.lab.figures.comparison import Row
+from hustings.lab.figures.comparison import ComparisonRow
 from hustings.lab.figures.comparison import compare as run_comparison
 from hustings.lab.figures.overhead_table import counted_table
 from hustings.lab.options import Options, World, build, named
@@ -23,7 +23,7 @@ from hustings.protocols.registry import COMPARED, Protocol, classes
 class Comparison(Table):
     """A row for each protocol."""
 
-    compared: tuple[Row, ...]
+    compared: tuple[ComparisonRow, ...]
     options: Options
     warnings: tuple[str, ...]
     command: str  # the command line that gives the same; "" for a class that it cannot name

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 from hustings.lab.figures.catalogue import choose
-from hustings.lab.figures.exhibit import Exhibit, Made
+from hustings.lab.figures.figure import Figure, Rendered
 from hustings.lab.figures.measuring import measure
 from hustings.lab.figures.store import Store
 from hustings.lab.runs.engines import FAST
@@ -27,7 +27,7 @@ from hustings.lab.tables import Table, as_html, needed
 class Picture(Table):
     """A figure with all its numbers, what the paper says, and whether the numbers say so too."""
 
-    made: Made
+    made: Rendered
     command: str  # the command line that gives the same
 
     @property
@@ -79,18 +79,18 @@ def figure(
     """
     if isinstance(on, str):
         check_place(on)
-    (exhibit,) = choose((name,), None)
+    (figure,) = choose((name,), None)
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory()) if out is None else out
         (made,) = measured(
-            [exhibit], Path(folder), runs=runs, seed=seed, jobs=jobs, on=on, tell=tell
+            [figure], Path(folder), runs=runs, seed=seed, jobs=jobs, on=on, tell=tell
         )
     words = ["hustings", "figure", name, *([] if runs is None else [f"--runs={runs}"])]
     return Picture(made, shlex.join([*words, *([] if seed == 1 else [f"--seed={seed}"])]))
 
 
 def measured(
-    exhibits: Sequence[Exhibit],
+    figures: Sequence[Figure],
     out: Path,
     *,
     runs: int | None,
@@ -99,11 +99,11 @@ def measured(
     on: str | Executor = PROCESSES,
     warn: Callable[[str], None] = lambda _: None,
     tell: Tell | None = None,
-) -> list[Made]:
+) -> list[Rendered]:
     """Figures with their numbers, measured as far as they are not kept in a folder."""
-    cells = [cell for exhibit in exhibits for cell in exhibit.cells()]
+    cells = [cell for figure in figures for cell in figure.cells()]
     if any(cell.engine == FAST for cell in cells):
         import_module("hustings.lab.kernels.compiling")  # for its sentence
     store = Store(out / "cells", seed, warn)
     results = measure(cells, seed, lambda cell: cell.goal(runs), store, jobs=jobs, on=on, tell=tell)
-    return [exhibit.make(results, seed) for exhibit in exhibits]
+    return [figure.make(results, seed) for figure in figures]

@@ -20,8 +20,8 @@ from hustings.lab.runs.playing import Tell
 from hustings.lab.simulation import Goals, check_whole, prepare
 from hustings.lab.sweeps import picture
 from hustings.lab.sweeps.points import (
-    Point,
-    Result,
+    SweepPoint,
+    SweepResult,
     Value,
     check_points,
     check_sweep,
@@ -41,7 +41,7 @@ APART = (PROTOCOL, ENGINE, SEED)
 class Sweep(Table):
     """Every point with its runs. `sweep.results[0].point.command` gives the same numbers."""
 
-    results: list[Result]
+    results: list[SweepResult]
     warnings: tuple[str, ...]
 
     def rows(self) -> list[dict[str, object]]:
@@ -118,7 +118,7 @@ def point_of(
     engine: str | None,
     world: Sequence[str],
     parameters: Mapping[str, Value],
-) -> tuple[Point, list[str]]:
+) -> tuple[SweepPoint, list[str]]:
     """One point. Points are independent: each has a seed of its own, from its own words."""
     name = named(protocol, find(protocol)) if not isinstance(protocol, str) else protocol
     seed = derive(options.seed, "sweep", name or "", *sorted(world)) >> 16
@@ -127,7 +127,7 @@ def point_of(
     words += [f"--seed={seed}", *goals.words()]
     chosen = ready.chosen
     command = shlex.join([*words, "--json"]) if name is not None else ""
-    point = Point(parameters, chosen.experiment, ready.goal, chosen.engine.name, command)
+    point = SweepPoint(parameters, chosen.experiment, ready.goal, chosen.engine.name, command)
     return point, list(ready.warnings)
 
 
@@ -162,10 +162,10 @@ def _values(name: str, value: Any) -> Sequence[Any]:
     return values
 
 
-def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[Point], tuple[str, ...]]:
+def _points(words: Mapping[str, Any], goals: Goals) -> tuple[list[SweepPoint], tuple[str, ...]]:
     axes = _axes(words)
     varied = [each.name for each in axes if len(each.values) > 1]
-    points: list[Point] = []
+    points: list[SweepPoint] = []
     warnings: dict[str, None] = {}
     for values in product(*(each.values for each in axes)):
         given: dict[str, Any] = {}
@@ -190,7 +190,7 @@ def _label(value: Any) -> Value:
 
 def _point(
     given: dict[str, Any], labels: dict[str, Value], goals: Goals, varied: Sequence[str]
-) -> tuple[Point, list[str]]:
+) -> tuple[SweepPoint, list[str]]:
     if PROTOCOL not in given:
         raise BadInput("a sweep names no protocol: give protocol='bully'")
     protocol, engine = given.pop(PROTOCOL), given.pop(ENGINE, None)

@@ -16,7 +16,7 @@ import pytest
 
 from hustings.cli.output import Lines
 from hustings.lab.figures import catalogue, measuring
-from hustings.lab.figures.exhibit import Finding, Verdict
+from hustings.lab.figures.figure import ClaimVerdict, Finding
 from hustings.lab.runs.playing import Progress
 from tests.unit.cli.commands import COMMAND, PATIENCE, Hustings, in_own_process
 from tests.unit.cli.test_process import interruptible, wait_until_gone, workers_of
@@ -30,7 +30,7 @@ ENDINGS = ("csv", "md", "png", "svg")
 @pytest.fixture
 def sample(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A catalogue of one small figure, and an empty folder to work in."""
-    monkeypatch.setattr(catalogue, "EXHIBITS", (FIGURE,))
+    monkeypatch.setattr(catalogue, "FIGURES", (FIGURE,))
     monkeypatch.setattr(Lines, "EVERY", float(PATIENCE))  # on a slow machine, no line of progress
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -140,7 +140,7 @@ def test_check_fails_where_runs_and_closed_forms_differ(
     (panel,) = FIGURE.panels
     curves = (replace(panel.curves[0], exact=lambda cell: 1.0), panel.curves[1])
     wrong = replace(FIGURE, panels=(replace(panel, curves=curves),))
-    monkeypatch.setattr(catalogue, "EXHIBITS", (wrong,))
+    monkeypatch.setattr(catalogue, "FIGURES", (wrong,))
     shown = hustings(*arguments)
     assert shown.code == 1
     assert "(our check) runs and closed form agree: fails" in shown.out
@@ -150,13 +150,13 @@ def test_check_fails_where_runs_and_closed_forms_differ(
 def test_check_tells_what_is_undecided_and_fails_where_all_is(
     undecided: int, code: int, sample: Path, hustings: Hustings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verdicts = [Verdict.UNDECIDED] * undecided + [Verdict.HOLDS] * (2 - undecided)
+    verdicts = [ClaimVerdict.UNDECIDED] * undecided + [ClaimVerdict.HOLDS] * (2 - undecided)
     found = [
         Finding("one", verdicts[0], "so it is"),
         Finding("other", verdicts[1], "so it is", theirs=False),
     ]
     open_figure = replace(FIGURE, judge=lambda points: found)
-    monkeypatch.setattr(catalogue, "EXHIBITS", (open_figure,))
+    monkeypatch.setattr(catalogue, "FIGURES", (open_figure,))
     typed = ("figure", "sample-1", "--runs", "2", "--jobs", "1")
     shown = hustings(*typed, "--check")
     assert shown.code == code

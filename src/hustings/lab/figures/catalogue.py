@@ -15,52 +15,52 @@ from hustings.lab.figures.announce import (
 )
 from hustings.lab.figures.announce import scale as announce_scale
 from hustings.lab.figures.committee import bits, everywhere, informed, success, thresholds
-from hustings.lab.figures.exhibit import Exhibit
+from hustings.lab.figures.figure import Figure
 from hustings.lab.figures.probabilistic import analysis, crashes, hashes, safety, simulated
 from hustings.lab.figures.probabilistic import scale as probabilistic_scale
 
 ALL = "all"
-EXHIBITS: tuple[Exhibit, ...] = (
-    *against_sup.EXHIBITS,
-    *by_loss.EXHIBITS,
-    *against_al.EXHIBITS,
-    *first_waker.EXHIBITS,
-    *claims_table.EXHIBITS,
-    *announce_scale.EXHIBITS,
-    *classic.EXHIBITS,
-    *analysis.EXHIBITS,
-    *simulated.EXHIBITS,
-    *crashes.EXHIBITS,
-    *hashes.EXHIBITS,
-    *probabilistic_scale.EXHIBITS,
-    *safety.EXHIBITS,
-    *success.EXHIBITS,
-    *bits.EXHIBITS,
-    *informed.EXHIBITS,
-    *thresholds.EXHIBITS,
-    *everywhere.EXHIBITS,
+FIGURES: tuple[Figure, ...] = (
+    *against_sup.FIGURES,
+    *by_loss.FIGURES,
+    *against_al.FIGURES,
+    *first_waker.FIGURES,
+    *claims_table.FIGURES,
+    *announce_scale.FIGURES,
+    *classic.FIGURES,
+    *analysis.FIGURES,
+    *simulated.FIGURES,
+    *crashes.FIGURES,
+    *hashes.FIGURES,
+    *probabilistic_scale.FIGURES,
+    *safety.FIGURES,
+    *success.FIGURES,
+    *bits.FIGURES,
+    *informed.FIGURES,
+    *thresholds.FIGURES,
+    *everywhere.FIGURES,
 )
 
 
 def names() -> list[str]:
     """All names, as typed."""
-    return [exhibit.name for exhibit in EXHIBITS]
+    return [figure.name for figure in FIGURES]
 
 
 def families() -> list[str]:
-    """All families, in the order of their exhibits."""
-    return list(dict.fromkeys(exhibit.family for exhibit in EXHIBITS))
+    """All families, in the order of their figures."""
+    return list(dict.fromkeys(figure.family for figure in FIGURES))
 
 
-def of_family(family: str | None) -> list[Exhibit]:
-    """The exhibits of one family, or all of them."""
+def of_family(family: str | None) -> list[Figure]:
+    """The figures of one family, or all of them."""
     if family is not None and family not in families():
         raise UnknownName("family", family, families())
-    return [exhibit for exhibit in EXHIBITS if family in (None, exhibit.family)]
+    return [figure for figure in FIGURES if family in (None, figure.family)]
 
 
-def choose(wanted: Sequence[str], family: str | None) -> list[Exhibit]:
-    """The exhibits that were asked for, each once, in their own order."""
+def choose(wanted: Sequence[str], family: str | None) -> list[Figure]:
+    """The figures that were asked for, each once, in their own order."""
     if not wanted:
         raise BadInput("name a figure, or all: hustings figure --list shows what there is")
     for name in wanted:
@@ -70,4 +70,4 @@ def choose(wanted: Sequence[str], family: str | None) -> list[Exhibit]:
         return of_family(family)
     if family is not None:
         raise BadInput("--family goes with all or with --list, not with single figures")
-    return [exhibit for exhibit in EXHIBITS if exhibit.name in wanted]
+    return [figure for figure in FIGURES if figure.name in wanted]

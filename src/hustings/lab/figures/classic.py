@@ -1,14 +1,13 @@
-"""The classic elections' tables as exhibits: protocols side by side, and the overhead table."""
+"""The classic elections' tables as figures: protocols side by side, and the overhead table."""
 
 from __future__ import annotations
 
 from math import log2
 
 from hustings.lab.figures.comparison import MESSAGES, compare
-from hustings.lab.figures.exhibit import Finding, Verdict
+from hustings.lab.figures.figure import ClaimVerdict, Finding, TableContent, TableFigure
 from hustings.lab.figures.measuring import Results
 from hustings.lab.figures.overhead_table import COLUMNS, counted_table
-from hustings.lab.figures.table import Filled, Table
 from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.experiment import Experiment
 from hustings.sim.scenarios import Scenario
@@ -29,7 +28,7 @@ def growth(count: int, doubled: int) -> int:
     return round(log2(doubled / count))
 
 
-def _comparison(results: Results) -> Filled:
+def _comparison(results: Results) -> TableContent:
     rows = compare(
         Experiment(
             kind=kind,
@@ -43,13 +42,13 @@ def _comparison(results: Results) -> Filled:
     with_formula = [row for row in rows if row.agrees is not None]
     check = Finding(
         "runs and closed forms agree in every count",
-        Verdict.FAILS if differing else Verdict.HOLDS,
+        ClaimVerdict.FAILS if differing else ClaimVerdict.HOLDS,
         f"They differ for {', '.join(differing)}."
         if differing
         else f"{len(with_formula)} protocols with {sum(len(r.formula) for r in rows)} counts.",
         theirs=False,
     )
-    return Filled(
+    return TableContent(
         columns=["protocol", *MESSAGES, "messages", "formula", "time", "formula_time", "agrees"],
         rows=[
             [
@@ -67,30 +66,30 @@ def _comparison(results: Results) -> Filled:
     )
 
 
-def _overhead(results: Results) -> Filled:
+def _overhead(results: Results) -> TableContent:
     cells, larger = counted_table(MEMBERS), counted_table(2 * MEMBERS)
     wrong = [cell for cell in cells if cell.row.printed != cell.row.counted]
     differing = [cell for cell in cells if not cell.agrees]
     powers = [(one, growth(one.run, two.run)) for one, two in zip(cells, larger, strict=True)]
     strange = [cell for cell, power in powers if power != POWERS[cell.row.printed_order]]
-    return Filled(
+    return TableContent(
         columns=list(COLUMNS),
         rows=[cell.shown for cell in cells],
         findings=[
             Finding(
                 "the overheads grow as the table says",
-                Verdict.FAILS if strange else Verdict.HOLDS,
+                ClaimVerdict.FAILS if strange else ClaimVerdict.HOLDS,
                 f"From n = {MEMBERS} to {2 * MEMBERS}, {len(cells) - len(strange)} of {len(cells)} "
                 "cells grow by the printed order.",
             ),
             Finding(
                 "formulas (1) to (7) behind the table count what the protocols send",
-                Verdict.FAILS if wrong else Verdict.HOLDS,
+                ClaimVerdict.FAILS if wrong else ClaimVerdict.HOLDS,
                 f"{len(wrong)} of {len(cells)} cells differ from what is counted.",
             ),
             Finding(
                 "runs and corrected formulas agree in every cell",
-                Verdict.FAILS if differing else Verdict.HOLDS,
+                ClaimVerdict.FAILS if differing else ClaimVerdict.HOLDS,
                 f"{len(cells) - len(differing)} of {len(cells)} cells agree.",
                 theirs=False,
             ),
@@ -98,8 +97,8 @@ def _overhead(results: Results) -> Filled:
     )
 
 
-EXHIBITS = (
-    Table(
+FIGURES = (
+    TableFigure(
         name="classic-comparison",
         family=FAMILY,
         title=f"Classic elections after a leader's crash, {MEMBERS} members",
@@ -108,7 +107,7 @@ EXHIBITS = (
         needs=(),
         fill=_comparison,
     ),
-    Table(
+    TableFigure(
         name="overhead-table-1",
         family=FAMILY,
         title=f"Overhead-aware election, Table 1, n = {MEMBERS}",

@@ -20,7 +20,7 @@ METRICS = (*MESSAGES, "messages", "time", "leader")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One protocol's run."""
 
     protocol: str
@@ -60,14 +60,14 @@ class Row:
         }
 
 
-def compare(experiments: Iterable[Experiment]) -> list[Row]:
+def compare(experiments: Iterable[Experiment]) -> list[ComparisonRow]:
     """Play each experiment once and set its counts beside the closed forms."""
     return [_row(experiment, play(experiment, 0)) for experiment in experiments]
 
 
-def _row(experiment: Experiment, result: RunResult) -> Row:
+def _row(experiment: Experiment, result: RunResult) -> ComparisonRow:
     values, expressions = _formula(experiment)
-    return Row(
+    return ComparisonRow(
         protocol=experiment.kind.about.name,
         counted={metric: result.metrics[metric] for metric in METRICS},
         formula=values,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from hustings.lab.figures.exhibit import Curve, Drawn, DrawnPanel, Made, Panel, Point
+from hustings.lab.figures.figure import Curve, Drawn, DrawnPanel, MeasuredPoint, Panel, Rendered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +27,8 @@ RULE_OF_THREE = 3.0
 ZERO = "0 in all runs: at most 3/runs (95 %)"
 
 
-def draw(made: Made) -> dict[str, bytes]:
-    """The picture of an exhibit, by the ending of its file."""
+def draw(made: Rendered) -> dict[str, bytes]:
+    """The picture of a figure, by the ending of its file."""
     pictures = {}
     with rc_context(_settings(made.name)):
         figure = Figure(figsize=(WIDTH * len(made.panels), HEIGHT), dpi=DPI, layout="constrained")
@@ -121,7 +121,9 @@ def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel, aside: float) -> None:
         )
 
 
-def _draw_points(axes: Axes, curve: Curve, panel: Panel, points: list[Point], aside: float) -> None:
+def _draw_points(
+    axes: Axes, curve: Curve, panel: Panel, points: list[MeasuredPoint], aside: float
+) -> None:
     axes.errorbar(
         [panel.axis.place(point.cell) + aside for point in points],
         [point.mean for point in points],
@@ -139,12 +141,12 @@ def _draw_points(axes: Axes, curve: Curve, panel: Panel, points: list[Point], as
     )
 
 
-def _below(point: Point, logarithmic: bool) -> float:
+def _below(point: MeasuredPoint, logarithmic: bool) -> float:
     """How far its bar reaches down; on a logarithmic axis not to 0, which has no place there."""
     return min(2 * point.stderr, 0.9 * point.mean) if logarithmic else 2 * point.stderr
 
 
-def _zeros(drawn: Drawn) -> list[Point]:
+def _zeros(drawn: Drawn) -> list[MeasuredPoint]:
     """Points at which nothing was ever seen."""
     return [point for point in drawn.points if point.mean == 0]
 

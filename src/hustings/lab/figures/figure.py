@@ -1,32 +1,228 @@
-"""A figure of a paper as data: which cells, which metric, which closed form beside it.
+"""Figures and tables of the papers: what they consist of, and how they are rendered.
 
-`make` joins it with measured cells into what is written and drawn.
+A `Figure` says which measurements it needs and makes a `Rendered` of them: every number that is
+shown or drawn, and every finding. `CurveFigure` is the figure of curves over an axis, `TableFigure`
+a table; a figure of another kind has a class of its own beside its paper. `writing` and `drawing`
+turn what is rendered into files. A verdict is always worked out from the numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
 
 import msgspec
 
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
-    Curve,
-    Drawn,
-    DrawnPanel,
-    Finding,
-    Form,
-    Line,
-    Made,
-    Panel,
-    Point,
-    Value,
-)
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.engines import FAST
 from hustings.lab.runs.kernels import CUT
+
+Value = str | int | float | None
+Form = Callable[
+    [Measurement], float | None
+]  # a closed form at a cell's parameters, None out of its reach
+
+
+class ClaimVerdict(Enum):
+    """What the numbers say of a claim."""
+
+    HOLDS = "holds"
+    PARTLY = "holds in part"
+    FAILS = "fails"
+    UNDECIDED = "undecided"  # the error bars are too wide to tell
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim, what the numbers say of it, and the numbers; `theirs` when the paper makes it."""
+
+    claim: str
+    verdict: ClaimVerdict
+    evidence: str
+    theirs: bool = True
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values only."""
+        return {
+            "claim": self.claim,
+            "by": "paper" if self.theirs else "hustings",
+            "verdict": self.verdict.value,
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPoint:
+    """One measured cell of a curve, and the closed forms at its place."""
+
+    cell: Measurement
+    runs: int
+    mean: float
+    stderr: float
+    exact: float | None = None
+    printed: float | None = None
+    less: float = 0.0  # what has been taken off the mean
+
+    @property
+    def members(self) -> int:
+        """The place on the axis."""
+        return self.cell.members
+
+    @property
+    def z(self) -> float | None:
+        """How many standard errors lie between the points and the closed form."""
+        if self.exact is None:
+            return None
+        if self.mean == self.exact:
+            return 0.0
+        return (self.mean - self.exact) / self.stderr if self.stderr else None
+
+    @property
+    def relative(self) -> float:
+        """The standard error as a part of the mean that was measured."""
+        measured = abs(self.mean + self.less)
+        return self.stderr / measured if measured else self.stderr
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A metric along an axis; `less` is taken off it, as a fixed delay may be."""
+
+    label: str
+    metric: str
+    cells: tuple[Measurement, ...]
+    exact: Form | None = None
+    printed: Form | None = None  # the paper's formula, where it says something else
+    less: float = 0.0
+    look: str = "C0"  # colour
+    mark: str = "o"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What grows from left to right, and where on it a cell stands."""
+
+    label: str
+    place: Callable[[Measurement], float]
+    ticks: tuple[float, ...] = ()  # where they are not left to the picture
+    logarithmic: bool = False
+
+
+SIZES = Axis("members N", lambda cell: cell.members, (2, 5, 10, 20, 50, 100, 200, 500), True)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Curves that share axes."""
+
+    title: str
+    measure: str  # what the vertical axis shows
+    curves: tuple[Curve, ...]
+    logarithmic: bool = False
+    axis: Axis = SIZES
+    forms: str = "closed form"  # what the lines are
+    apart: bool = False  # points that would cover each other stand side by side
+
+
+@dataclass(frozen=True, slots=True)
+class FormLine:
+    """A closed form to be drawn."""
+
+    places: Sequence[float]
+    values: Sequence[float]
+    printed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A curve with its numbers."""
+
+    curve: Curve
+    points: list[MeasuredPoint]
+    lines: list[FormLine]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPanel:
+    """A panel with its numbers."""
+
+    panel: Panel
+    curves: list[Drawn]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A figure with all its numbers, ready to be written."""
+
+    name: str
+    family: str
+    title: str
+    source: str
+    shows: str
+    columns: list[str]
+    rows: list[list[Value]]
+    findings: list[Finding]
+    panels: list[DrawnPanel] = field(default_factory=list)
+    as_table: bool = False  # the rows are the figure, not only the numbers behind it
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the paper's claims are reproduced, over all findings about them."""
+        found = [finding.verdict for finding in self.findings if finding.theirs]
+        if not found:
+            return "nothing claimed"
+        if all(verdict is ClaimVerdict.HOLDS for verdict in found):
+            return "reproduced"
+        if all(verdict is ClaimVerdict.FAILS for verdict in found):
+            return "not reproduced"
+        if all(verdict is ClaimVerdict.UNDECIDED for verdict in found):
+            return "undecided"
+        return "reproduced in part"
+
+    @property
+    def checked(self) -> str:
+        """What came of our own checks, in a word."""
+        if not self.sound:
+            return "NO"
+        ours = [finding.verdict for finding in self.findings if not finding.theirs]
+        return "undecided" if ClaimVerdict.UNDECIDED in ours else "yes"
+
+    @property
+    def sound(self) -> bool:
+        """Whether our own checks hold, above all that runs and closed forms agree."""
+        return all(
+            finding.verdict is not ClaimVerdict.FAILS
+            for finding in self.findings
+            if not finding.theirs
+        )
+
+
+class Figure(Protocol):
+    """Whatever `hustings figure` can make."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def pictured(self) -> bool:
+        """Whether there is something to draw."""
+
+    def cells(self) -> list[Measurement]:
+        """What has to be measured."""
+
+    def make(self, results: Results, seed: int) -> Rendered:
+        """The figure from its measured cells."""
+
+
+# Curves over an axis
 
 # Where a line is drawn, besides the points: enough for a smooth curve on a logarithmic axis.
 SMOOTH = (
@@ -34,11 +230,11 @@ SMOOTH = (
     *(119, 141, 168, 200, 238, 283, 336, 400, 450, 500),
 )
 
-Judge = Callable[[Mapping[str, Sequence[Point]]], list[Finding]]
+Judge = Callable[[Mapping[str, Sequence[MeasuredPoint]]], list[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class CurveFigure:
     """A figure of a paper."""
 
     name: str
@@ -51,11 +247,11 @@ class Figure:
     notes: tuple[str, ...] = ()
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """What has to be measured."""
         return [cell for panel in self.panels for curve in panel.curves for cell in curve.cells]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure from its measured cells."""
         panels = [
             DrawnPanel(panel, [_draw(curve, results) for curve in panel.curves])
@@ -64,7 +260,7 @@ class Figure:
         drawn = [curve for panel in panels for curve in panel.curves]
         points = {curve.curve.label: curve.points for curve in drawn}
         used = [results[cell] for cell in dict.fromkeys(self.cells())]
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -92,10 +288,10 @@ COLUMNS = (
 )
 
 
-def point(curve: Curve, cell: Cell, result: Block) -> Point:
+def point(curve: Curve, cell: Measurement, result: Block) -> MeasuredPoint:
     """One point of a curve."""
     moments = result.metrics[curve.metric]
-    return Point(
+    return MeasuredPoint(
         cell=cell,
         runs=result.runs,
         mean=moments.mean - curve.less,
@@ -116,7 +312,7 @@ def _draw(curve: Curve, results: Results) -> Drawn:
     return Drawn(curve, points, [line for line in lines if line.values])
 
 
-def _line(curve: Curve, form: Form, printed: bool) -> Line:
+def _line(curve: Curve, form: Form, printed: bool) -> FormLine:
     own = [cell.members for cell in curve.cells]
     places: list[int] = []
     values: list[float] = []
@@ -125,13 +321,13 @@ def _line(curve: Curve, form: Form, printed: bool) -> Line:
         if value is not None:
             places.append(members)
             values.append(value)
-    return Line(places, values, printed)
+    return FormLine(places, values, printed)
 
 
 def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
     """The points, and where a line passes between them."""
     curve = drawn.curve
-    by_place: dict[float, Point] = {each.members: each for each in drawn.points}
+    by_place: dict[float, MeasuredPoint] = {each.members: each for each in drawn.points}
     exact, printed = (
         dict(zip(line.places, line.values, strict=True)) if line is not None else {}
         for line in (
@@ -152,7 +348,7 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
     return rows
 
 
-def _about_engines(cells: Sequence[Cell]) -> list[str]:
+def _about_engines(cells: Sequence[Measurement]) -> list[str]:
     """Which points are not the event simulator's."""
     engines = {cell.engine for cell in cells}
     if FAST not in engines:
@@ -172,3 +368,50 @@ def _about_runs(results: Sequence[Block]) -> list[str]:
     if violated:
         notes.append(f"{violated} runs violated a property that their protocol promises.")
     return notes
+
+
+# Tables
+
+
+@dataclass(frozen=True, slots=True)
+class TableContent:
+    """A table with its contents."""
+
+    columns: list[str]
+    rows: list[list[Value]]
+    findings: list[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigure:
+    """Rows worked out from measured cells."""
+
+    name: str
+    family: str
+    title: str
+    source: str
+    shows: str
+    needs: tuple[Measurement, ...]
+    fill: Callable[[Results], TableContent]
+    notes: tuple[str, ...] = ()
+    pictured: bool = False
+
+    def cells(self) -> list[Measurement]:
+        """What has to be measured."""
+        return list(self.needs)
+
+    def make(self, results: Results, seed: int) -> Rendered:
+        """The table from its measured cells."""
+        filled = self.fill(results)
+        return Rendered(
+            name=self.name,
+            family=self.family,
+            title=self.title,
+            source=self.source,
+            shows=self.shows,
+            columns=filled.columns,
+            rows=filled.rows,
+            findings=filled.findings,
+            as_table=True,
+            notes=list(self.notes),
+        )

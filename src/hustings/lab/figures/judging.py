@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import NormalDist
 
-from hustings.lab.figures.exhibit import Finding, Point, Verdict
+from hustings.lab.figures.figure import ClaimVerdict, Finding, MeasuredPoint
 
 ALPHA = 0.001  # the chance of a wrong verdict per claim
 COARSE = 0.05  # standard errors beyond this part of the mean prove no equality
@@ -29,7 +29,7 @@ def limit(comparisons: int) -> float:
     return NormalDist().inv_cdf(1.0 - ALPHA / (2 * max(1, comparisons)))
 
 
-def apart(one: Point, other: Point, shift: float = 0.0) -> float:
+def apart(one: MeasuredPoint, other: MeasuredPoint, shift: float = 0.0) -> float:
     """How many standard errors lie between two independent points, after a shift of the second."""
     difference = one.mean - other.mean - shift
     error = math.hypot(one.stderr, other.stderr)
@@ -38,27 +38,29 @@ def apart(one: Point, other: Point, shift: float = 0.0) -> float:
     return difference / error if error else math.copysign(math.inf, difference)
 
 
-def agrees(claim: str, points: Iterable[Point], *, theirs: bool = False) -> Finding:
+def agrees(claim: str, points: Iterable[MeasuredPoint], *, theirs: bool = False) -> Finding:
     """Points and closed form tell the same."""
     pairs = [(point, point.exact) for point in points if point.exact is not None]
     return compared(claim, pairs, theirs=theirs)
 
 
-def compared(claim: str, pairs: Sequence[tuple[Point, float]], *, theirs: bool = True) -> Finding:
+def compared(
+    claim: str, pairs: Sequence[tuple[MeasuredPoint, float]], *, theirs: bool = True
+) -> Finding:
     """Each point lies where it is said to lie."""
     if not pairs:
-        return Finding(claim, Verdict.UNDECIDED, NOTHING, theirs)
+        return Finding(claim, ClaimVerdict.UNDECIDED, NOTHING, theirs)
     if doubt := too_few([point for point, _ in pairs]):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
     most = limit(len(pairs))
     scores = [(_score(point, value), point, value) for point, value in pairs]
     worst, point, value = max(scores, key=lambda each: abs(each[0]))
     coarse = max(each.relative for each, _ in pairs)
-    verdict = Verdict.HOLDS
+    verdict = ClaimVerdict.HOLDS
     if abs(worst) > most:
-        verdict = Verdict.FAILS
+        verdict = ClaimVerdict.FAILS
     elif coarse > COARSE:
-        verdict = Verdict.UNDECIDED
+        verdict = ClaimVerdict.UNDECIDED
     evidence = (
         f"{_many(len(pairs), 'point')}, largest |z| {abs(worst):.2f} at N = {point.members} "
         f"({shown(point)} against {value:.4g}); chance allows {most:.2f}."
@@ -66,14 +68,14 @@ def compared(claim: str, pairs: Sequence[tuple[Point, float]], *, theirs: bool =
     return Finding(claim, verdict, evidence, theirs)
 
 
-def _score(point: Point, value: float) -> float:
+def _score(point: MeasuredPoint, value: float) -> float:
     difference = point.mean - value
     if abs(difference) <= 1e-9 * max(1.0, abs(value)):
         return 0.0
     return difference / point.stderr if point.stderr else math.copysign(math.inf, difference)
 
 
-def constant(claim: str, points: Sequence[Point], *, theirs: bool = True) -> Finding:
+def constant(claim: str, points: Sequence[MeasuredPoint], *, theirs: bool = True) -> Finding:
     """The points do not depend on their place."""
     weights = [1.0 / max(point.stderr, 1e-12) ** 2 for point in points]
     if not any(weights):  # one run each: no point has an error
@@ -86,22 +88,28 @@ def constant(claim: str, points: Sequence[Point], *, theirs: bool = True) -> Fin
     return Finding(found.claim, found.verdict, found.evidence + ends, theirs)
 
 
-Pairs = Sequence[tuple[Point, Point]]
+Pairs = Sequence[tuple[MeasuredPoint, MeasuredPoint]]
 
 
-def paired(ones: Sequence[Point], others: Sequence[Point]) -> list[tuple[Point, Point]]:
+def paired(
+    ones: Sequence[MeasuredPoint], others: Sequence[MeasuredPoint]
+) -> list[tuple[MeasuredPoint, MeasuredPoint]]:
     """Points of groups of the same size; what only one side has is left out."""
     by_size = {other.members: other for other in others}
     return [(one, by_size[one.members]) for one in ones if one.members in by_size]
 
 
-def grows(claim: str, points: Sequence[Point], *, theirs: bool = True) -> Finding:
+def grows(claim: str, points: Sequence[MeasuredPoint], *, theirs: bool = True) -> Finding:
     """Each point lies above the one before."""
     return _above(claim, list(zip(points[1:], points[:-1], strict=True)), theirs)
 
 
 def above(
-    claim: str, upper: Sequence[Point], lower: Sequence[Point], *, theirs: bool = True
+    claim: str,
+    upper: Sequence[MeasuredPoint],
+    lower: Sequence[MeasuredPoint],
+    *,
+    theirs: bool = True,
 ) -> Finding:
     """The first points lie above the second, place by place."""
     return _above(claim, paired(upper, lower), theirs)
@@ -109,17 +117,17 @@ def above(
 
 def _above(claim: str, pairs: Pairs, theirs: bool) -> Finding:
     if not pairs or too_few(_points(pairs)):
-        return Finding(claim, Verdict.UNDECIDED, too_few(_points(pairs)) or NOTHING, theirs)
+        return Finding(claim, ClaimVerdict.UNDECIDED, too_few(_points(pairs)) or NOTHING, theirs)
     most = limit(len(pairs))
     scores = [apart(one, other) for one, other in pairs]
     against = [pair for pair, z in zip(pairs, scores, strict=True) if z < -most]
     open_ = [pair for pair, z in zip(pairs, scores, strict=True) if abs(z) <= most]
     if against:
-        verdict, told = Verdict.FAILS, f"The other way round at {_places(against)}."
+        verdict, told = ClaimVerdict.FAILS, f"The other way round at {_places(against)}."
     elif len(open_) == len(pairs):
-        verdict, told = Verdict.UNDECIDED, "The errors are too wide to tell."
+        verdict, told = ClaimVerdict.UNDECIDED, "The errors are too wide to tell."
     else:
-        verdict = Verdict.HOLDS
+        verdict = ClaimVerdict.HOLDS
         told = f"Not told apart at {_places(open_)}." if open_ else ""
     one, other = (against or pairs)[-1]
     evidence = f"N = {one.members}: {shown(one)} against {shown(other)}. {told}"
@@ -128,9 +136,9 @@ def _above(claim: str, pairs: Pairs, theirs: bool) -> Finding:
 
 def gap(
     claim: str,
-    upper: Sequence[Point],
-    lower: Sequence[Point],
-    shift: Callable[[Point], float],
+    upper: Sequence[MeasuredPoint],
+    lower: Sequence[MeasuredPoint],
+    shift: Callable[[MeasuredPoint], float],
     *,
     theirs: bool = True,
 ) -> Finding:
@@ -150,31 +158,37 @@ def gap(
 
 
 def equal(
-    claim: str, ones: Sequence[Point], others: Sequence[Point], *, theirs: bool = True
+    claim: str,
+    ones: Sequence[MeasuredPoint],
+    others: Sequence[MeasuredPoint],
+    *,
+    theirs: bool = True,
 ) -> Finding:
     """Two sets of points are the same."""
     return gap(claim, ones, others, lambda _: 0.0, theirs=theirs)
 
 
-def same(claim: str, one: Point, other: Point, *, theirs: bool = True) -> Finding:
+def same(claim: str, one: MeasuredPoint, other: MeasuredPoint, *, theirs: bool = True) -> Finding:
     """Two points are the same, whatever groups they belong to."""
     verdict, _ = _alike([(one, other)], lambda _: 0.0)
     evidence = f"{shown(one)} and {shown(other)}."
     return Finding(claim, verdict, too_few([one, other]) or evidence, theirs)
 
 
-def _alike(pairs: Pairs, shift: Callable[[Point], float]) -> tuple[Verdict, list[float]]:
+def _alike(
+    pairs: Pairs, shift: Callable[[MeasuredPoint], float]
+) -> tuple[ClaimVerdict, list[float]]:
     """Whether all pairs are as far apart as they should be, and how far off each is."""
     if not pairs or too_few(_points(pairs)):
-        return Verdict.UNDECIDED, []
+        return ClaimVerdict.UNDECIDED, []
     scores = [apart(one, other, shift(one)) for one, other in pairs]
     if max(map(abs, scores)) > limit(len(pairs)):
-        return Verdict.FAILS, scores
+        return ClaimVerdict.FAILS, scores
     coarse = max(
         math.hypot(a.stderr, b.stderr) / max(abs(a.mean + a.less), abs(b.mean + b.less), 1e-12)
         for a, b in pairs
     )
-    return (Verdict.UNDECIDED if coarse > COARSE else Verdict.HOLDS), scores
+    return (ClaimVerdict.UNDECIDED if coarse > COARSE else ClaimVerdict.HOLDS), scores
 
 
 def together(claim: str, legs: Sequence[Finding], *, theirs: bool = True) -> Finding:
@@ -182,22 +196,22 @@ def together(claim: str, legs: Sequence[Finding], *, theirs: bool = True) -> Fin
     verdicts = [leg.verdict for leg in legs]
     if all(verdict is verdicts[0] for verdict in verdicts):
         verdict = verdicts[0]
-    elif Verdict.UNDECIDED in verdicts:
-        verdict = Verdict.UNDECIDED
+    elif ClaimVerdict.UNDECIDED in verdicts:
+        verdict = ClaimVerdict.UNDECIDED
     else:
-        verdict = Verdict.PARTLY
+        verdict = ClaimVerdict.PARTLY
     told = " ".join(f"{leg.claim}: {leg.verdict.value}. {leg.evidence}" for leg in legs)
     return Finding(claim, verdict, told, theirs)
 
 
-def shown(point: Point) -> str:
+def shown(point: MeasuredPoint) -> str:
     """A measured value with its error.
 
-    >>> from hustings.lab.figures.cell import Cell
-    >>> cell = Cell(protocol="ring", members=8, aims=("messages",))
-    >>> shown(Point(cell, 100, 12.3456, 0.0789))
+    >>> from hustings.lab.figures.measurement import Measurement
+    >>> cell = Measurement(protocol="ring", members=8, aims=("messages",))
+    >>> shown(MeasuredPoint(cell, 100, 12.3456, 0.0789))
     '12.346 ± 0.079'
-    >>> shown(Point(cell, 100, 1.23456e12, 7.89e10))
+    >>> shown(MeasuredPoint(cell, 100, 1.23456e12, 7.89e10))
     '1.23e+12 ± 7.9e+10'
     """
     if not math.isfinite(point.stderr):
@@ -208,17 +222,17 @@ def shown(point: Point) -> str:
     return f"{point.mean:.{digits}f} ± {point.stderr:.{digits}f}"
 
 
-def too_few(points: Iterable[Point]) -> str:
+def too_few(points: Iterable[MeasuredPoint]) -> str:
     """A sentence if a point has so few runs that it can decide nothing."""
     runs = min((point.runs for point in points), default=ENOUGH)
     return f"{_many(runs, 'run')} decide nothing: it takes {ENOUGH}." if runs < ENOUGH else ""
 
 
-def _points(pairs: Pairs) -> list[Point]:
+def _points(pairs: Pairs) -> list[MeasuredPoint]:
     return [point for pair in pairs for point in pair]
 
 
-def _range(points: Sequence[Point]) -> str:
+def _range(points: Sequence[MeasuredPoint]) -> str:
     means = [point.mean for point in points]
     return f"{min(means):.4g} to {max(means):.4g}"
 

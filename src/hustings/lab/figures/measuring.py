@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.store import Store
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.engines import BlockTotal, play_block
@@ -19,13 +19,13 @@ from hustings.lab.runs.playing import Goal, Tell, play_all
 
 SAVE_EVERY = 10.0  # seconds between two saves of a cell that takes long
 
-Results = Mapping[Cell, Block]
+Results = Mapping[Measurement, Block]
 
 
 def measure(
-    cells: Iterable[Cell],
+    cells: Iterable[Measurement],
     seed: int,
-    goal: Callable[[Cell], Goal],
+    goal: Callable[[Measurement], Goal],
     store: Store,
     *,
     jobs: int = 1,
@@ -70,7 +70,7 @@ class _Kept:
 class _Stored:
     """One cell's blocks, here and on disk."""
 
-    def __init__(self, cell: Cell, store: Store) -> None:
+    def __init__(self, cell: Measurement, store: Store) -> None:
         self._cell = cell
         self._store = store
         self.blocks = {block.first: block for block in store.load(cell)}

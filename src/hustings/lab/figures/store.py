@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from hustings.core.errors import BadInput
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.block import Block
 from hustings.lab.runs.checkpoint import code_digest
 from hustings.sim.files import reason, shown, write_atomically
@@ -30,7 +30,7 @@ class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: int
     code: str
     seed: int
-    cell: Cell
+    cell: Measurement
     blocks: list[Block]
 
 
@@ -61,11 +61,11 @@ class Store:
         except OSError as error:
             raise BadInput(f"cannot make the folder {shown(folder)}: {reason(error)}") from None
 
-    def path(self, cell: Cell) -> Path:
+    def path(self, cell: Measurement) -> Path:
         """Where a cell's results lie."""
         return self._folder / f"{cell.digest(self._seed)}.json"
 
-    def load(self, cell: Cell) -> list[Block]:
+    def load(self, cell: Measurement) -> list[Block]:
         """The blocks that are known of a cell; none where there is no file to be trusted."""
         path = self.path(cell)
         try:
@@ -82,7 +82,7 @@ class Store:
             return []
         return body.blocks
 
-    def save(self, cell: Cell, blocks: Sequence[Block]) -> None:
+    def save(self, cell: Measurement, blocks: Sequence[Block]) -> None:
         """Keep a cell's blocks."""
         body = msgspec.json.encode(
             _Body(FORMAT, code_digest(), self._seed, cell, list(blocks)), order="deterministic"
@@ -114,7 +114,7 @@ def _open(data: bytes) -> _Body | None:
         raise Damaged(f"it does not parse: {error}") from None
 
 
-def _check(body: _Body, cell: Cell, seed: int) -> None:
+def _check(body: _Body, cell: Measurement, seed: int) -> None:
     if body.format != FORMAT:
         raise Damaged(f"its format is {body.format}, not {FORMAT}")
     if (body.cell, body.seed) != (cell, seed):

@@ -1,4 +1,4 @@
-"""An exhibit as files: CSV for the numbers, a page for the words, PNG and SVG for the picture.
+"""A figure as files: CSV for the numbers, a page for the words, PNG and SVG for the picture.
 
 The same numbers give the same bytes: no dates, no names of machines.
 """
@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hustings.core.errors import BadInput
-from hustings.lab.figures.exhibit import Finding, Made, Point, Value
+from hustings.lab.figures.figure import Finding, MeasuredPoint, Rendered, Value
 from hustings.sim.files import reason, shown, write_atomically
 
-Draw = Callable[[Made], dict[str, bytes]]
+Draw = Callable[[Rendered], dict[str, bytes]]
 
 
-def write(made: Made, folder: Path, draw: Draw) -> list[Path]:
-    """Write all files of an exhibit; each is there whole or not at all."""
+def write(made: Rendered, folder: Path, draw: Draw) -> list[Path]:
+    """Write all files of a figure; each is there whole or not at all."""
     contents: dict[str, str | bytes] = {"csv": as_csv(made), "md": as_page(made)}
     if made.panels:
         contents |= draw(made)
@@ -34,7 +34,7 @@ def write(made: Made, folder: Path, draw: Draw) -> list[Path]:
     return written
 
 
-def as_csv(made: Made) -> str:
+def as_csv(made: Rendered) -> str:
     """The numbers, one row each; floats so that they read back exactly."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -49,7 +49,7 @@ def _cell(value: Value) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def as_page(made: Made) -> str:
+def as_page(made: Rendered) -> str:
     """The caption as a page of Markdown, with the picture or the table."""
     lines = [f"# {made.title}", ""]
     if made.panels:
@@ -60,7 +60,7 @@ def as_page(made: Made) -> str:
     return "\n".join(lines)
 
 
-def caption(made: Made) -> list[str]:
+def caption(made: Rendered) -> list[str]:
     """What the paper shows, whether we find it, and how well we can tell."""
     lines = [f"**{made.source}.** {made.shows}", "", f"**Here: {made.verdict}.**"]
     rows = [row[0] for row in made.rows] if made.as_table else []
@@ -91,7 +91,7 @@ def _told(finding: Finding) -> str:
     return f"{who}{finding.claim}: **{finding.verdict.value}**. {finding.evidence}"
 
 
-def _precision(made: Made) -> list[str]:
+def _precision(made: Rendered) -> list[str]:
     if not (points := points_of(made)):
         return []
     runs = [point.runs for point in points]
@@ -102,6 +102,6 @@ def _precision(made: Made) -> list[str]:
     ]
 
 
-def points_of(made: Made) -> list[Point]:
-    """Every measured point that an exhibit shows."""
+def points_of(made: Rendered) -> list[MeasuredPoint]:
+    """Every measured point that a figure shows."""
     return [point for panel in made.panels for drawn in panel.curves for point in drawn.points]

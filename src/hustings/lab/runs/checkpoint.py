@@ -39,7 +39,7 @@ _OTHER = re.compile(rb"([0-9a-f]{32}) (\{.*\})\n")
 # What a run's numbers depend on: packages whole, and of figures what describes a measurement.
 _SOURCES = (
     *("core", "layers", "protocols", "quorum", "sim"),
-    *("lab/byzantine", "lab/kernels", "lab/runs", "lab/figures/cell.py"),
+    *("lab/byzantine", "lab/kernels", "lab/runs", "lab/figures/measurement.py"),
 )
 
 

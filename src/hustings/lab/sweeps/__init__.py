@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 from hustings.lab.runs.playing import Precision, Progress, Runs
-from hustings.lab.sweeps.points import Point, Result, play_points
+from hustings.lab.sweeps.points import SweepPoint, SweepResult, play_points
 from hustings.lab.sweeps.table import as_csv, as_parquet, rows_of
 
 __all__ = [
-    "Point",
     "Precision",
     "Progress",
-    "Result",
     "Runs",
+    "SweepPoint",
+    "SweepResult",
     "as_csv",
     "as_parquet",
     "play_points",

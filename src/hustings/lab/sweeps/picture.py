@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab.figures import exhibit
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures import figure as figures
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.playing import USUAL, Precision
-from hustings.lab.sweeps.points import Point, Result, Value
+from hustings.lab.sweeps.points import SweepPoint, SweepResult, Value
 
 MOST_CURVES = 16
 MOST_METRICS = 4
@@ -21,7 +21,7 @@ MARKS = "osD^v<>*"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PictureLayout:
     """What is drawn: along which parameter, with a curve for every combination of the others."""
 
     along: str
@@ -29,7 +29,7 @@ class Plan:
     metrics: tuple[str, ...] = ()  # those that the points aim at
     log: bool = False  # the vertical axis
 
-    def curve(self, point: Point) -> str:
+    def curve(self, point: SweepPoint) -> str:
         """The curve that a point lies on."""
         told = [_told(key, point.parameters.get(key)) for key in self.apart]
         return ", ".join(each for each in told if each) or self.along
@@ -41,7 +41,7 @@ def _told(key: str, value: Value) -> str:
     return str(value) if key in ("protocol", "engine") else f"{key}={value}"
 
 
-def plan(points: Sequence[Point], wishes: Mapping[str, object]) -> Plan | str:
+def plan(points: Sequence[SweepPoint], wishes: Mapping[str, object]) -> PictureLayout | str:
     """What to draw as wished, and else what there is; or why there is nothing to draw."""
     known = ("x", "metric", "log")
     for key in wishes:
@@ -59,7 +59,7 @@ def plan(points: Sequence[Point], wishes: Mapping[str, object]) -> Plan | str:
     if not isinstance(log, bool):
         raise BadInput("log must be true or false")
     apart = tuple(key for key in varied if key != along)
-    found = Plan(along, apart, _metrics(wishes.get("metric", [])), log)
+    found = PictureLayout(along, apart, _metrics(wishes.get("metric", [])), log)
     curves = len(dict.fromkeys(map(found.curve, points)))
     if curves > MOST_CURVES:
         return f"nothing is drawn: {curves} curves are more than the {MOST_CURVES} of one picture"
@@ -73,7 +73,7 @@ def _metrics(wish: object) -> tuple[str, ...]:
     return tuple(metrics)
 
 
-def _varied(points: Sequence[Point]) -> dict[str, list[Value]]:
+def _varied(points: Sequence[SweepPoint]) -> dict[str, list[Value]]:
     """Parameters with more than one value, and their values."""
     keys = dict.fromkeys(key for point in points for key in point.parameters)
     values = {
@@ -86,12 +86,12 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def made_of(name: str, results: Sequence[Result], plan: Plan) -> exhibit.Made:
+def made_of(name: str, results: Sequence[SweepResult], plan: PictureLayout) -> figures.Rendered:
     """The picture of results, ready to be drawn."""
-    places: dict[Cell, float] = {}
-    cells: list[Cell] = []
+    places: dict[Measurement, float] = {}
+    cells: list[Measurement] = []
     for number, result in enumerate(results):
-        cell = Cell(
+        cell = Measurement(
             protocol=result.point.experiment.kind.about.name,
             members=result.point.experiment.members,
             settings=(("point", str(number)),),  # no two are the same
@@ -99,14 +99,14 @@ def made_of(name: str, results: Sequence[Result], plan: Plan) -> exhibit.Made:
         )
         cells.append(cell)
         places[cell] = float(str(result.point.parameters[plan.along]))
-    axis = exhibit.Axis(plan.along, places.__getitem__, logarithmic=_wide(places.values()))
+    axis = figures.Axis(plan.along, places.__getitem__, logarithmic=_wide(places.values()))
     panels = []
     for metric in plan.metrics or (aimed_at(results),):
         if not any(metric in result.block.metrics for result in results):
             known = dict.fromkeys(each for result in results for each in result.block.metrics)
             raise UnknownName("metric", metric, known)
         panels.append(_panel(metric, results, cells, plan, axis))
-    return exhibit.Made(
+    return figures.Rendered(
         name=name,
         family="sweep",
         title=name,
@@ -119,7 +119,7 @@ def made_of(name: str, results: Sequence[Result], plan: Plan) -> exhibit.Made:
     )
 
 
-def aimed_at(results: Sequence[Result]) -> str:
+def aimed_at(results: Sequence[SweepResult]) -> str:
     """The metric that the points are about."""
     goals = [result.point.goal for result in results]
     known = dict.fromkeys(each for result in results for each in result.block.metrics)
@@ -131,23 +131,23 @@ def aimed_at(results: Sequence[Result]) -> str:
 
 def _panel(
     metric: str,
-    results: Sequence[Result],
-    cells: list[Cell],
-    plan: Plan,
-    axis: exhibit.Axis,
-) -> exhibit.DrawnPanel:
-    curves: dict[str, list[exhibit.Point]] = {}
+    results: Sequence[SweepResult],
+    cells: list[Measurement],
+    plan: PictureLayout,
+    axis: figures.Axis,
+) -> figures.DrawnPanel:
+    curves: dict[str, list[figures.MeasuredPoint]] = {}
     for result, cell in zip(results, cells, strict=True):
         column = result.block.metrics.get(metric)
         if column is None or not column.moments.count:
             continue
         stderr = column.moments.stderr if column.moments.count > 1 else 0.0
         curves.setdefault(plan.curve(result.point), []).append(
-            exhibit.Point(cell, result.block.runs, column.moments.mean, stderr)
+            figures.MeasuredPoint(cell, result.block.runs, column.moments.mean, stderr)
         )
     drawn = [
-        exhibit.Drawn(
-            exhibit.Curve(
+        figures.Drawn(
+            figures.Curve(
                 label,
                 metric,
                 tuple(point.cell for point in points),
@@ -159,10 +159,10 @@ def _panel(
         )
         for place, (label, points) in enumerate(curves.items())
     ]
-    panel = exhibit.Panel(
+    panel = figures.Panel(
         "", metric, tuple(each.curve for each in drawn), logarithmic=plan.log, axis=axis
     )
-    return exhibit.DrawnPanel(panel, drawn)
+    return figures.DrawnPanel(panel, drawn)
 
 
 def _wide(places: Collection[float]) -> bool:

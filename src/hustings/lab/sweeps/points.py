@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SweepPoint:
     """`parameters` tell it from the others, and are columns of the table."""
 
     parameters: Mapping[str, Value]
@@ -78,10 +78,10 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SweepResult:
     """A point with its runs."""
 
-    point: Point
+    point: SweepPoint
     block: Block
 
     @property
@@ -92,7 +92,7 @@ class Result:
         return self.point.goal.shortfall(self.block.runs, self.block.metrics)
 
 
-def check_points(points: Sequence[Point]) -> None:
+def check_points(points: Sequence[SweepPoint]) -> None:
     """Refuse none, too many, and two of one kind."""
     if not points:
         raise BadInput("a sweep needs at least one point")
@@ -105,7 +105,7 @@ def check_points(points: Sequence[Point]) -> None:
             raise BadInput(f"points {other} and {number} are the same: {point.name}")
 
 
-def check_sweep(points: Sequence[Point], jobs: int) -> None:
+def check_sweep(points: Sequence[SweepPoint], jobs: int) -> None:
     """Refuse a grid whose groups do not fit into memory, all described and some being played."""
     groups = [point.experiment.members for point in points if point.engine == EVENTS]
     largest = sorted(groups, reverse=True)[:jobs]
@@ -115,13 +115,13 @@ def check_sweep(points: Sequence[Point], jobs: int) -> None:
     )
 
 
-def usual_place(points: Sequence[Point]) -> str:
+def usual_place(points: Sequence[SweepPoint]) -> str:
     """Threads where compiled kernels play every point, else processes."""
     threaded = all(engine_of(each.experiment, each.engine).threaded for each in points)
     return THREADS if threaded else PROCESSES
 
 
-def digest_of(points: Sequence[Point]) -> str:
+def digest_of(points: Sequence[SweepPoint]) -> str:
     """A name for a grid: of all its points in order."""
     digest = blake2b(digest_size=16)
     for point in points:
@@ -131,13 +131,13 @@ def digest_of(points: Sequence[Point]) -> str:
 
 
 def play_points(
-    points: Sequence[Point],
+    points: Sequence[SweepPoint],
     on: str | Executor = PROCESSES,
     jobs: int = 1,
     *,
     checkpoint: Path | None = None,
     tell: Tell | None = None,
-) -> list[Result]:
+) -> list[SweepResult]:
     """Play all points, on any executor or in this process, and keep blocks in a file if named.
 
     Results are the same to the last bit wherever they were played. A point that falls short of its
@@ -149,11 +149,11 @@ def play_points(
 
 def play_points_in(
     pool: Pool[Player, Block],
-    points: Sequence[Point],
+    points: Sequence[SweepPoint],
     *,
     checkpoint: Path | None = None,
     tell: Tell | None = None,
-) -> list[Result]:
+) -> list[SweepResult]:
     """The same in a pool that is open."""
     check_points(points)
     totals = [BlockTotal() for _ in points]
@@ -167,4 +167,4 @@ def play_points_in(
         grid = digest_of(points)
         with Checkpoint(checkpoint, code=code_digest(), grid=grid, points=len(points)) as kept:
             play_all(series, pool, kept=kept, tell=tell)
-    return [Result(point, total.whole) for point, total in zip(points, totals, strict=True)]
+    return [SweepResult(point, total.whole) for point, total in zip(points, totals, strict=True)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from hustings.core.errors import BadInput
 from hustings.lab.runs.playing import Precision
-from hustings.lab.sweeps.points import Result, Value
+from hustings.lab.sweeps.points import SweepResult, Value
 
 MEASURED = ("engine", "seed", "metric", "runs", "count", "mean", "stderr", "min", "max")
 PROMISED = ("target", "reached")
@@ -22,7 +22,7 @@ _INT64 = 1 << 63
 Row = dict[str, Value]
 
 
-def rows_of(results: Sequence[Result]) -> list[Row]:
+def rows_of(results: Sequence[SweepResult]) -> list[Row]:
     """All rows, each with all columns."""
     names = dict.fromkeys(key for result in results for key in result.point.parameters)
     own = [name for name in names if name not in ("point", *MEASURED, *PROMISED)]
@@ -38,7 +38,7 @@ def rows_of(results: Sequence[Result]) -> list[Row]:
     ]
 
 
-def _measured(result: Result) -> list[Row]:
+def _measured(result: SweepResult) -> list[Row]:
     point, block = result.point, result.block
     rows: list[Row] = []
     for name, column in block.metrics.items():
@@ -59,7 +59,7 @@ def _measured(result: Result) -> list[Row]:
     return rows
 
 
-def _promised(result: Result, metric: str) -> Row:
+def _promised(result: SweepResult, metric: str) -> Row:
     """On the metric that a standard error was asked of, whether it was reached."""
     goal = result.point.goal
     if not isinstance(goal, Precision) or goal.aim(result.block.metrics) != metric:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Curve, Panel
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.figure import Curve, CurveFigure, Panel
 from hustings.lab.figures.judging import agrees, grows
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.playing import Goal, Runs
 
 
-def bully(members: int, loss: float = 0.2) -> Cell:
-    return Cell(
+def bully(members: int, loss: float = 0.2) -> Measurement:
+    return Measurement(
         protocol="bully",
         members=members,
         scenario="leader-crash",
@@ -24,24 +23,24 @@ def bully(members: int, loss: float = 0.2) -> Cell:
     )
 
 
-def fixed(runs: int) -> Callable[[Cell], Goal]:
+def fixed(runs: int) -> Callable[[Measurement], Goal]:
     """So many runs of every cell."""
     return lambda cell: Runs(runs)
 
 
-def lossless(cell: Cell) -> float:
+def lossless(cell: Measurement) -> float:
     """What a bully costs when its worst live member detects."""
     n = cell.members
     return float(n * n - n - 1)
 
 
-def printed(cell: Cell) -> float | None:
+def printed(cell: Measurement) -> float | None:
     return float(cell.members**2) if cell.members > 3 else None
 
 
 SIZES = (3, 5, 8)
 
-FIGURE = Figure(
+FIGURE = CurveFigure(
     name="sample-1",
     family="sample",
     title="Bullies",

@@ -7,8 +7,8 @@ from hustings.lab.figures.classic import growth
 
 
 def test_the_tables_orders_hold_and_its_formulas_do_not() -> None:
-    (exhibit,) = choose(["overhead-table-1"], None)
-    made = exhibit.make({}, 1)
+    (figure,) = choose(["overhead-table-1"], None)
+    made = figure.make({}, 1)
     verdicts = {each.claim: each.verdict.value for each in made.findings if each.theirs}
     assert verdicts == {
         "the overheads grow as the table says": "holds",

@@ -10,7 +10,7 @@ import pytest
 
 from hustings.core.choice import parse_choice
 from hustings.core.errors import BadInput
-from hustings.lab.figures.comparison import METRICS, Row, compare
+from hustings.lab.figures.comparison import METRICS, ComparisonRow, compare
 from hustings.protocols.bully import Bully
 from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map_printed import BullyMapPrinted
@@ -27,7 +27,7 @@ from hustings.sim.scenarios import Scenario
 CRASH = Scenario("leader-crash", detectors=(1,))
 
 
-def row(**changes: Any) -> Row:
+def row(**changes: Any) -> ComparisonRow:
     """The bully's row in a group of 8, or that of a changed experiment."""
     plain = Experiment(Bully, 8, Bully.Settings(), scenario=CRASH)
     (found,) = compare([replace(plain, **changes)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hustings.lab.figures.exhibit import Finding, Point, Verdict
+from hustings.lab.figures.figure import ClaimVerdict, Finding, MeasuredPoint
 from hustings.lab.figures.judging import (
     above,
     agrees,
@@ -26,12 +26,17 @@ from hustings.lab.figures.judging import (
 )
 from tests.unit.lab.figures.samples import bully
 
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
-PARTLY = Verdict.PARTLY
+HOLDS, FAILS, OPEN = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED
+PARTLY = ClaimVerdict.PARTLY
 
 
-def points(means: Sequence[float], stderr: float = 0.01, exact: float | None = None) -> list[Point]:
-    return [Point(bully(3 + place), 100, mean, stderr, exact) for place, mean in enumerate(means)]
+def points(
+    means: Sequence[float], stderr: float = 0.01, exact: float | None = None
+) -> list[MeasuredPoint]:
+    return [
+        MeasuredPoint(bully(3 + place), 100, mean, stderr, exact)
+        for place, mean in enumerate(means)
+    ]
 
 
 def test_the_limit_grows_with_the_number_of_comparisons() -> None:
@@ -54,7 +59,7 @@ def test_the_limit_grows_with_the_number_of_comparisons() -> None:
     ],
 )
 def test_agreement(
-    means: list[float], stderr: float, exact: float | None, verdict: Verdict
+    means: list[float], stderr: float, exact: float | None, verdict: ClaimVerdict
 ) -> None:
     found = agrees("x", points(means, stderr, exact))
     assert found.verdict is verdict
@@ -73,7 +78,7 @@ def test_agreement(
         ([0.5, 0.5], 0.0, HOLDS),
     ],
 )
-def test_constancy(means: list[float], stderr: float, verdict: Verdict) -> None:
+def test_constancy(means: list[float], stderr: float, verdict: ClaimVerdict) -> None:
     assert constant("x", points(means, stderr)).verdict is verdict
 
 
@@ -87,7 +92,9 @@ def test_constancy(means: list[float], stderr: float, verdict: Verdict) -> None:
         ([1.0, 1.0], [1.0, 1.0], 0.0, OPEN),
     ],
 )
-def test_order(upper: list[float], lower: list[float], stderr: float, verdict: Verdict) -> None:
+def test_order(
+    upper: list[float], lower: list[float], stderr: float, verdict: ClaimVerdict
+) -> None:
     found = above("x", points(upper, stderr), points(lower, stderr))
     assert found.verdict is verdict
     if upper == [2.0, 1.0] and verdict is HOLDS:
@@ -109,7 +116,7 @@ def test_growth() -> None:
         ([1.5, 2.6], [1.0, 2.0], 0.2, OPEN),
     ],
 )
-def test_gap(upper: list[float], lower: list[float], stderr: float, verdict: Verdict) -> None:
+def test_gap(upper: list[float], lower: list[float], stderr: float, verdict: ClaimVerdict) -> None:
     found = gap("x", points(upper, stderr), points(lower, stderr), lambda _: 0.5)
     assert found.verdict is verdict
     shifted = points([mean - 0.5 for mean in upper], stderr)
@@ -136,7 +143,7 @@ def test_apart_counts_in_errors_of_both() -> None:
         ([OPEN, FAILS, HOLDS], OPEN),
     ],
 )
-def test_several_legs(verdicts: list[Verdict], verdict: Verdict) -> None:
+def test_several_legs(verdicts: list[ClaimVerdict], verdict: ClaimVerdict) -> None:
     found = together("all", [Finding("leg", each, "numbers.") for each in verdicts])
     assert found.verdict is verdict
     assert found.evidence.count("numbers.") == len(verdicts)
@@ -149,21 +156,21 @@ def test_several_legs(verdicts: list[Verdict], verdict: Verdict) -> None:
 def test_numbers_are_shown_as_precisely_as_they_are_known(
     mean: float, stderr: float, text: str
 ) -> None:
-    assert shown(Point(bully(4), 10, mean, stderr)) == text
+    assert shown(MeasuredPoint(bully(4), 10, mean, stderr)) == text
 
 
 def test_a_single_run_has_no_error_to_show() -> None:
-    assert shown(Point(bully(4), 1, 2.5, math.inf)) == "2.5"
+    assert shown(MeasuredPoint(bully(4), 1, 2.5, math.inf)) == "2.5"
 
 
 def test_points_without_an_error_decide_nothing_about_constancy() -> None:
     single = points([0.4, 0.6], math.inf)
-    assert constant("flat", single).verdict is Verdict.UNDECIDED
+    assert constant("flat", single).verdict is ClaimVerdict.UNDECIDED
 
 
 def test_few_runs_decide_nothing() -> None:
-    few = [Point(bully(3), 99, 2.0, 0.01, 1.0)]
-    enough = [Point(bully(3), 100, 2.0, 0.01, 1.0)]
+    few = [MeasuredPoint(bully(3), 99, 2.0, 0.01, 1.0)]
+    enough = [MeasuredPoint(bully(3), 100, 2.0, 0.01, 1.0)]
     assert agrees("x", few).verdict is OPEN
     assert agrees("x", enough).verdict is FAILS
     assert above("x", few, enough).verdict is OPEN

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hustings.lab.figures import measuring
-from hustings.lab.figures.cell import CAP, Cell
+from hustings.lab.figures.measurement import CAP, Measurement
 from hustings.lab.figures.measuring import Results, measure
 from hustings.lab.figures.store import Store
 from hustings.lab.runs.block import Block, Column, Moments
@@ -20,7 +20,7 @@ from tests.unit.lab.figures.samples import bully, fixed
 CELLS = [bully(4), bully(6), bully(5)]
 
 
-def loose(cell: Cell) -> Goal:
+def loose(cell: Measurement) -> Goal:
     return RelativePrecision(
         aims=cell.aims, target=0.05, most=CAP, usual=160, block=cell.block, pilot=20
     )
@@ -47,7 +47,9 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     return Counter(monkeypatch)
 
 
-def measured(folder: Path, goal: Callable[[Cell], Goal], seed: int = 1, jobs: int = 1) -> Results:
+def measured(
+    folder: Path, goal: Callable[[Measurement], Goal], seed: int = 1, jobs: int = 1
+) -> Results:
     warnings: list[str] = []
     results = measure(CELLS, seed, goal, Store(folder, seed, warnings.append), jobs=jobs)
     assert warnings == []
@@ -150,7 +152,7 @@ def test_a_long_cell_is_saved_on_the_way(
     sizes: list[int] = []
     save = store.save
 
-    def noted(cell: Cell, blocks: Sequence[Block]) -> None:
+    def noted(cell: Measurement, blocks: Sequence[Block]) -> None:
         sizes.append(len(blocks))
         save(cell, blocks)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hustings.lab.runs.engines import EVENTS, FAST
 from hustings.lab.runs.playing import Goal, Precision, Runs
-from hustings.lab.sweeps.points import Point
+from hustings.lab.sweeps.points import SweepPoint
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
@@ -29,8 +29,8 @@ def experiment(protocol: str = "le-s", members: int = 5, seed: int = 3) -> Exper
 
 def point(
     members: int = 5, goal: Goal | None = None, engine: str = EVENTS, protocol: str = "le-s"
-) -> Point:
-    return Point(
+) -> SweepPoint:
+    return SweepPoint(
         {"protocol": protocol, "members": members, "engine": engine},
         experiment(protocol, members),
         goal or Runs(450),  # two blocks and a half
@@ -38,7 +38,7 @@ def point(
     )
 
 
-def grid() -> list[Point]:
+def grid() -> list[SweepPoint]:
     """Both engines, and both ways to say how often."""
     return [
         point(4),

@@ -20,17 +20,17 @@ from hustings.lab.runs.engines import EventsPlayer, FastPlayer, play_block
 from hustings.lab.runs.executors import PROCESSES, THREADS, OnExecutor, Pool, open_pool
 from hustings.lab.runs.playing import Progress, Series, play_all
 from hustings.lab.simulation import run_all
-from hustings.lab.sweeps import Point, Result, Runs, play_points
+from hustings.lab.sweeps import Runs, SweepPoint, SweepResult, play_points
 from hustings.lab.sweeps.points import digest_of, play_points_in
 from tests.unit.lab.runs.samples import experiment, fatal, fatal_once, grid, numbers, point
 
 
 @pytest.fixture(scope="module")
-def alone() -> list[Result]:
+def alone() -> list[SweepResult]:
     return play_points(grid())
 
 
-def blocks(results: list[Result]) -> list[object]:
+def blocks(results: list[SweepResult]) -> list[object]:
     return [each.block for each in results]
 
 
@@ -70,7 +70,7 @@ def in_order(pool: Pool[Any, Any], work: object, runs: range, size: int) -> list
     return total.found
 
 
-def test_runs_are_those_of_the_simulator(alone: list[Result]) -> None:
+def test_runs_are_those_of_the_simulator(alone: list[SweepResult]) -> None:
     report = run_all(alone[0].point.experiment, 450)
     for name, summary in report.metrics.items():
         column = alone[0].block.metrics[name]
@@ -81,7 +81,7 @@ def test_runs_are_those_of_the_simulator(alone: list[Result]) -> None:
     assert alone[0].block.endings == report.endings
 
 
-def test_threads_play_the_same(alone: list[Result]) -> None:
+def test_threads_play_the_same(alone: list[SweepResult]) -> None:
     with ThreadPoolExecutor(3) as pool:
         assert blocks(play_points(grid(), pool)) == blocks(alone)
     with open_pool(THREADS, 2, play_block) as pool:
@@ -89,7 +89,7 @@ def test_threads_play_the_same(alone: list[Result]) -> None:
 
 
 def test_any_executor_plays_the_same_in_any_order(
-    alone: list[Result], monkeypatch: pytest.MonkeyPatch
+    alone: list[SweepResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backwards = Backwards()
     monkeypatch.setattr(executors, "LOOK", 0.0)
@@ -97,7 +97,7 @@ def test_any_executor_plays_the_same_in_any_order(
     assert blocks(play_points_in(pool, grid())) == blocks(alone)
 
 
-def test_a_worker_that_is_killed_changes_nothing(alone: list[Result], tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_changes_nothing(alone: list[SweepResult], tmp_path: Path) -> None:
     killed: list[int | None] = []
 
     def kill(reached: Progress) -> None:
@@ -183,7 +183,9 @@ class _Stop(Exception):
 
 
 @pytest.mark.parametrize("after", [0, 1, 4])
-def test_after_an_interruption_it_goes_on(after: int, alone: list[Result], tmp_path: Path) -> None:
+def test_after_an_interruption_it_goes_on(
+    after: int, alone: list[SweepResult], tmp_path: Path
+) -> None:
     played: list[int] = []
 
     def stop(reached: Progress) -> None:
@@ -206,7 +208,7 @@ def test_after_an_interruption_it_goes_on(after: int, alone: list[Result], tmp_p
     assert path.read_bytes() == kept
 
 
-def test_progress_ends_where_it_says(alone: list[Result]) -> None:
+def test_progress_ends_where_it_says(alone: list[SweepResult]) -> None:
     told: list[Progress] = []
     play_points(grid(), tell=told.append)
     assert told[-1].done == told[-1].series == len(alone)
@@ -251,7 +253,7 @@ def test_a_kernel_that_gives_up_names_the_point(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_sums_are_those_of_the_whole() -> None:
-    one = Point({}, experiment(), Runs(200))
+    one = SweepPoint({}, experiment(), Runs(200))
     parts = [play_block(one.player, at, at + 50) for at in (0, 50, 100, 150)]
     whole = play_block(one.player, 0, 200)
     summed = parts[0] + parts[1] + parts[2] + parts[3]

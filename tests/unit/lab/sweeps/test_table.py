@@ -11,35 +11,38 @@ from pyarrow import parquet
 from hustings.core.errors import BadInput
 from hustings.lab.figures.drawing import draw
 from hustings.lab.sweeps import (
-    Point,
     Precision,
-    Result,
     Runs,
+    SweepPoint,
+    SweepResult,
     as_csv,
     as_parquet,
     play_points,
     rows_of,
 )
-from hustings.lab.sweeps.picture import MOST_CURVES, Plan, made_of, plan
+from hustings.lab.sweeps.picture import MOST_CURVES, PictureLayout, made_of, plan
 from hustings.lab.sweeps.table import Row
 from tests.unit.lab.runs.samples import experiment
 
 
-def points() -> list[Point]:
+def points() -> list[SweepPoint]:
     found = [
-        Point({"protocol": name, "members": members}, experiment(name, members), Runs(10))
+        SweepPoint({"protocol": name, "members": members}, experiment(name, members), Runs(10))
         for name in ("le-a", "le-s")
         for members in (2, 100)
     ]
-    return [*found, Point({"protocol": "sup"}, experiment("sup", 3), Precision(9.0, 20, "tmax"))]
+    return [
+        *found,
+        SweepPoint({"protocol": "sup"}, experiment("sup", 3), Precision(9.0, 20, "tmax")),
+    ]
 
 
 @pytest.fixture(scope="module")
-def results() -> list[Result]:
+def results() -> list[SweepResult]:
     return play_points(points())
 
 
-def test_one_row_for_every_point_and_metric(results: list[Result]) -> None:
+def test_one_row_for_every_point_and_metric(results: list[SweepResult]) -> None:
     rows = rows_of(results)
     assert len(rows) == sum(len(each.block.metrics) for each in results)
     assert {tuple(row) for row in rows} == {tuple(rows[0])}, "all rows have all columns"
@@ -52,7 +55,7 @@ def test_one_row_for_every_point_and_metric(results: list[Result]) -> None:
     assert (found[1]["mean"], found[1]["stderr"]) == (moments.mean, moments.stderr)
 
 
-def test_csv_and_parquet_say_the_same_to_the_last_bit(results: list[Result]) -> None:
+def test_csv_and_parquet_say_the_same_to_the_last_bit(results: list[SweepResult]) -> None:
     rows = rows_of(results)
     read = list(csv.DictReader(io.StringIO(as_csv(rows))))
     table = parquet.read_table(io.BytesIO(as_parquet(rows))).to_pylist()
@@ -74,9 +77,9 @@ def test_columns_of_mixed_kinds_become_text() -> None:
     ]
 
 
-def test_what_is_drawn(results: list[Result]) -> None:
+def test_what_is_drawn(results: list[SweepResult]) -> None:
     found = plan(points()[:4], {})
-    assert found == Plan("members", ("protocol",))
+    assert found == PictureLayout("members", ("protocol",))
     made = made_of("sample", results[:4], found)
     (panel,) = made.panels
     assert panel.panel.measure == "tmax"
@@ -90,9 +93,9 @@ def test_what_is_drawn(results: list[Result]) -> None:
     assert pictures["png"].startswith(b"\x89PNG")
 
 
-def test_wishes(results: list[Result]) -> None:
+def test_wishes(results: list[SweepResult]) -> None:
     wished = plan(points()[:4], {"x": "members", "metric": ["messages", "tmax"], "log": True})
-    assert isinstance(wished, Plan)
+    assert isinstance(wished, PictureLayout)
     made = made_of("sample", results[:4], wished)
     assert [panel.panel.measure for panel in made.panels] == ["messages", "tmax"]
     assert all(panel.panel.logarithmic for panel in made.panels)
@@ -107,14 +110,14 @@ def test_wishes(results: list[Result]) -> None:
         with pytest.raises(BadInput, match=told):
             plan(points()[:4], wish)
     with pytest.raises(BadInput, match="unknown metric 'tmx': did you mean 'tmax'"):
-        made_of("sample", results[:4], Plan("members", (), ("tmx",)))
+        made_of("sample", results[:4], PictureLayout("members", (), ("tmx",)))
 
 
 def test_where_there_is_nothing_to_draw() -> None:
     alone = plan(points()[:1], {})
     assert alone == "nothing is drawn: no parameter takes several numbers"
     many = [
-        Point({"members": number % 2, "seed": number // 2}, experiment("le-s", 2, number))
+        SweepPoint({"members": number % 2, "seed": number // 2}, experiment("le-s", 2, number))
         for number in range(2 * MOST_CURVES + 2)
     ]
     assert plan(many, {"x": "members"}) == (

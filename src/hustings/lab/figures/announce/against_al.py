@@ -6,40 +6,48 @@ from collections.abc import Mapping, Sequence
 
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.against_sup import AGREE, FAMILY
-from hustings.lab.figures.announce.cells import COLLISION, LOSS, SLEEP, UNCORRELATED, starts
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Curve, Finding, Panel, Point, Verdict
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.announce.measurements import COLLISION, LOSS, SLEEP, UNCORRELATED, starts
+from hustings.lab.figures.figure import (
+    ClaimVerdict,
+    Curve,
+    CurveFigure,
+    Finding,
+    MeasuredPoint,
+    Panel,
+)
 from hustings.lab.figures.judging import agrees, apart, gap, limit, paired, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 
 CROSSING = 200  # where the thesis sees LE-S overtake AL
 SIZES = (2, 5, 10, 20, 50, 70, 100, 200, 300, 400, 500)
 PLAIN, ADJUSTED = "", ", adjusted loss"
 
-Points = Mapping[str, Sequence[Point]]
+Points = Mapping[str, Sequence[MeasuredPoint]]
 
 
-def crossing(claim: str, le: Sequence[Point], al: Sequence[Point], *, theirs: bool) -> Finding:
+def crossing(
+    claim: str, le: Sequence[MeasuredPoint], al: Sequence[MeasuredPoint], *, theirs: bool
+) -> Finding:
     """LE-S is behind AL in groups below the crossing and ahead above it."""
     pairs = paired(le, al)
     if doubt := too_few([*le, *al]):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
     most = limit(len(pairs))
     below = [apart(one, other) for one, other in pairs if one.members < CROSSING]
     beyond = [(one, other) for one, other in pairs if one.members > CROSSING]
     ahead = [apart(one, other) for one, other in beyond]
     if any(z > most for z in ahead):
-        verdict = Verdict.FAILS
+        verdict = ClaimVerdict.FAILS
     elif all(z < -most for z in ahead) and all(z > -most for z in below):
-        verdict = Verdict.HOLDS
+        verdict = ClaimVerdict.HOLDS
     else:
-        verdict = Verdict.UNDECIDED
+        verdict = ClaimVerdict.UNDECIDED
     one, other = beyond[-1]
     told = f"N = {one.members}: LE-S {shown(one)}, AL {shown(other)}."
     return Finding(claim, verdict, told, theirs)
 
 
-def small(points: Sequence[Point]) -> list[Point]:
+def small(points: Sequence[MeasuredPoint]) -> list[MeasuredPoint]:
     """Groups in which the thesis sees no effect of traffic yet."""
     return [point for point in points if point.members < 70]
 
@@ -67,7 +75,7 @@ def _judge(points: Points) -> list[Finding]:
     ]
 
 
-def pair(collision: float) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
+def pair(collision: float) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
     """LE-S and AL in groups of the same sizes."""
     le, al = (
         starts(name, UNCORRELATED, sizes=SIZES, collision=collision) for name in ("le-s", "al")
@@ -87,7 +95,7 @@ def _panel(title: str, collision: float, ending: str) -> Panel:
     )
 
 
-FIGURE_5_11 = Figure(
+FIGURE_5_11 = CurveFigure(
     name="announce-5.11",
     family=FAMILY,
     title="LE-S and AL with l = 0.4: time until convergence",
@@ -109,4 +117,4 @@ FIGURE_5_11 = Figure(
     ),
 )
 
-EXHIBITS = (FIGURE_5_11,)
+FIGURES = (FIGURE_5_11,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hustings.lab.figures.announce import forms
-from hustings.lab.figures.announce.cells import (
+from hustings.lab.figures.announce.measurements import (
     CORRELATED,
     FIRST_ROUND,
     LOSS,
@@ -14,18 +14,17 @@ from hustings.lab.figures.announce.cells import (
     UNCORRELATED,
     starts,
 )
-from hustings.lab.figures.exhibit import Curve, Finding, Panel, Point
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.figure import Curve, CurveFigure, Finding, MeasuredPoint, Panel
 from hustings.lab.figures.judging import above, agrees, compared, constant
 
 FAMILY = "announce"
 AGREE = "runs and closed forms agree"
 INSTANT = 1e-6  # a delay too short to matter, for a formula that knows none
 
-Points = Mapping[str, Sequence[Point]]
+Points = Mapping[str, Sequence[MeasuredPoint]]
 
 
-def _all(points: Points) -> list[Point]:
+def _all(points: Points) -> list[MeasuredPoint]:
     return [point for each in points.values() for point in each]
 
 
@@ -58,7 +57,7 @@ def _judge_messages(points: Points) -> list[Finding]:
     ]
 
 
-FIGURE_5_6 = Figure(
+FIGURE_5_6 = CurveFigure(
     name="announce-5.6",
     family=FAMILY,
     title="LE-S and SUP without loss: time until convergence",
@@ -90,7 +89,7 @@ FIGURE_5_6 = Figure(
     notes=("As in the thesis, times are those of sending: the last delay is left out.",),
 )
 
-FIGURE_5_7 = Figure(
+FIGURE_5_7 = CurveFigure(
     name="announce-5.7",
     family=FAMILY,
     title="LE-S and SUP without loss: messages until convergence",
@@ -147,14 +146,14 @@ def _judge_lossy_messages(points: Points) -> list[Finding]:
     ]
 
 
-def _printed(points: Sequence[Point]) -> list[tuple[Point, float]]:
+def _printed(points: Sequence[MeasuredPoint]) -> list[tuple[MeasuredPoint, float]]:
     return [(point, point.printed) for point in points if point.printed is not None]
 
 
 FIRST_CORRELATED = "LE-S first round, correlated"
 FIRST_UNCORRELATED = "LE-S first round, uncorrelated, Delta = 0"
 
-FIGURE_5_8 = Figure(
+FIGURE_5_8 = CurveFigure(
     name="announce-5.8",
     family=FAMILY,
     title="LE-S and SUP with l = 0.4: time until convergence",
@@ -210,7 +209,7 @@ FIGURE_5_8 = Figure(
     ),
 )
 
-FIGURE_5_9 = Figure(
+FIGURE_5_9 = CurveFigure(
     name="announce-5.9",
     family=FAMILY,
     title="LE-S and SUP with l = 0.4: messages until convergence, and in the first round",
@@ -286,4 +285,4 @@ FIGURE_5_9 = Figure(
     ),
 )
 
-EXHIBITS = (FIGURE_5_6, FIGURE_5_7, FIGURE_5_8, FIGURE_5_9)
+FIGURES = (FIGURE_5_6, FIGURE_5_7, FIGURE_5_8, FIGURE_5_9)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.against_sup import AGREE, FAMILY
-from hustings.lab.figures.announce.cells import CORRELATED, NONE, starts
-from hustings.lab.figures.exhibit import Curve, Finding, Panel, Point
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.announce.measurements import CORRELATED, NONE, starts
+from hustings.lab.figures.figure import Curve, CurveFigure, Finding, MeasuredPoint, Panel
 from hustings.lab.figures.judging import agrees, constant
 
 LOSSES = (0.7, 0.4, 0.1, 0.0)
@@ -19,7 +18,7 @@ def _label(loss: float) -> str:
     return f"l = {loss:g}"
 
 
-def _judge(points: Mapping[str, Sequence[Point]]) -> list[Finding]:
+def _judge(points: Mapping[str, Sequence[MeasuredPoint]]) -> list[Finding]:
     found = [
         constant(f"with {label} the delay does not depend on N", points[label])
         for label in map(_label, LOSSES)
@@ -29,7 +28,7 @@ def _judge(points: Mapping[str, Sequence[Point]]) -> list[Finding]:
     return [*found, said, agrees(AGREE, everything)]
 
 
-FIGURE_5_10 = Figure(
+FIGURE_5_10 = CurveFigure(
     name="announce-5.10",
     family=FAMILY,
     title="LE-S under correlated loss: time until convergence",
@@ -56,4 +55,4 @@ FIGURE_5_10 = Figure(
     judge=_judge,
 )
 
-EXHIBITS = (FIGURE_5_10,)
+FIGURES = (FIGURE_5_10,)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.against_al import crossing, pair, small
 from hustings.lab.figures.announce.by_loss import LOSSES
-from hustings.lab.figures.announce.cells import (
+from hustings.lab.figures.announce.first_waker import first_rounds
+from hustings.lab.figures.announce.measurements import (
     COLLISION,
     CORRELATED,
     DELAY,
@@ -23,10 +24,7 @@ from hustings.lab.figures.announce.cells import (
     UNCORRELATED,
     starts,
 )
-from hustings.lab.figures.announce.first_waker import first_rounds
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Curve, Finding, Form, Point, Verdict
-from hustings.lab.figures.figure import point
+from hustings.lab.figures.figure import ClaimVerdict, Curve, Finding, Form, MeasuredPoint, point
 from hustings.lab.figures.judging import (
     above,
     constant,
@@ -37,6 +35,7 @@ from hustings.lab.figures.judging import (
     together,
     too_few,
 )
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 MODELS = (NONE, CORRELATED, UNCORRELATED)
@@ -49,11 +48,15 @@ class Look:
 
     def __init__(self, results: Results) -> None:
         self._results = results
-        self.compared: list[Point] = []
+        self.compared: list[MeasuredPoint] = []
 
     def __call__(
-        self, cells: Sequence[Cell], metric: str, exact: Form | None = None, less: float = 0.0
-    ) -> list[Point]:
+        self,
+        cells: Sequence[Measurement],
+        metric: str,
+        exact: Form | None = None,
+        less: float = 0.0,
+    ) -> list[MeasuredPoint]:
         curve = Curve("", metric, tuple(cells), exact, less=less)
         points = [point(curve, cell, self._results[cell]) for cell in cells]
         self.compared += [each for each in points if each.exact is not None]
@@ -66,7 +69,7 @@ class Claim:
 
     says: str
     section: str
-    needs: tuple[Cell, ...]
+    needs: tuple[Measurement, ...]
     judge: Callable[[str, Look], Finding]
 
 
@@ -96,19 +99,19 @@ def _levels_off(says: str, look: Look) -> Finding:
     first, second = more.mean - few.mean, most.mean - more.mean
     error = math.hypot(most.stderr, 1.5 * more.stderr, 0.5 * few.stderr)
     beyond = (second - first / 2) / error  # half as much would be levelling off
-    verdict = Verdict.UNDECIDED
+    verdict = ClaimVerdict.UNDECIDED
     if not too_few(points) and abs(beyond) > limit(1):
-        verdict = Verdict.FAILS if beyond > 0 else Verdict.HOLDS
+        verdict = ClaimVerdict.FAILS if beyond > 0 else ClaimVerdict.HOLDS
     evidence = (
         f"l = {LOSS:g}: from N = {FEW} to {MORE} the delay grows by {first:.2f}, from {MORE} to "
         f"{MOST} by {second:.2f} (closed form {forms.growth(MORE, MOST, LOSS):.2f}): as log N."
-        if verdict is Verdict.FAILS
+        if verdict is ClaimVerdict.FAILS
         else f"N = {FEW}, {MORE}, {MOST}: {', '.join(shown(each) for each in points)}."
     )
     return Finding(says, verdict, evidence)
 
 
-def _beside_al(look: Look, collision: float) -> tuple[list[Point], list[Point]]:
+def _beside_al(look: Look, collision: float) -> tuple[list[MeasuredPoint], list[MeasuredPoint]]:
     le, al = pair(collision)
     return look(le, "tmax", forms.le_tmax), look(al, "tmax", forms.al_tmax)
 
@@ -132,7 +135,7 @@ def _overtakes(says: str, look: Look) -> Finding:
     return together(says, legs)
 
 
-def some(protocol: str, loss_model: str, sizes: tuple[int, ...] = SOME) -> tuple[Cell, ...]:
+def some(protocol: str, loss_model: str, sizes: tuple[int, ...] = SOME) -> tuple[Measurement, ...]:
     """Starts of a few sizes."""
     return starts(protocol, loss_model, sizes=sizes)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from hustings.lab.figures.announce.against_sup import AGREE, FAMILY
 from hustings.lab.figures.announce.claims import COMPARISONS, Look
 from hustings.lab.figures.announce.upsets import UPSETS
-from hustings.lab.figures.cell import FAST_TARGET, TARGET
+from hustings.lab.figures.figure import TableContent, TableFigure
 from hustings.lab.figures.judging import agrees
+from hustings.lab.figures.measurement import FAST_TARGET, TARGET
 from hustings.lab.figures.measuring import Results
-from hustings.lab.figures.table import Filled, Table
 
 CLAIMS = (*COMPARISONS, *UPSETS)
 
 
-def _fill(results: Results) -> Filled:
+def _fill(results: Results) -> TableContent:
     look = Look(results)
     findings = [claim.judge(claim.says, look) for claim in CLAIMS]
     unique = {(point.cell, point.mean): point for point in look.compared}
-    return Filled(
+    return TableContent(
         columns=["claim", "section", "verdict", "evidence"],
         rows=[
             [finding.claim, claim.section, finding.verdict.value, finding.evidence]
@@ -27,7 +27,7 @@ def _fill(results: Results) -> Filled:
     )
 
 
-TABLE = Table(
+TABLE = TableFigure(
     name="announce-claims",
     family=FAMILY,
     title="The claims of the announce-listen thesis, and what the runs say",
@@ -43,4 +43,4 @@ TABLE = Table(
     ),
 )
 
-EXHIBITS = (TABLE,)
+FIGURES = (TABLE,)

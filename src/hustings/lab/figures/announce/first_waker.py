@@ -8,18 +8,17 @@ import msgspec
 
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.against_sup import AGREE, FAMILY
-from hustings.lab.figures.announce.cells import LOSS, UNCORRELATED, starts
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Curve, Finding, Panel, Point
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.announce.measurements import LOSS, UNCORRELATED, starts
+from hustings.lab.figures.figure import Curve, CurveFigure, Finding, MeasuredPoint, Panel
 from hustings.lab.figures.judging import above, agrees, equal
+from hustings.lab.figures.measurement import Measurement
 
-Points = Mapping[str, Sequence[Point]]
+Points = Mapping[str, Sequence[MeasuredPoint]]
 
 FIRST = ("first_round_time",)
 
 
-def first_rounds(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+def first_rounds(cells: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """The same starts, played until their first round is known well."""
     return tuple(msgspec.structs.replace(cell, aims=FIRST) for cell in cells)
 
@@ -41,7 +40,7 @@ def _judge_all(points: Points) -> list[Finding]:
     ]
 
 
-FIGURE_5_12 = Figure(
+FIGURE_5_12 = CurveFigure(
     name="announce-5.12",
     family=FAMILY,
     title="LE-M, LE-S and SUP with l = 0.4: the first round",
@@ -75,7 +74,7 @@ FIGURE_5_12 = Figure(
     ),
 )
 
-FIGURE_5_13 = Figure(
+FIGURE_5_13 = CurveFigure(
     name="announce-5.13",
     family=FAMILY,
     title="LE-M, LE-S and SUP with l = 0.4: time until convergence",
@@ -102,4 +101,4 @@ FIGURE_5_13 = Figure(
     judge=_judge_all,
 )
 
-EXHIBITS = (FIGURE_5_12, FIGURE_5_13)
+FIGURES = (FIGURE_5_12, FIGURE_5_13)

@@ -21,13 +21,13 @@ from hustings.lab.closed_forms.announce import (
     departure as departing,
 )
 from hustings.lab.closed_forms.announce.laws import Law
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.measurement import Measurement
 
 RARE = 0.02  # false departures, beyond which a form for rare ones says too little
 KEPT = 4096  # values of those that take a tenth of a second each, wanted by several figures
 
 
-def law(cell: Cell) -> Law:
+def law(cell: Measurement) -> Law:
     """When a cell's members wake."""
     settings = dict(cell.settings)
     steepness = float(settings.get("lam", "0")) if settings.get("law") == "exponential" else 0.0
@@ -37,26 +37,26 @@ def law(cell: Cell) -> Law:
 # Delays
 
 
-def le_tmax(cell: Cell) -> float | None:
+def le_tmax(cell: Measurement) -> float | None:
     """LE-S, and LE-A."""
     if cell.collision:
         return None
     return delay.tmax(cell.members, cell.loss, cell.loss_model, law(cell))
 
 
-def printed_le_tmax(cell: Cell) -> float | None:
+def printed_le_tmax(cell: Measurement) -> float | None:
     """LE-S as printed: wrong by a whole period if uncorrelated."""
     if cell.collision:
         return None
     return delay.printed_tmax(cell.members, cell.loss, cell.loss_model, law(cell))
 
 
-def le_m_tmax(cell: Cell) -> float | None:
+def le_m_tmax(cell: Measurement) -> float | None:
     """LE-M."""
     return delay.tmax_first_waker(cell.members, cell.loss, cell.loss_model, law(cell))
 
 
-def al_tmax(cell: Cell) -> float | None:
+def al_tmax(cell: Measurement) -> float | None:
     """AL; all N announcements of a round are under way at once, and may hinder each other."""
     lost = cell.loss
     if cell.collision:
@@ -65,14 +65,14 @@ def al_tmax(cell: Cell) -> float | None:
 
 
 @lru_cache(KEPT)
-def sup_tmax(cell: Cell) -> float | None:
+def sup_tmax(cell: Measurement) -> float | None:
     """SUP, the last message; no closed form if uncorrelated."""
     if cell.loss_model == "uncorrelated":
         return None
     return suppression.tmax(cell.members, cell.loss, law(cell), cell.delay)
 
 
-def sup_halt(cell: Cell) -> float | None:
+def sup_halt(cell: Measurement) -> float | None:
     """SUP, when all have sent or heard, less the delay."""
     if cell.loss_model == "uncorrelated":
         return None
@@ -83,27 +83,27 @@ def sup_halt(cell: Cell) -> float | None:
 
 
 @lru_cache(KEPT)
-def le_messages(cell: Cell) -> float | None:
+def le_messages(cell: Measurement) -> float | None:
     """LE-S, until everybody has heard the leader; no closed form if uncorrelated."""
     if cell.loss_model == "uncorrelated" and cell.members > 2:
         return None
     return messages.total(cell.members, cell.loss, law(cell), D=cell.delay)
 
 
-def al_messages(cell: Cell) -> float | None:
+def al_messages(cell: Measurement) -> float | None:
     """AL: everybody speaks once in every period until all have heard the leader."""
     tmax = al_tmax(cell)
     return None if tmax is None else cell.members * (1 + tmax / float(dict(cell.settings)["T_A"]))
 
 
-def printed_le_messages(cell: Cell) -> float | None:
+def printed_le_messages(cell: Measurement) -> float | None:
     """LE-S as printed: first announcements only, and misprinted if correlated."""
     if cell.loss_model == "uncorrelated":
         return None
     return messages.printed_first_round(cell.members, cell.loss, law(cell), cell.delay)
 
 
-def sup_messages(cell: Cell) -> float | None:
+def sup_messages(cell: Measurement) -> float | None:
     """SUP; no closed form if uncorrelated."""
     if cell.loss_model == "uncorrelated":
         return None
@@ -111,7 +111,7 @@ def sup_messages(cell: Cell) -> float | None:
 
 
 @lru_cache(KEPT)
-def le_first_round(cell: Cell) -> float | None:
+def le_first_round(cell: Measurement) -> float | None:
     """LE-S, first announcements; if uncorrelated, for a delay too short to matter."""
     if cell.loss_model == "uncorrelated":
         return uncorrelated.first_round(cell.members, cell.loss)
@@ -119,14 +119,14 @@ def le_first_round(cell: Cell) -> float | None:
 
 
 @lru_cache(KEPT)
-def printed_le_first_round(cell: Cell) -> float | None:
+def printed_le_first_round(cell: Measurement) -> float | None:
     """LE-S, first announcements as printed."""
     if cell.loss_model == "uncorrelated":
         return uncorrelated.printed_first_round(cell.members, cell.loss)
     return messages.printed_first_round(cell.members, cell.loss, law(cell), cell.delay)
 
 
-def le_a_messages(cell: Cell) -> float | None:
+def le_a_messages(cell: Measurement) -> float | None:
     """LE-A; no closed form if uncorrelated."""
     if cell.loss_model == "uncorrelated":
         return None
@@ -134,7 +134,7 @@ def le_a_messages(cell: Cell) -> float | None:
 
 
 @lru_cache(KEPT)
-def le_m_messages(cell: Cell) -> float | None:
+def le_m_messages(cell: Measurement) -> float | None:
     """LE-M; no closed form if uncorrelated."""
     if cell.loss_model == "uncorrelated":
         return None
@@ -144,7 +144,7 @@ def le_m_messages(cell: Cell) -> float | None:
 # Upsets
 
 
-def departure(cell: Cell) -> float | None:
+def departure(cell: Measurement) -> float | None:
     """The leader departs; what is known with loss holds for T_L of many T_A only."""
     T_L = float(dict(cell.settings)["T_L"])
     if not cell.loss:
@@ -154,23 +154,23 @@ def departure(cell: Cell) -> float | None:
     return departing.correlated(cell.members, cell.loss, law(cell), T_L=T_L, D=cell.delay)
 
 
-def leadership(cell: Cell) -> float | None:
+def leadership(cell: Measurement) -> float | None:
     """From a start until everybody has heard the leader."""
     tmax = delay.tmax(cell.members, cell.loss, cell.loss_model, law(cell))
     return delay.leadership_delay(tmax, cell.delay)
 
 
-def larger(cell: Cell) -> float | None:
+def larger(cell: Measurement) -> float | None:
     """A better member joins."""
     return joiner.larger(cell.members, cell.loss, cell.loss_model, law(cell), D=cell.delay)
 
 
-def smaller(cell: Cell) -> float | None:
+def smaller(cell: Measurement) -> float | None:
     """A worse member joins."""
     return joiner.smaller(cell.loss)
 
 
-def inconsistent(cell: Cell) -> float | None:
+def inconsistent(cell: Measurement) -> float | None:
     """Somebody is wrong although the leader lives."""
     T_L = float(dict(cell.settings)["T_L"])
     if cell.loss_model == "uncorrelated":

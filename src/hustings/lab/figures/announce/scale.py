@@ -9,11 +9,18 @@ import msgspec
 
 from hustings.lab.figures.announce import forms
 from hustings.lab.figures.announce.against_sup import AGREE, FAMILY
-from hustings.lab.figures.announce.cells import CORRELATED, LOSS, UNCORRELATED, start
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Axis, Curve, Finding, Panel, Point, Verdict
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.announce.measurements import CORRELATED, LOSS, UNCORRELATED, start
+from hustings.lab.figures.figure import (
+    Axis,
+    ClaimVerdict,
+    Curve,
+    CurveFigure,
+    Finding,
+    MeasuredPoint,
+    Panel,
+)
 from hustings.lab.figures.judging import above, agrees, limit, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 
 # Sizes, and how many runs each is given: a million members take a fifth of a second and more.
 RUNS = {
@@ -28,17 +35,17 @@ STEEP = "10"  # of exponential timers
 LARGE = 100  # members from which on steep timers are said to spare messages
 BY_SIZE = Axis("members N", lambda cell: cell.members, logarithmic=True)
 
-Points = Mapping[str, Sequence[Point]]
+Points = Mapping[str, Sequence[MeasuredPoint]]
 
 
-def _groups(protocol: str, loss_model: str) -> tuple[Cell, ...]:
+def _groups(protocol: str, loss_model: str) -> tuple[Measurement, ...]:
     return tuple(
         msgspec.structs.replace(start(protocol, members, loss_model), runs=runs)
         for members, runs in RUNS.items()
     )
 
 
-def _steep(loss_model: str) -> tuple[Cell, ...]:
+def _steep(loss_model: str) -> tuple[Measurement, ...]:
     timers = (("law", "exponential"), ("lam", STEEP))
     return tuple(
         msgspec.structs.replace(cell, settings=(*cell.settings, *timers))
@@ -50,18 +57,18 @@ EXPONENTIAL = "LE-S, exponential timers"
 MESSAGES, IF_CORRELATED = ": messages", ": messages, correlated"
 
 
-def _levels_off(points: Sequence[Point]) -> Finding:
+def _levels_off(points: Sequence[MeasuredPoint]) -> Finding:
     """Tenfold groups: does the last step add clearly less than the first?"""
     claim = "under uncorrelated loss the delay of LE-S levels off as N grows"
     if doubt := too_few(points):
-        return Finding(claim, Verdict.UNDECIDED, doubt)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt)
     one, two, *_, late, last = points
     first, final = two.mean - one.mean, last.mean - late.mean
     error = math.hypot(last.stderr, late.stderr, 0.5 * two.stderr, 0.5 * one.stderr)
     beyond = (final - first / 2) / error  # half as much would be levelling off
-    verdict = Verdict.UNDECIDED
+    verdict = ClaimVerdict.UNDECIDED
     if abs(beyond) > limit(1):
-        verdict = Verdict.FAILS if beyond > 0 else Verdict.HOLDS
+        verdict = ClaimVerdict.FAILS if beyond > 0 else ClaimVerdict.HOLDS
     evidence = (
         f"From N = {one.members:,} to {two.members:,} it grows by {first:.2f}, from "
         f"{late.members:,} to {last.members:,} by {final:.2f}: {shown(last)} in the end."
@@ -69,7 +76,7 @@ def _levels_off(points: Sequence[Point]) -> Finding:
     return Finding(claim, verdict, evidence)
 
 
-def _from(points: Sequence[Point], least: int) -> list[Point]:
+def _from(points: Sequence[MeasuredPoint], least: int) -> list[MeasuredPoint]:
     return [each for each in points if each.members >= least]
 
 
@@ -154,7 +161,7 @@ CORRELATED_COSTS = Panel(
     axis=BY_SIZE,
 )
 
-SCALE = Figure(
+SCALE = CurveFigure(
     name="announce-scale",
     family=FAMILY,
     title="Announce-listen elections in groups of 10 to 10^6",
@@ -171,4 +178,4 @@ SCALE = Figure(
     ),
 )
 
-EXHIBITS = (SCALE,)
+FIGURES = (SCALE,)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from hustings.lab.figures.announce import forms
-from hustings.lab.figures.announce.cells import (
+from hustings.lab.figures.announce.claims import MODELS, Claim, Look, loss_of
+from hustings.lab.figures.announce.measurements import (
     CORRELATED,
     LOSS,
     MESSAGES,
@@ -15,10 +16,9 @@ from hustings.lab.figures.announce.cells import (
     start,
     watched,
 )
-from hustings.lab.figures.announce.claims import MODELS, Claim, Look, loss_of
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Finding, Verdict
+from hustings.lab.figures.figure import ClaimVerdict, Finding
 from hustings.lab.figures.judging import above, limit, same, shown, together, too_few
+from hustings.lab.figures.measurement import Measurement
 
 # The leader departs
 
@@ -29,7 +29,7 @@ DEPARTING = 20
 DEPARTURES = ((CORRELATED, 0.4, 5), (CORRELATED, 0.7, 3), (UNCORRELATED, 0.4, 5))
 
 
-def _departure(loss_model: str, loss: float, periods: int) -> Cell:
+def _departure(loss_model: str, loss: float, periods: int) -> Measurement:
     return disturbed("leader-crash", "le-s", DEPARTING, loss_model, loss, T_L=str(periods))
 
 
@@ -69,7 +69,7 @@ def _joiner_smaller(says: str, look: Look) -> Finding:
     return together(says, legs)
 
 
-def _joining(scenario: str, protocol: str, loss_model: str) -> Cell:
+def _joining(scenario: str, protocol: str, loss_model: str) -> Measurement:
     return disturbed(scenario, protocol, JOINED, loss_model, T_L="inf")
 
 
@@ -81,7 +81,7 @@ PERIODS = 3  # well above the 1/(1-l) = 1.67 announcements that one takes on ave
 SELDOM = 0.01  # of the time
 
 
-def _vigil(loss_model: str) -> Cell:
+def _vigil(loss_model: str) -> Measurement:
     return watched(LISTENERS, loss_model, LOSS, PERIODS, HORIZON)
 
 
@@ -90,9 +90,9 @@ def _seldom(says: str, look: Look) -> Finding:
     for model in (CORRELATED, UNCORRELATED):
         (wrong,) = look([_vigil(model)], "inconsistent_fraction", forms.inconsistent)
         off = (wrong.mean - SELDOM) / wrong.stderr if wrong.stderr else math.inf
-        verdict = Verdict.UNDECIDED
+        verdict = ClaimVerdict.UNDECIDED
         if not too_few([wrong]) and abs(off) > limit(2):
-            verdict = Verdict.FAILS if off > 0 else Verdict.HOLDS
+            verdict = ClaimVerdict.FAILS if off > 0 else ClaimVerdict.HOLDS
         evidence = (
             f"T_L = {PERIODS} T_A, l = {LOSS:g}, N = {LISTENERS}: somebody is wrong for "
             f"{100 * wrong.mean:.1f} % of the time."
@@ -107,7 +107,7 @@ LAMBDAS = (5, 10)
 TIMED = (10, 100, 500)
 
 
-def _exponential(members: int, steepness: int) -> Cell:
+def _exponential(members: int, steepness: int) -> Measurement:
     return start("le-s", members, aims=MESSAGES, law="exponential", lam=str(steepness))
 
 

@@ -8,22 +8,29 @@ from functools import cache
 from math import log
 
 from hustings.lab.closed_forms.committee import costs, network
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.committee.cells import COLUMNS, FAMILY, SOURCE, election, near, rows
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.committee.measurements import (
+    COLUMNS,
+    FAMILY,
+    SOURCE,
+    election,
+    near,
+    rows,
+)
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
+    MeasuredPoint,
     Panel,
-    Point,
-    Verdict,
+    Rendered,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import ENOUGH
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 METRIC, MOST = "bits_mean", "bits_max"
@@ -46,7 +53,7 @@ STEEPEST = 0.5  # a power of n beyond which growth is not called polylogarithmic
 
 AXIS = Axis("members n", lambda cell: cell.members, (100, 1_000, 10_000, 100_000, 1_000_000), True)
 
-Points = Mapping[tuple[str, str], Sequence[Point]]  # by profile and metric
+Points = Mapping[tuple[str, str], Sequence[MeasuredPoint]]  # by profile and metric
 Meetings = Mapping[str, int | None]  # by profile: the crossover
 
 
@@ -61,7 +68,7 @@ def curve(profile: str, metric: str = METRIC) -> Curve:
     look, mark, _ = PROFILES[profile]
     cells = tuple(election(n, PERCENT, "random", profile) for n in SIZES)
 
-    def exact(cell: Cell) -> float | None:
+    def exact(cell: Measurement) -> float | None:
         return expected(profile, cell.members) if cell.members >= FULL else None
 
     if metric == MOST:
@@ -71,18 +78,18 @@ def curve(profile: str, metric: str = METRIC) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """The figure; it fits `Exhibit`."""
+    """The figure; it fits `Figure`."""
 
     name: str = "committee-bits"
     family: str = FAMILY
     title: str = "Bits that a good member sends, over the size of the group"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Both profiles at every size."""
         return [cell for profile in PROFILES for cell in curve(profile).cells]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure from its measured cells."""
         drawn = {
             (profile, metric): _drawn(profile, metric, results)
@@ -100,7 +107,7 @@ class Bits:
             logarithmic=True,
             axis=AXIS,
         )
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -126,16 +133,16 @@ def _drawn(profile: str, metric: str, results: Results) -> Drawn:
         return Drawn(one, points, [])
     places = [n for n in SIZES if n >= FULL]
     values = [expected(profile, n) for n in places]
-    return Drawn(one, points, [Line(places, values, printed=False)])
+    return Drawn(one, points, [FormLine(places, values, printed=False)])
 
 
 def _rival(label: str) -> Drawn:
     look, form = RIVALS[label]
     one = Curve(label, METRIC, (), look=look, mark="")
-    return Drawn(one, [], [Line(list(SIZES), [form(n) for n in SIZES], printed=False)])
+    return Drawn(one, [], [FormLine(list(SIZES), [form(n) for n in SIZES], printed=False)])
 
 
-def crossing(points: Sequence[Point]) -> int | None:
+def crossing(points: Sequence[MeasuredPoint]) -> int | None:
     """The least measured n from which on the tree sends fewer bits than any rival."""
     best = None
     for each in sorted(points, key=lambda one: -one.members):
@@ -154,11 +161,11 @@ def _marked(meetings: Meetings) -> list[Drawn]:
             label = f"{profile}: fewer bits from n = {meeting:,} on"
             one = Curve(label, METRIC, (), look=PROFILES[profile][0], mark="")
             height = [form(SIZES[0]) / 10, form(SIZES[-1])]
-            marked.append(Drawn(one, [], [Line([meeting, meeting], height, printed=False)]))
+            marked.append(Drawn(one, [], [FormLine([meeting, meeting], height, printed=False)]))
     return marked
 
 
-def slope(points: Sequence[Point]) -> float:
+def slope(points: Sequence[MeasuredPoint]) -> float:
     """The power of n by which the bits grow from the first size of full networks to the last."""
     large = [each for each in points if each.members >= FULL]
     first, last = large[0], large[-1]
@@ -187,7 +194,7 @@ def _judge(points: Points, meetings: Meetings) -> list[Finding]:
         ),
         Finding(
             "bits grow polylogarithmically",
-            Verdict.HOLDS if growth < STEEPEST else Verdict.FAILS,
+            ClaimVerdict.HOLDS if growth < STEEPEST else ClaimVerdict.FAILS,
             f"From n = {FULL:,} to {ends.members:,} they grow as n^{growth:.2f} in a lean network, "
             "whose sizes are not the paper's.",
         ),
@@ -201,11 +208,11 @@ def _judge(points: Points, meetings: Meetings) -> list[Finding]:
     ]
 
 
-def _early(meetings: Meetings) -> Verdict:
+def _early(meetings: Meetings) -> ClaimVerdict:
     in_time = [meeting is not None and meeting <= EARLY for meeting in meetings.values()]
     if all(in_time):
-        return Verdict.HOLDS
-    return Verdict.PARTLY if any(in_time) else Verdict.FAILS
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.PARTLY if any(in_time) else ClaimVerdict.FAILS
 
 
 def _told(meetings: Meetings) -> str:
@@ -223,10 +230,10 @@ def _robust(points: Points) -> Finding:
     ]
     return Finding(
         "many leaves for each member cost more than one",
-        Verdict.HOLDS if min(ratios) > 1 else Verdict.FAILS,
+        ClaimVerdict.HOLDS if min(ratios) > 1 else ClaimVerdict.FAILS,
         f"{min(ratios):.1f} to {max(ratios):.1f} times as many bits.",
         theirs=False,
     )
 
 
-EXHIBITS = (Bits(),)
+FIGURES = (Bits(),)

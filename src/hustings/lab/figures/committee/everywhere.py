@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.committee.cells import FAMILY, SOURCE
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.committee.measurements import FAMILY, SOURCE
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
     Panel,
+    Rendered,
     Value,
-    Verdict,
 )
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 SIZES = (10_000, 30_000, 100_000)
@@ -88,29 +88,29 @@ def command(way: Way, members: int, seed: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The figure; it fits `Exhibit`, and its runs are so short that it plays them itself."""
+    """The figure; it fits `Figure`, and its runs are so short that it plays them itself."""
 
     name: str = "committee-everywhere"
     family: str = FAMILY
     title: str = "From nearly all that know a bit to all: an experiment on Conjecture 1"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Nothing that another figure could use."""
         return []
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """Play all ways at all sizes, and judge."""
         return drawn({(way, n): measured(way, n, seed) for way in WAYS for n in SIZES}, seed)
 
 
-def drawn(found: Outcomes, seed: int) -> Made:
+def drawn(found: Outcomes, seed: int) -> Rendered:
     """The figure from its numbers."""
     rows: list[list[Value]] = [
         [way.label, n, RUNS, each.all_know, each.left, each.dark, each.bits, command(way, n, seed)]
         for (way, n), each in found.items()
     ]
-    return Made(
+    return Rendered(
         name="committee-everywhere",
         family=FAMILY,
         title=Everywhere().title,
@@ -151,7 +151,7 @@ def _panel(
     for way in WAYS:
         values = [value(n, found[way, n]) for n in SIZES]
         curve = Curve(way.label, measure, (), look=way.look, mark="-")
-        shown.append(Drawn(curve, [], [Line(list(SIZES), values, printed=False)]))
+        shown.append(Drawn(curve, [], [FormLine(list(SIZES), values, printed=False)]))
     panel = Panel(
         title,
         measure,
@@ -193,18 +193,18 @@ def _judge(found: Outcomes) -> list[Finding]:
     ]
 
 
-def _always(found: Outcomes, ways: Sequence[Way]) -> Verdict:
+def _always(found: Outcomes, ways: Sequence[Way]) -> ClaimVerdict:
     parts = [found[way, n].all_know for way in ways for n in SIZES]
     if min(parts) == 1:
-        return Verdict.HOLDS
-    return Verdict.FAILS if max(parts) == 0 else Verdict.UNDECIDED
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.FAILS if max(parts) == 0 else ClaimVerdict.UNDECIDED
 
 
-def _never(found: Outcomes, ways: Sequence[Way]) -> Verdict:
+def _never(found: Outcomes, ways: Sequence[Way]) -> ClaimVerdict:
     parts = [found[way, n].all_know for way in ways for n in SIZES]
     if max(parts) == 0:
-        return Verdict.HOLDS
-    return Verdict.FAILS if any(part == 1 for part in parts) else Verdict.UNDECIDED
+        return ClaimVerdict.HOLDS
+    return ClaimVerdict.FAILS if any(part == 1 for part in parts) else ClaimVerdict.UNDECIDED
 
 
 def _told(found: Outcomes, way: Way) -> str:
@@ -221,4 +221,4 @@ def _falling(found: Outcomes) -> str:
     return f"Its bits are {told} times n, which falls as (ln n)^2/sqrt(n) does."
 
 
-EXHIBITS = (Everywhere(),)
+FIGURES = (Everywhere(),)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hustings.lab.closed_forms.committee import aware
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.committee.cells import (
+from hustings.lab.figures.committee.measurements import (
     BY_SHARE,
     COLUMNS,
     FAMILY,
@@ -24,18 +23,19 @@ from hustings.lab.figures.committee.cells import (
     percent_of,
     rows,
 )
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import above
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 METRIC = "informed"
@@ -45,7 +45,7 @@ GROUPS = {"lean": SIZES, "robust": SIZES[:2]}  # many leaves each take long to c
 PERCENTS = (0, 2, 5, 8, 10, 12, 15)  # beyond, roots fall
 NEARLY_ALL = 0.95  # what "all but o(1)" is taken to mean
 
-Points = Mapping[tuple[str, int], Sequence[Point]]  # by profile and size
+Points = Mapping[tuple[str, int], Sequence[MeasuredPoint]]  # by profile and size
 
 
 @cache
@@ -72,20 +72,20 @@ def curve(profile: str, members: int) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Informed:
-    """The figure; it fits `Exhibit`."""
+    """The figure; it fits `Figure`."""
 
     name: str = "committee-informed"
     family: str = FAMILY
     title: str = "Good members that know the elected leader, over the share of bad members"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Every size of both profiles."""
         return [
             cell for profile in PANELS for n in GROUPS[profile] for cell in curve(profile, n).cells
         ]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure from its measured cells."""
         drawn: dict[tuple[str, int], Drawn] = {}
         for profile in PANELS:
@@ -106,7 +106,7 @@ class Informed:
             )
             for profile, title in PANELS.items()
         ]
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -132,10 +132,10 @@ class Informed:
 def _bound() -> Drawn:
     values = [expected(percent) for percent in PERCENTS]
     one = Curve("while the root holds", METRIC, (), look="0.4", mark="")
-    return Drawn(one, [], [Line(list(PERCENTS), values, printed=False)])
+    return Drawn(one, [], [FormLine(list(PERCENTS), values, printed=False)])
 
 
-def _some(points: Points, profile: str, percents: Sequence[int]) -> list[Point]:
+def _some(points: Points, profile: str, percents: Sequence[int]) -> list[MeasuredPoint]:
     return [
         each
         for n in GROUPS[profile]
@@ -174,4 +174,4 @@ def _judge(points: Points) -> list[Finding]:
     return found
 
 
-EXHIBITS = (Informed(),)
+FIGURES = (Informed(),)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hustings.lab.closed_forms.committee import network
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.committee.cells import (
+from hustings.lab.figures.committee.measurements import (
     BY_SHARE,
     COLUMNS,
     FAMILY,
@@ -27,18 +26,19 @@ from hustings.lab.figures.committee.cells import (
     percent_of,
     rows,
 )
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import above
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 METRIC = "p_good"
@@ -53,7 +53,7 @@ CONSTANT = 0.1  # what "a constant probability" is taken to mean
 CLOSE = {("mixed", 100_000, 10): 800}  # runs of a point that lies close to it
 NEAR = 0.02  # how good the closed form is
 
-Points = Mapping[tuple[str, int], Sequence[Point]]  # by attack and size
+Points = Mapping[tuple[str, int], Sequence[MeasuredPoint]]  # by attack and size
 
 
 @cache
@@ -62,7 +62,7 @@ def expected(members: int, percent: int) -> float:
     return network.good_leader(network.lean(members), percent / 100)
 
 
-def _exact(cell: Cell) -> float | None:
+def _exact(cell: Measurement) -> float | None:
     return expected(cell.members, percent_of(cell))
 
 
@@ -84,18 +84,18 @@ def curve(attack: str, members: int) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """The figure; it fits `Exhibit`."""
+    """The figure; it fits `Figure`."""
 
     name: str = "committee-success"
     family: str = FAMILY
     title: str = "P(good leader) of a lean network over the share of bad members"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Every size under every attack."""
         return [cell for attack in ATTACKS for n in SIZES for cell in curve(attack, n).cells]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure from its measured cells."""
         drawn = {
             (attack, n): _drawn(curve(attack, n), results) for attack in ATTACKS for n in SIZES
@@ -112,7 +112,7 @@ class Success:
             )
             for attack, title in ATTACKS.items()
         ]
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -140,11 +140,11 @@ def _drawn(one: Curve, results: Results) -> Drawn:
     if one.exact is not None:
         members = one.cells[0].members
         values = [expected(members, percent) for percent in LINE]
-        lines.append(Line(list(LINE), values, printed=False))
+        lines.append(FormLine(list(LINE), values, printed=False))
     return Drawn(one, points, lines)
 
 
-def _up_to(points: Points, attack: str, low: int, high: int) -> list[Point]:
+def _up_to(points: Points, attack: str, low: int, high: int) -> list[MeasuredPoint]:
     return [
         each for n in SIZES for each in points[attack, n] if low <= percent_of(each.cell) <= high
     ]
@@ -193,4 +193,4 @@ def _judge(points: Points) -> list[Finding]:
     return found
 
 
-EXHIBITS = (Success(),)
+FIGURES = (Success(),)

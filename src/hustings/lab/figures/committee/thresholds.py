@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from math import exp, log, log10
 
 from hustings.lab.closed_forms.committee import exponents
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
     Panel,
+    Rendered,
     Value,
-    Verdict,
 )
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 FAMILY = "committee"
@@ -156,18 +156,18 @@ def thresholds() -> list[Threshold]:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The figure; it fits `Exhibit` and asks for no cells."""
+    """The figure; it fits `Figure` and asks for no cells."""
 
     name: str = "committee-thresholds"
     family: str = FAMILY
     title: str = "Where the exponents of the paper begin to bite"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Nothing is measured."""
         return []
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure, from closed forms."""
         values = {
             (view.title, series.label): [series.form(place) for place in view.places]
@@ -175,7 +175,7 @@ class Thresholds:
             for series in view.series
         }
         found = thresholds()
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -197,7 +197,7 @@ def _panel(view: View, values: Curves) -> DrawnPanel:
     drawn = []
     for series in view.series:
         curve = Curve(series.label, "", (), look=series.look, mark="-")
-        line = Line(list(view.places), list(values[view.title, series.label]), series.printed)
+        line = FormLine(list(view.places), list(values[view.title, series.label]), series.printed)
         drawn.append(Drawn(curve, [], [line]))
     panel = Panel(
         view.title,
@@ -237,8 +237,8 @@ def _judge(found: Sequence[Threshold], values: Curves) -> list[Finding]:
     return [_practical(found), _cheaper(found), _any_share(found), _forgets(), _crossing(values)]
 
 
-def _verdict(holds: bool) -> Verdict:
-    return Verdict.HOLDS if holds else Verdict.FAILS
+def _verdict(holds: bool) -> ClaimVerdict:
+    return ClaimVerdict.HOLDS if holds else ClaimVerdict.FAILS
 
 
 def _at(found: Sequence[Threshold], label: str) -> float:
@@ -304,4 +304,4 @@ def _crossing(values: Curves) -> Finding:
     )
 
 
-EXHIBITS = (Thresholds(),)
+FIGURES = (Thresholds(),)

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 from hustings.lab.closed_forms.probabilistic import events, success
 from hustings.lab.closed_forms.probabilistic.round import Round
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
     Panel,
-    Verdict,
+    Rendered,
 )
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 
 FAMILY = "probabilistic"
@@ -60,18 +60,18 @@ Values = Mapping[tuple[str, bool], list[float]]  # by label, and whether printed
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The figure; it fits `Exhibit` and asks for no cells."""
+    """The figure; it fits `Figure` and asks for no cells."""
 
     name: str = "probabilistic-4"
     family: str = FAMILY
     title: str = "Bounds on the success of one round over K"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Nothing is measured."""
         return []
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure, from closed forms."""
         values: Values = {
             (term.label, printed): [
@@ -80,7 +80,7 @@ class Bounds:
             for term in TERMS
             for printed in (False, True)
         }
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -117,7 +117,7 @@ def _panel(values: Values) -> DrawnPanel:
         Drawn(
             curve,
             [],
-            [Line(list(PLACES), values[label, printed], printed) for printed in (False, True)],
+            [FormLine(list(PLACES), values[label, printed], printed) for printed in (False, True)],
         )
         for label, curve in curves.items()
     ]
@@ -135,8 +135,8 @@ def _judge(values: Values) -> list[Finding]:
     ]
 
 
-def _verdict(holds: bool) -> Verdict:
-    return Verdict.HOLDS if holds else Verdict.FAILS
+def _verdict(holds: bool) -> ClaimVerdict:
+    return ClaimVerdict.HOLDS if holds else ClaimVerdict.FAILS
 
 
 def _converged(values: Values) -> Finding:
@@ -205,4 +205,4 @@ def _bounded(values: Values) -> Finding:
     )
 
 
-EXHIBITS = (Bounds(),)
+FIGURES = (Bounds(),)

@@ -11,24 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Made,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
     Value,
-    Verdict,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import limit, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.figures.probabilistic.analysis import FAMILY
-from hustings.lab.figures.probabilistic.cells import (
+from hustings.lab.figures.probabilistic.measurements import (
     CHOSEN,
     HASH,
     P_FAIL,
@@ -54,10 +54,12 @@ LOOKS = {
     (HASH.label, CRASHES): ("C3", "v"),
 }
 
-Points = Mapping[tuple[str, str, str], Sequence[Point]]  # by reading, what varies, and metric
+Points = Mapping[
+    tuple[str, str, str], Sequence[MeasuredPoint]
+]  # by reading, what varies, and metric
 
 
-def _cell(reading: Reading, varied: str, place: float) -> Cell:
+def _cell(reading: Reading, varied: str, place: float) -> Measurement:
     if varied == LOSS:
         return election(reading, MEMBERS, place, VIEW, runs=RUNS)
     return election(reading, MEMBERS, P_FAIL, VIEW, runs=RUNS, p_fail=place)
@@ -65,14 +67,14 @@ def _cell(reading: Reading, varied: str, place: float) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Crashes:
-    """Success, rounds and messages; it fits `Exhibit`."""
+    """Success, rounds and messages; it fits `Figure`."""
 
     name: str = "probabilistic-p-fail"
     title: str = "crashes beside loss: success, rounds and messages"
     family: str = FAMILY
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Both curves of both readings; they share their first point."""
         found = (
             _cell(reading, varied, place)
@@ -80,7 +82,7 @@ class Crashes:
         )
         return list(dict.fromkeys(found))
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The panels from the measured cells."""
         drawn = {
             measure: [_drawn(results, *series) for series in _series(measure)]
@@ -94,7 +96,7 @@ class Crashes:
             )
         }
         given = f"N = {MEMBERS}, view_prob = {VIEW:g}, the other at {P_FAIL:g}"
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -140,7 +142,9 @@ def _drawn(results: Results, reading: Reading, varied: str, metric: str) -> Draw
     return Drawn(curve, [point(curve, cell, results[cell]) for cell in curve.cells], [])
 
 
-def _rows(key: tuple[str, str, str], points: Sequence[Point], seed: int) -> list[list[Value]]:
+def _rows(
+    key: tuple[str, str, str], points: Sequence[MeasuredPoint], seed: int
+) -> list[list[Value]]:
     label, varied, metric = key
     return [
         [
@@ -167,21 +171,23 @@ def _similar(points: Points) -> list[Finding]:
     ]
 
 
-def alike(claim: str, ones: Sequence[Point], others: Sequence[Point], *, share: bool) -> Finding:
+def alike(
+    claim: str, ones: Sequence[MeasuredPoint], others: Sequence[MeasuredPoint], *, share: bool
+) -> Finding:
     """Two curves lie within a tolerance of each other at every place; chance decides nothing."""
     if doubt := too_few([*ones, *others]):
-        return Finding(claim, Verdict.UNDECIDED, doubt)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt)
     most = limit(len(ones))
-    verdict, worst = Verdict.HOLDS, (-1.0, ones[0], others[0])
+    verdict, worst = ClaimVerdict.HOLDS, (-1.0, ones[0], others[0])
     for one, other in zip(ones, others, strict=True):
         unit = 1.0 if share else one.mean
         off = abs(one.mean - other.mean) / unit
         error = most * (one.stderr**2 + other.stderr**2) ** 0.5 / unit
         worst = max(worst, (off, one, other), key=lambda each: each[0])
         if off - error > TOLERANCE:
-            verdict = Verdict.FAILS
-        elif off > TOLERANCE and verdict is Verdict.HOLDS:
-            verdict = Verdict.UNDECIDED
+            verdict = ClaimVerdict.FAILS
+        elif off > TOLERANCE and verdict is ClaimVerdict.HOLDS:
+            verdict = ClaimVerdict.UNDECIDED
     _, one, other = worst
     told = f"Farthest at {AXIS.place(one.cell):g}: {shown(one)} by loss, {shown(other)} by crashes."
     return Finding(claim, verdict, told)
@@ -203,9 +209,9 @@ def _ours(points: Points) -> list[Finding]:
     ]
 
 
-def _excess(one: Point) -> Point:
+def _excess(one: MeasuredPoint) -> MeasuredPoint:
     lives = 1.0 - setting(one.cell, "p_fail")
-    return Point(one.cell, one.runs, one.mean - lives, one.stderr, less=lives)
+    return MeasuredPoint(one.cell, one.runs, one.mean - lives, one.stderr, less=lives)
 
 
-EXHIBITS = (Crashes(),)
+FIGURES = (Crashes(),)

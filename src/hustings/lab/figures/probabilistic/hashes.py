@@ -12,24 +12,24 @@ from dataclasses import dataclass
 
 from hustings.lab.closed_forms.probabilistic.round import Round
 from hustings.lab.closed_forms.probabilistic.sizing import fair_k
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Axis,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
     Value,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import agrees, grows
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.figures.probabilistic.analysis import FAMILY
-from hustings.lab.figures.probabilistic.cells import CHOSEN, HASH, Reading, election, setting
+from hustings.lab.figures.probabilistic.measurements import CHOSEN, HASH, Reading, election, setting
 from hustings.lab.figures.probabilistic.scale import FIRST_K
 from hustings.lab.figures.probabilistic.simulated import settled
 
@@ -45,17 +45,19 @@ PANELS = {
 }
 COLUMNS = ("series", "metric", "hash_skew", "runs", "mean", "stderr", "form", "command")
 
-Points = Mapping[tuple[str, str], Sequence[Point]]  # by the label of a reading and the metric
+Points = Mapping[
+    tuple[str, str], Sequence[MeasuredPoint]
+]  # by the label of a reading and the metric
 
 
-def _cells(reading: Reading) -> tuple[Cell, ...]:
+def _cells(reading: Reading) -> tuple[Measurement, ...]:
     return tuple(
         election(reading, MEMBERS, LOSS, VIEW, runs=RUNS, more=(("hash_skew", repr(skew)),))
         for skew in SKEWS
     )
 
 
-def relay_members(cell: Cell) -> float:
+def relay_members(cell: Measurement) -> float:
     """Who passes, has heard of the round or called it, and lives when it begins."""
     one = Round(FIRST_K, VIEW, LOSS, LOSS, setting(cell, "p_fail"), cell.members)
     passing = fair_k(one, setting(cell, "hash_skew"))
@@ -65,18 +67,18 @@ def relay_members(cell: Cell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    """Relay members, success, rounds and messages; it fits `Exhibit`."""
+    """Relay members, success, rounds and messages; it fits `Figure`."""
 
     name: str = "probabilistic-unfair-hash"
     title: str = "unfair hashes: relay members, success, rounds and messages"
     family: str = FAMILY
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Both ways to thin out, at every skew."""
         return [cell for reading in (CHOSEN, HASH) for cell in _cells(reading)]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The panels from the measured cells."""
         drawn = {
             (reading.label, metric): _drawn(results, reading, metric)
@@ -84,7 +86,7 @@ class Hashes:
             for reading in (CHOSEN, HASH)
         }
         points: Points = {key: each.points for key, each in drawn.items()}
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -109,7 +111,7 @@ def _drawn(results: Results, reading: Reading, metric: str) -> Drawn:
     exact = relay_members if metric == "relay_members" else None
     cells = _cells(reading)
     curve = Curve(reading.label, metric, cells, exact, look=reading.look, mark=reading.mark)
-    lines = [] if exact is None else [Line(SKEWS, [exact(cell) for cell in cells], False)]
+    lines = [] if exact is None else [FormLine(SKEWS, [exact(cell) for cell in cells], False)]
     return Drawn(curve, [point(curve, cell, results[cell]) for cell in cells], lines)
 
 
@@ -120,7 +122,7 @@ def _panel(metric: str, drawn: list[Drawn]) -> DrawnPanel:
     return DrawnPanel(Panel(given, PANELS[metric], curves, logarithmic=steep, axis=AXIS), drawn)
 
 
-def _rows(key: tuple[str, str], points: Sequence[Point], seed: int) -> list[list[Value]]:
+def _rows(key: tuple[str, str], points: Sequence[MeasuredPoint], seed: int) -> list[list[Value]]:
     label, metric = key
     return [
         [
@@ -150,4 +152,4 @@ def _judged(points: Points) -> list[Finding]:
     ]
 
 
-EXHIBITS = (Hashes(),)
+FIGURES = (Hashes(),)

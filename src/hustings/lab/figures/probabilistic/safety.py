@@ -9,24 +9,24 @@ from math import exp, inf, lgamma, log
 
 from hustings.lab.closed_forms.probabilistic.leaders import strategy, two_leaders_ever
 from hustings.lab.closed_forms.probabilistic.round import Round
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
     Value,
-    Verdict,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import ALPHA, above, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.figures.probabilistic.analysis import FAMILY
-from hustings.lab.figures.probabilistic.cells import (
+from hustings.lab.figures.probabilistic.measurements import (
     CHOSEN,
     HASH,
     P_FAIL,
@@ -70,7 +70,7 @@ class Series:
     share: int = 1  # how many times fewer runs
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[Measurement, ...]:
         """All losses."""
         return tuple(
             election(self.reading, self.members, loss, VIEW, runs=runs // self.share)
@@ -83,7 +83,9 @@ HASHED = Series("N = 2,000, hash", HASH, 2000, "C3", "s")
 LARGE = Series("N = 1,000,000, delay", CHOSEN, 10**6, "C2", "^", 3)
 SERIES = (DELAYED, HASHED, LARGE)
 
-Points = Mapping[tuple[str, str], Sequence[Point]]  # by the label of a series and the metric
+Points = Mapping[
+    tuple[str, str], Sequence[MeasuredPoint]
+]  # by the label of a series and the metric
 
 
 @cache
@@ -98,24 +100,24 @@ def stated(members: int, loss: float) -> float:
     return risk.two_leaders(plan(PAPER, FIRST_K, ROUNDS, None), members, loss, P_FAIL)
 
 
-def _bound(cell: Cell) -> float:
+def _bound(cell: Measurement) -> float:
     return proven(cell.members, setting(cell, "p_mcastl"))
 
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """The figure; it fits `Exhibit`."""
+    """The figure; it fits `Figure`."""
 
     name: str = "probabilistic-safety"
     family: str = FAMILY
     title: str = "Two leaders at once, over loss"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Every series at every loss."""
         return [cell for series in SERIES for cell in series.cells]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure from its measured cells."""
         drawn = {
             metric: [_drawn(series, metric, results) for series in SERIES] for metric in PANELS
@@ -140,7 +142,7 @@ class Safety:
             for metric, curves in drawn.items()
             for each in curves
         }
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -166,7 +168,7 @@ def _drawn(series: Series, metric: str, results: Results) -> Drawn:
     points = [point(curve, cell, results[cell]) for cell in curve.cells]
     values = [_bound(cell) for cell in curve.cells]
     thinned = series.reading is HASH  # whose bound is that of the others
-    return Drawn(curve, points, [] if thinned else [Line(LOSSES, values, printed=False)])
+    return Drawn(curve, points, [] if thinned else [FormLine(LOSSES, values, printed=False)])
 
 
 def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
@@ -181,7 +183,7 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
     return rows
 
 
-def _seen(each: Point) -> int:
+def _seen(each: MeasuredPoint) -> int:
     """In how many runs there were two."""
     return round(each.mean * each.runs)
 
@@ -205,14 +207,14 @@ def chance_of(seen: int, mean: float) -> float:
     return min(1.0, total)
 
 
-def _at_loss(each: Point) -> str:
+def _at_loss(each: MeasuredPoint) -> str:
     return f" at a loss of {BY_LOSS.place(each.cell):g}, N = {each.members:,}"
 
 
-def _within(claim: str, points: Sequence[Point]) -> Finding:
+def _within(claim: str, points: Sequence[MeasuredPoint]) -> Finding:
     """No point shows more than its bound allows, which is true up to K^2/N."""
     if doubt := too_few(points):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs=False)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs=False)
     chances = [
         chance_of(_seen(each), each.runs * _bound(each.cell) * (1 + FIRST_K**2 / each.members))
         for each in points
@@ -222,7 +224,7 @@ def _within(claim: str, points: Sequence[Point]) -> Finding:
     nearest = points[chances.index(least) if least < 1.0 else ratios.index(max(ratios))]
     return Finding(
         claim,
-        Verdict.FAILS if least < ALPHA / len(points) else Verdict.HOLDS,
+        ClaimVerdict.FAILS if least < ALPHA / len(points) else ClaimVerdict.HOLDS,
         f"{len(points)} points; nearest: {shown(nearest)}{_at_loss(nearest)} against "
         f"{_bound(nearest.cell):.2g}.",
         theirs=False,
@@ -239,7 +241,7 @@ def _stated_above() -> Finding:
     ratios = [told / bound for told, bound in pairs]
     return Finding(
         "the bound that an elected member is told lies above the proven one",
-        Verdict.HOLDS if min(ratios) >= 1 else Verdict.FAILS,
+        ClaimVerdict.HOLDS if min(ratios) >= 1 else ClaimVerdict.FAILS,
         f"By a factor of {min(ratios):.1f} to {max(ratios):.1f}.",
         theirs=False,
     )
@@ -273,4 +275,4 @@ def _judge(points: Points) -> list[Finding]:
     ]
 
 
-EXHIBITS = (Safety(),)
+FIGURES = (Safety(),)

@@ -9,25 +9,25 @@ from math import inf
 
 from hustings.lab.closed_forms.probabilistic.leaders import reached, strategy
 from hustings.lab.closed_forms.probabilistic.round import Round
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Line,
-    Made,
+    FormLine,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
     Value,
-    Verdict,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import grows, limit, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.figures.probabilistic.analysis import FAMILY
-from hustings.lab.figures.probabilistic.cells import (
+from hustings.lab.figures.probabilistic.measurements import (
     CHOSEN,
     HASH,
     P_FAIL,
@@ -65,7 +65,7 @@ class Series:
         return self.reading is CHOSEN and not self.capped
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[Measurement, ...]:
         """All sizes."""
         more = (("K_max", str(CAP)),) if self.capped else ()
         return tuple(election(self.reading, n, self.loss, VIEW, more=more) for n in SIZES)
@@ -78,7 +78,9 @@ CAPPED = Series(f"loss 0.4, K at most {CAP}", CHOSEN, 0.4, "C4", "x", capped=Tru
 HASHED = Series("loss 0.2, thinned by hash", HASH, 0.2, "C5", "D")
 SERIES = (LOWEST, Series("loss 0.1", CHOSEN, 0.1, "C1", "s"), MIDDLE, HIGHEST, CAPPED, HASHED)
 
-Points = Mapping[tuple[str, str], Sequence[Point]]  # by the label of a series and the metric
+Points = Mapping[
+    tuple[str, str], Sequence[MeasuredPoint]
+]  # by the label of a series and the metric
 
 
 @cache
@@ -88,24 +90,24 @@ def rounds_at_most(members: int, loss: float) -> float:
     return sum(reached(one, strategy(FIRST_K, members)))
 
 
-def _bound(cell: Cell) -> float:
+def _bound(cell: Measurement) -> float:
     return rounds_at_most(cell.members, setting(cell, "p_mcastl"))
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The figure; it fits `Exhibit`."""
+    """The figure; it fits `Figure`."""
 
     name: str = "probabilistic-scale"
     family: str = FAMILY
     title: str = "Probabilistic elections in groups of 10^3 to 10^9"
     pictured: bool = True
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Every series at every size."""
         return [cell for series in SERIES for cell in series.cells]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The figure from its measured cells."""
         drawn = {
             metric: [_drawn(series, metric, results) for series in SERIES] for metric in METRICS
@@ -129,7 +131,7 @@ class Scale:
             for metric, curves in drawn.items()
             for each in curves
         }
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -150,12 +152,12 @@ class Scale:
 
 
 def _drawn(series: Series, metric: str, results: Results) -> Drawn:
-    exact: Callable[[Cell], float] | None = None
+    exact: Callable[[Measurement], float] | None = None
     if metric == "rounds" and series.bounded:
         exact = _bound
     curve = Curve(series.label, metric, series.cells, exact, look=series.look, mark=series.mark)
     points = [point(curve, cell, results[cell]) for cell in curve.cells]
-    lines = [] if exact is None else [Line(SIZES, [exact(each) for each in curve.cells], False)]
+    lines = [] if exact is None else [FormLine(SIZES, [exact(each) for each in curve.cells], False)]
     return Drawn(curve, points, lines)
 
 
@@ -170,31 +172,31 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
     ]
 
 
-def at_size(each: Point) -> str:
+def at_size(each: MeasuredPoint) -> str:
     """Where a point stands."""
     return f" at N = {each.members:,}"
 
 
-def _almost_constant(claim: str, points: Sequence[Point]) -> Finding:
+def _almost_constant(claim: str, points: Sequence[MeasuredPoint]) -> Finding:
     """The largest mean is at most a small multiple of the least."""
     if doubt := too_few(points):
-        return Finding(claim, Verdict.UNDECIDED, doubt)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt)
     low, high = (pick(points, key=lambda each: each.mean) for pick in (min, max))
     most = limit(len(points)) * (high.stderr + ALMOST * low.stderr)
     beyond = high.mean - ALMOST * low.mean
-    verdict = Verdict.HOLDS if beyond <= -most else Verdict.FAILS
+    verdict = ClaimVerdict.HOLDS if beyond <= -most else ClaimVerdict.FAILS
     if abs(beyond) < most:
-        verdict = Verdict.UNDECIDED
+        verdict = ClaimVerdict.UNDECIDED
     told = f"From {shown(low)}{at_size(low)} to {shown(high)}{at_size(high)}."
     return Finding(claim, verdict, told)
 
 
-def _below_bound(points: Sequence[Point]) -> Finding:
+def _below_bound(points: Sequence[MeasuredPoint]) -> Finding:
     """No point lies above its bound, which is true up to K^2/N."""
     claim = "rounds lie below their bound (up to K^2/N)"
     pairs = [(each, each.exact) for each in points if each.exact is not None]
     if doubt := too_few([each for each, _ in pairs]):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs=False)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs=False)
     most = limit(len(pairs))
     excess = [
         each.mean - most * each.stderr - bound * (1 + FIRST_K**2 / each.members)
@@ -203,7 +205,7 @@ def _below_bound(points: Sequence[Point]) -> Finding:
     each, bound = pairs[excess.index(max(excess))]
     return Finding(
         claim,
-        Verdict.FAILS if max(excess) > 0 else Verdict.HOLDS,
+        ClaimVerdict.FAILS if max(excess) > 0 else ClaimVerdict.HOLDS,
         f"{len(pairs)} points; nearest: {shown(each)}{at_size(each)} against {bound:.4f}.",
         theirs=False,
     )
@@ -249,4 +251,4 @@ def _judge(points: Points) -> list[Finding]:
     ]
 
 
-EXHIBITS = (Scale(),)
+FIGURES = (Scale(),)

@@ -6,24 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import (
+from hustings.lab.figures.figure import (
     Axis,
+    ClaimVerdict,
     Curve,
     Drawn,
     DrawnPanel,
     Finding,
-    Made,
+    MeasuredPoint,
     Panel,
-    Point,
+    Rendered,
     Value,
-    Verdict,
+    point,
 )
-from hustings.lab.figures.figure import point
 from hustings.lab.figures.judging import ENOUGH, limit, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.figures.probabilistic.analysis import FAMILY
-from hustings.lab.figures.probabilistic.cells import CHOSEN, READINGS, Reading, election, setting
+from hustings.lab.figures.probabilistic.measurements import (
+    CHOSEN,
+    READINGS,
+    Reading,
+    election,
+    setting,
+)
 
 LOSSES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 GROUPS = (1000, 2000, 3000, 4000, 5000, 6000)
@@ -36,7 +42,9 @@ BY_LOSS = Axis("p_ucastl = p_mcastl", lambda cell: setting(cell, "p_mcastl"))
 BY_SIZE = Axis("members N", lambda cell: cell.members)
 BY_VIEW = Axis("view_prob", lambda cell: setting(cell, "view_prob"))
 
-Points = Mapping[tuple[str, str], Sequence[Point]]  # by the label of a reading and the metric
+Points = Mapping[
+    tuple[str, str], Sequence[MeasuredPoint]
+]  # by the label of a reading and the metric
 Judge = Callable[[Points], list[Finding]]
 
 
@@ -46,7 +54,7 @@ class Row:
 
     axis: Axis
     given: str
-    cells: Callable[[Reading], tuple[Cell, ...]]
+    cells: Callable[[Reading], tuple[Measurement, ...]]
 
 
 ROWS = {
@@ -74,7 +82,7 @@ COLUMNS = ("series", "metric", "place", "runs", "mean", "stderr", "command")
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """One panel of Figure 5; it fits `Exhibit`."""
+    """One panel of Figure 5; it fits `Figure`."""
 
     letter: str
     row: str
@@ -104,11 +112,11 @@ class Simulated:
         """What the vertical axis shows."""
         return f"1 - {MEASURES[self.measure]}" if self.rare else MEASURES[self.measure]
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Measurement]:
         """Every reading at every place."""
         return [cell for reading in READINGS for cell in ROWS[self.row].cells(reading)]
 
-    def make(self, results: Results, seed: int) -> Made:
+    def make(self, results: Results, seed: int) -> Rendered:
         """The panel from its measured cells."""
         row = ROWS[self.row]
         curves = [
@@ -139,7 +147,7 @@ class Simulated:
             (each.curve.label.removeprefix("weak, "), each.curve.metric): each.points
             for each in drawn
         }
-        return Made(
+        return Rendered(
             name=self.name,
             family=self.family,
             title=self.title,
@@ -181,16 +189,16 @@ def _rows(drawn: Drawn, axis: Axis, seed: int) -> list[list[Value]]:
 
 def settled(
     claim: str,
-    points: Sequence[Point],
+    points: Sequence[MeasuredPoint],
     low: float,
     high: float,
     *,
     theirs: bool = True,
-    at: Callable[[Point], str] = lambda _: "",
+    at: Callable[[MeasuredPoint], str] = lambda _: "",
 ) -> Finding:
     """All points lie within a range; chance decides nothing. `at` tells where one stands."""
     if doubt := too_few(points):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
     most = limit(len(points))
     beyond = [
         each
@@ -199,7 +207,9 @@ def settled(
     ]
     inside = all(low <= each.mean <= high for each in points)
     worst = max(points, key=lambda each: max(low - each.mean, each.mean - high))
-    verdict = Verdict.FAILS if beyond else Verdict.HOLDS if inside else Verdict.UNDECIDED
+    verdict = (
+        ClaimVerdict.FAILS if beyond else ClaimVerdict.HOLDS if inside else ClaimVerdict.UNDECIDED
+    )
     return Finding(claim, verdict, f"Nearest or beyond: {shown(worst)}{at(worst)}.", theirs)
 
 
@@ -238,11 +248,11 @@ def _weak_above(points: Points) -> Finding:
     pairs = list(zip(points[CHOSEN.label, "weak"], points[CHOSEN.label, "strong"], strict=True))
     below = [weak for weak, strong in pairs if weak.mean < strong.mean]
     if min(weak.runs for weak, _ in pairs) < ENOUGH:
-        return Finding("weak success lies above strong", Verdict.UNDECIDED, "Too few runs.")
+        return Finding("weak success lies above strong", ClaimVerdict.UNDECIDED, "Too few runs.")
     weak, strong = min(pairs, key=lambda pair: pair[1].mean)
     return Finding(
         "weak success lies above strong, and is close to 1",
-        Verdict.HOLDS if not below and weak.mean > HIGH else Verdict.FAILS,
+        ClaimVerdict.HOLDS if not below and weak.mean > HIGH else ClaimVerdict.FAILS,
         f"Where strong is lowest, {shown(strong)}, weak is {shown(weak)}.",
     )
 
@@ -282,7 +292,7 @@ def _some_messages(points: Points) -> list[Finding]:
 
 CURVE_ALONE = "A curve, of which the text says no more than that it scales."
 
-EXHIBITS = (
+FIGURES = (
     Simulated(
         "a",
         "loss",

@@ -12,13 +12,13 @@ import msgspec
 
 from hustings.lab.closed_forms.announce import departure, rounds
 from hustings.lab.figures.announce import forms
-from hustings.lab.figures.announce.cells import DELAY, NONE, UNCORRELATED
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.announce.measurements import DELAY, NONE, UNCORRELATED
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.runs.block import Block, Column, Moments
 
 Means = dict[str, float]
-Change = Callable[[Cell, Means], Means]
+Change = Callable[[Measurement, Means], Means]
 RUNS = 10_000
 PRECISION = 0.004
 
@@ -32,12 +32,12 @@ def block(means: Means, precision: float = PRECISION, runs: int = RUNS) -> Block
     return Block(0, runs, metrics, {"stopped": runs}, 0)
 
 
-def suppose(cells: list[Cell], change: Change | None = None) -> Results:
+def suppose(cells: list[Measurement], change: Change | None = None) -> Results:
     """Every cell as the closed forms have it, unless changed."""
     return {cell: block((change or _as_is)(cell, means(cell))) for cell in cells}
 
 
-def _as_is(cell: Cell, supposed: Means) -> Means:
+def _as_is(cell: Measurement, supposed: Means) -> Means:
     return supposed
 
 
@@ -46,7 +46,7 @@ def _known(value: float | None) -> float:
     return value
 
 
-def means(cell: Cell) -> Means:
+def means(cell: Measurement) -> Means:
     """What the cell's metrics should be."""
     if cell.scenario == "false-departure":
         return {"inconsistent_fraction": _known(forms.inconsistent(cell))}
@@ -65,7 +65,7 @@ def means(cell: Cell) -> Means:
     return found
 
 
-def _departure(cell: Cell) -> float:
+def _departure(cell: Measurement) -> float:
     T_L = float(dict(cell.settings)["T_L"])
     if cell.loss_model == UNCORRELATED:
         form = departure.uncorrelated
@@ -74,7 +74,7 @@ def _departure(cell: Cell) -> float:
     return form(cell.members, cell.loss, forms.law(cell), T_L=T_L, D=cell.delay)
 
 
-def _tmax(cell: Cell) -> float:
+def _tmax(cell: Measurement) -> float:
     match cell.protocol:
         case "al":
             return _known(forms.al_tmax(cell))
@@ -86,12 +86,12 @@ def _tmax(cell: Cell) -> float:
     return forms.law(cell).mean + plain  # hardly touched by collisions
 
 
-def _sup_tmax(cell: Cell) -> float:
+def _sup_tmax(cell: Measurement) -> float:
     """Later the more is lost, in a way of our own where no form is known."""
     return forms.sup_tmax(cell) or DELAY + 1.0 / cell.members
 
 
-def _messages(cell: Cell) -> float:
+def _messages(cell: Measurement) -> float:
     """More of them if uncorrelated, in a way of our own."""
     guess = cell.members * DELAY + math.log(cell.members) + 1
     match cell.protocol:
@@ -108,7 +108,7 @@ def _messages(cell: Cell) -> float:
     return forms.le_messages(cell) or 2.0 * guess
 
 
-def _first_round(cell: Cell) -> float:
+def _first_round(cell: Measurement) -> float:
     if cell.protocol in ("sup", "le-m"):
         return _messages(msgspec.structs.replace(cell, protocol="sup"))
     if cell.protocol == "le-s" and (cell.loss_model != UNCORRELATED or cell.delay < DELAY):
@@ -116,7 +116,7 @@ def _first_round(cell: Cell) -> float:
     return _messages(cell)
 
 
-def _last_words(cell: Cell) -> float:
+def _last_words(cell: Measurement) -> float:
     if cell.protocol == "le-m":
         return _sup_tmax(cell)
     return 0.5 if cell.loss_model == NONE else 0.7

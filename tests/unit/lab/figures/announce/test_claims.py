@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hustings.lab.figures.announce.against_al import CROSSING
-from hustings.lab.figures.announce.cells import CORRELATED, NONE, UNCORRELATED
 from hustings.lab.figures.announce.claims_table import CLAIMS, TABLE
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Made, Verdict
+from hustings.lab.figures.announce.measurements import CORRELATED, NONE, UNCORRELATED
+from hustings.lab.figures.figure import ClaimVerdict, Rendered
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.writing import as_page
 from tests.unit.lab.figures.announce.supposed import Change, Means, block, means, suppose
 
-HOLDS, PARTLY, FAILS = Verdict.HOLDS, Verdict.PARTLY, Verdict.FAILS
+HOLDS, PARTLY, FAILS = ClaimVerdict.HOLDS, ClaimVerdict.PARTLY, ClaimVerdict.FAILS
 
 # In a world in which the corrected closed forms are true.
 TRUE = {
@@ -34,11 +34,11 @@ TRUE = {
 }
 
 
-def made(change: Change | None = None) -> Made:
+def made(change: Change | None = None) -> Rendered:
     return TABLE.make(suppose(TABLE.cells(), change), 1)
 
 
-def verdicts(shown: Made) -> dict[str, Verdict]:
+def verdicts(shown: Rendered) -> dict[str, ClaimVerdict]:
     return {each.claim: each.verdict for each in shown.findings if each.theirs}
 
 
@@ -77,7 +77,7 @@ def change_of(
 ) -> Change:
     """A world in which one metric of one protocol is another, the more so in larger groups."""
 
-    def change(cell: Cell, supposed: Means) -> Means:
+    def change(cell: Measurement, supposed: Means) -> Means:
         if (
             cell.protocol == protocol
             and cell.scenario == scenario
@@ -91,19 +91,19 @@ def change_of(
     return change
 
 
-def level(cell: Cell, supposed: Means) -> Means:
+def level(cell: Measurement, supposed: Means) -> Means:
     """Groups beyond fifty are no slower than fifty."""
     if cell.protocol == "le-s" and cell.loss_model == UNCORRELATED and cell.members > 50:
         supposed["tmax"] = 4.9
     return supposed
 
 
-def patient(cell: Cell, supposed: Means) -> Means:
+def patient(cell: Measurement, supposed: Means) -> Means:
     """Hardly anybody ever gives a living leader up."""
     return {name: 0.001 if name.startswith("incons") else v for name, v in supposed.items()}
 
 
-def as_printed(cell: Cell, supposed: Means) -> Means:
+def as_printed(cell: Measurement, supposed: Means) -> Means:
     """Departures are mended as the thesis has it."""
     if cell.scenario == "leader-crash":
         T_L = float(dict(cell.settings)["T_L"])
@@ -111,20 +111,20 @@ def as_printed(cell: Cell, supposed: Means) -> Means:
     return supposed
 
 
-def steep(cell: Cell, supposed: Means) -> Means:
+def steep(cell: Measurement, supposed: Means) -> Means:
     if ("law", "exponential") in cell.settings:
         supposed["num_msgs"] = 2.0
     return supposed
 
 
-def late(cell: Cell, supposed: Means) -> Means:
+def late(cell: Measurement, supposed: Means) -> Means:
     """AL degrades beyond the crossing, without adjusted loss too."""
     if cell.protocol == "al" and cell.members > CROSSING:
         supposed["tmax"] *= 1.5
     return supposed
 
 
-OTHERWISE: list[tuple[str, Change, Verdict]] = [
+OTHERWISE: list[tuple[str, Change, ClaimVerdict]] = [
     ("without loss the delay", change_of("le-s", 2.0, "tmax", loss_model=NONE), FAILS),
     ("nor does it under", change_of("le-s", 2.0, "tmax", loss_model=CORRELATED), FAILS),
     ("levels off", level, HOLDS),
@@ -153,7 +153,9 @@ OTHERWISE: list[tuple[str, Change, Verdict]] = [
 
 
 @pytest.mark.parametrize("words, change, verdict", OTHERWISE, ids=range(len(OTHERWISE)))
-def test_other_numbers_give_other_verdicts(words: str, change: Change, verdict: Verdict) -> None:
+def test_other_numbers_give_other_verdicts(
+    words: str, change: Change, verdict: ClaimVerdict
+) -> None:
     (found,) = (each for claim, each in verdicts(made(change)).items() if words in claim)
     assert found is verdict
 
@@ -164,4 +166,4 @@ def test_runs_that_differ_from_the_closed_forms_are_seen() -> None:
 
 def test_few_runs_decide_nothing() -> None:
     results = {cell: block(means(cell), runs=50) for cell in TABLE.cells()}
-    assert set(verdicts(TABLE.make(results, 1)).values()) == {Verdict.UNDECIDED}
+    assert set(verdicts(TABLE.make(results, 1)).values()) == {ClaimVerdict.UNDECIDED}

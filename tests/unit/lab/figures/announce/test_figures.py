@@ -5,34 +5,33 @@ from __future__ import annotations
 import pytest
 
 from hustings.lab.figures.announce.against_al import CROSSING
-from hustings.lab.figures.announce.cells import CORRELATED, NONE, UNCORRELATED
+from hustings.lab.figures.announce.measurements import CORRELATED, NONE, UNCORRELATED
 from hustings.lab.figures.catalogue import of_family
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
-from hustings.lab.figures.figure import Figure
+from hustings.lab.figures.figure import ClaimVerdict, CurveFigure, Finding, Rendered
 from hustings.lab.figures.judging import COARSE
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.kernels import setting_of
 from tests.unit.lab.figures.announce.supposed import Change, Means, block, means, suppose
 
-FIGURES = {exhibit.name: exhibit for exhibit in of_family("announce")}
+FIGURES = {figure.name: figure for figure in of_family("announce")}
 PICTURES = [name for name in FIGURES if name != "announce-claims"]
 SCALE = "announce-scale"
-HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
+HOLDS, FAILS = ClaimVerdict.HOLDS, ClaimVerdict.FAILS
 
 
-def made(name: str, change: Change | None = None) -> Made:
-    exhibit = FIGURES[name]
-    return exhibit.make(suppose(exhibit.cells(), change), 1)
+def made(name: str, change: Change | None = None) -> Rendered:
+    figure = FIGURES[name]
+    return figure.make(suppose(figure.cells(), change), 1)
 
 
-def finding(shown: Made, words: str) -> Finding:
+def finding(shown: Rendered, words: str) -> Finding:
     (found,) = (each for each in shown.findings if words in each.claim)
     return found
 
 
-@pytest.mark.parametrize("exhibit", FIGURES.values(), ids=list(FIGURES))
-def test_every_cell_can_be_played(exhibit: Exhibit) -> None:
-    cells = exhibit.cells()
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+def test_every_cell_can_be_played(figure: CurveFigure) -> None:
+    cells = figure.cells()
     assert cells
     for cell in cells:
         experiment = cell.experiment(1)
@@ -47,7 +46,7 @@ def test_every_cell_can_be_played(exhibit: Exhibit) -> None:
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_curve_reaches_as_far_as_it_should(name: str) -> None:
     figure = FIGURES[name]
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, CurveFigure)
     for panel in figure.panels:
         for curve in panel.curves:
             sizes = [cell.members for cell in curve.cells]
@@ -58,7 +57,7 @@ def test_every_curve_reaches_as_far_as_it_should(name: str) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_labels_are_unique(name: str) -> None:
     figure = FIGURES[name]
-    if isinstance(figure, Figure):
+    if isinstance(figure, CurveFigure):
         labels = [curve.label for panel in figure.panels for curve in panel.curves]
         assert len(labels) == len(set(labels))
 
@@ -90,19 +89,19 @@ def test_if_the_closed_forms_are_true(name: str) -> None:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_coarse_numbers_decide_no_equality(name: str) -> None:
-    exhibit = FIGURES[name]
-    results = {cell: block(means(cell), 4 * COARSE) for cell in exhibit.cells()}
-    for each in exhibit.make(results, 1).findings:
+    figure = FIGURES[name]
+    results = {cell: block(means(cell), 4 * COARSE) for cell in figure.cells()}
+    for each in figure.make(results, 1).findings:
         if "agree" in each.claim or "does not depend" in each.claim:
-            assert each.verdict is Verdict.UNDECIDED, each
+            assert each.verdict is ClaimVerdict.UNDECIDED, each
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_few_runs_decide_nothing(name: str) -> None:
-    exhibit = FIGURES[name]
-    results = {cell: block(means(cell), runs=50) for cell in exhibit.cells()}
-    shown = exhibit.make(results, 1)
-    assert {each.verdict for each in shown.findings} == {Verdict.UNDECIDED}
+    figure = FIGURES[name]
+    results = {cell: block(means(cell), runs=50) for cell in figure.cells()}
+    shown = figure.make(results, 1)
+    assert {each.verdict for each in shown.findings} == {ClaimVerdict.UNDECIDED}
     assert shown.verdict == "undecided"
 
 
@@ -112,7 +111,7 @@ def test_few_runs_decide_nothing(name: str) -> None:
 def slower(protocol: str, loss_model: str, factor: float, metric: str = "tmax") -> Change:
     """A world in which one protocol does worse, the more so the larger the group."""
 
-    def change(cell: Cell, supposed: Means) -> Means:
+    def change(cell: Measurement, supposed: Means) -> Means:
         if (cell.protocol, cell.loss_model) == (protocol, loss_model):
             supposed[metric] *= 1.0 + (factor - 1.0) * min(1.0, cell.members / 200)
         return supposed
@@ -120,21 +119,21 @@ def slower(protocol: str, loss_model: str, factor: float, metric: str = "tmax") 
     return change
 
 
-def late(cell: Cell, supposed: Means) -> Means:
+def late(cell: Measurement, supposed: Means) -> Means:
     """AL degrades beyond the crossing."""
     if cell.protocol == "al" and cell.members > CROSSING:
         supposed["tmax"] *= 1.5
     return supposed
 
 
-def level(cell: Cell, supposed: Means) -> Means:
+def level(cell: Measurement, supposed: Means) -> Means:
     """LE-S comes to an end of its growth."""
     if cell.protocol == "le-s":
         supposed["tmax"] = 8.0 - 10.0 / cell.members
     return supposed
 
 
-def chatty(cell: Cell, supposed: Means) -> Means:
+def chatty(cell: Measurement, supposed: Means) -> Means:
     """Exponential timers let everybody speak."""
     if ("law", "exponential") in cell.settings:
         supposed["num_msgs"] = float(cell.members)
@@ -174,7 +173,7 @@ TURNED = [
 
 @pytest.mark.parametrize("name, change, words, verdict", TURNED, ids=range(len(TURNED)))
 def test_other_numbers_give_other_verdicts(
-    name: str, change: Change, words: str, verdict: Verdict
+    name: str, change: Change, words: str, verdict: ClaimVerdict
 ) -> None:
     found = [each for each in made(name, change).findings if words in each.claim]
     assert verdict in [each.verdict for each in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hustings.lab.figures.announce import forms
-from hustings.lab.figures.announce.cells import (
+from hustings.lab.figures.announce.measurements import (
     COLLISION,
     CORRELATED,
     NONE,
@@ -14,12 +14,12 @@ from hustings.lab.figures.announce.cells import (
     start,
     watched,
 )
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Form
+from hustings.lab.figures.figure import Form
+from hustings.lab.figures.measurement import Measurement
 
 LE, SUP, AL = "le-s", "sup", "al"
 
-KNOWN: list[tuple[Form, Cell, float]] = [
+KNOWN: list[tuple[Form, Measurement, float]] = [
     (forms.le_tmax, start(LE, 500, NONE), 0.5),
     (forms.le_tmax, start(LE, 500, CORRELATED), 1.1667),
     (forms.le_tmax, start(LE, 500, UNCORRELATED), 7.411),
@@ -55,11 +55,11 @@ KNOWN: list[tuple[Form, Cell, float]] = [
 
 
 @pytest.mark.parametrize("form, cell, value", KNOWN, ids=[case[0].__name__ for case in KNOWN])
-def test_known_values(form: Form, cell: Cell, value: float) -> None:
+def test_known_values(form: Form, cell: Measurement, value: float) -> None:
     assert form(cell) == pytest.approx(value, rel=2e-3, abs=6e-5)
 
 
-SILENT: list[tuple[Form, Cell]] = [
+SILENT: list[tuple[Form, Measurement]] = [
     (forms.le_tmax, start(LE, 50, UNCORRELATED, collision=COLLISION)),
     (forms.printed_le_tmax, start(LE, 50, UNCORRELATED, collision=COLLISION)),
     (forms.sup_tmax, start(SUP, 50, UNCORRELATED)),
@@ -75,5 +75,5 @@ SILENT: list[tuple[Form, Cell]] = [
 
 
 @pytest.mark.parametrize("form, cell", SILENT, ids=[case[0].__name__ for case in SILENT])
-def test_no_statement_where_the_formula_makes_none(form: Form, cell: Cell) -> None:
+def test_no_statement_where_the_formula_makes_none(form: Form, cell: Measurement) -> None:
     assert form(cell) is None

@@ -8,20 +8,21 @@ from itertools import pairwise
 import pytest
 
 from hustings.lab.closed_forms.committee import exponents
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.committee import bits, cells, everywhere, informed, success, thresholds
-from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
+from hustings.lab.figures.committee import bits, everywhere, informed, success, thresholds
+from hustings.lab.figures.committee import measurements as cells
+from hustings.lab.figures.figure import ClaimVerdict, Figure, Finding, Rendered
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results
 from hustings.lab.runs.block import Block, Column, Moments
 from hustings.lab.runs.engines import FAST
 
-HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
-MEASURED: tuple[Exhibit, ...] = (*success.EXHIBITS, *informed.EXHIBITS, *bits.EXHIBITS)
-EXHIBITS = {exhibit.name: exhibit for exhibit in (*thresholds.EXHIBITS, *MEASURED)}
-Change = Callable[[Cell, dict[str, float]], dict[str, float]]
+HOLDS, FAILS, UNDECIDED = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED
+MEASURED: tuple[Figure, ...] = (*success.FIGURES, *informed.FIGURES, *bits.FIGURES)
+FIGURES = {figure.name: figure for figure in (*thresholds.FIGURES, *MEASURED)}
+Change = Callable[[Measurement, dict[str, float]], dict[str, float]]
 
 
-def supposed(cell: Cell) -> dict[str, float]:
+def supposed(cell: Measurement) -> dict[str, float]:
     """What a cell gives if closed forms are right, and an aware adversary does what it can."""
     given = dict(cell.settings)
     percent = cells.percent_of(cell)
@@ -46,25 +47,25 @@ def block(means: dict[str, float], runs: int) -> Block:
     return Block(0, runs, metrics, {"quiescent": runs}, 0)
 
 
-def made(name: str, change: Change | None = None, runs: int | None = None) -> Made:
-    exhibit = EXHIBITS[name]
+def made(name: str, change: Change | None = None, runs: int | None = None) -> Rendered:
+    figure = FIGURES[name]
     results: Results = {
         cell: block(
             (change or (lambda _, means: means))(cell, supposed(cell)), runs or cell.runs or 1
         )
-        for cell in exhibit.cells()
+        for cell in figure.cells()
     }
-    return exhibit.make(results, 1)
+    return figure.make(results, 1)
 
 
-def finding(shown: Made, words: str) -> Finding:
+def finding(shown: Rendered, words: str) -> Finding:
     (found,) = (each for each in shown.findings if words in each.claim)
     return found
 
 
-@pytest.mark.parametrize("exhibit", MEASURED, ids=lambda each: each.name)
-def test_cells_ask_for_what_is_drawn(exhibit: Exhibit) -> None:
-    asked = exhibit.cells()
+@pytest.mark.parametrize("figure", MEASURED, ids=lambda each: each.name)
+def test_cells_ask_for_what_is_drawn(figure: Figure) -> None:
+    asked = figure.cells()
     assert asked
     assert len(set(asked)) == len(asked)
     for cell in asked:
@@ -74,7 +75,7 @@ def test_cells_ask_for_what_is_drawn(exhibit: Exhibit) -> None:
         assert "hustings sim committee" in cell.command(1, 2)
 
 
-@pytest.mark.parametrize("name", EXHIBITS)
+@pytest.mark.parametrize("name", FIGURES)
 def test_every_number_that_is_drawn_is_written(name: str) -> None:
     shown = made(name)
     assert shown.sound
@@ -95,7 +96,7 @@ def test_every_number_that_is_drawn_is_written(name: str) -> None:
         assert len(labels) == len(set(labels))
 
 
-def asked(ways: dict[everywhere.Way, float]) -> Made:
+def asked(ways: dict[everywhere.Way, float]) -> Rendered:
     """As if all learnt the bit in these parts of the runs."""
     return everywhere.drawn(
         {
@@ -164,7 +165,7 @@ def test_success_if_the_closed_form_is_true() -> None:
 
 
 def test_success_off_the_closed_form_is_found() -> None:
-    def off(cell: Cell, means: dict[str, float]) -> dict[str, float]:
+    def off(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         wrong = cell.members == 10_000 and cells.percent_of(cell) == 10
         return means | {"p_good": means["p_good"] - (0.05 if wrong else 0.0)}
 
@@ -174,8 +175,8 @@ def test_success_off_the_closed_form_is_found() -> None:
 
 
 @pytest.mark.parametrize("mean, verdict", [(0.12, HOLDS), (0.101, UNDECIDED), (0.05, FAILS)])
-def test_what_lies_near_a_bound_is_undecided(mean: float, verdict: Verdict) -> None:
-    def close(cell: Cell, means: dict[str, float]) -> dict[str, float]:
+def test_what_lies_near_a_bound_is_undecided(mean: float, verdict: ClaimVerdict) -> None:
+    def close(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         near = (cell.members, cells.percent_of(cell)) == (100_000, 10)
         return means | {"p_good": mean if near else 0.5}
 
@@ -186,7 +187,7 @@ def test_what_lies_near_a_bound_is_undecided(mean: float, verdict: Verdict) -> N
 
 
 def test_an_adversary_that_gains_nothing_is_found() -> None:
-    def harmless(cell: Cell, means: dict[str, float]) -> dict[str, float]:
+    def harmless(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         return means | {"p_good": 1.0 if dict(cell.settings)["adversary"] == "mixed" else 0.5}
 
     shown = made("committee-success", harmless)
@@ -205,7 +206,7 @@ def test_informed() -> None:
     assert finding(shown, "up to b = 10 per cent, whoever is bad (robust)").verdict is HOLDS
     assert finding(shown, "eight leaves inform more").verdict is HOLDS
 
-    def deaf(cell: Cell, means: dict[str, float]) -> dict[str, float]:
+    def deaf(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         return means | {"informed": 0.9}
 
     assert finding(made("committee-informed", deaf), "with nobody bad").verdict is FAILS
@@ -224,7 +225,7 @@ def test_bits() -> None:
 
 
 def test_bits_that_grow_as_all_to_all_are_found() -> None:
-    def dear(cell: Cell, means: dict[str, float]) -> dict[str, float]:
+    def dear(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         return means | {"bits_mean": 15.0 * cell.members**2}
 
     shown = made("committee-bits", dear)
@@ -232,7 +233,7 @@ def test_bits_that_grow_as_all_to_all_are_found() -> None:
     assert "at no size" in finding(shown, "fewer bits").evidence
     assert not shown.sound
 
-    def flat(cell: Cell, means: dict[str, float]) -> dict[str, float]:
+    def flat(cell: Measurement, means: dict[str, float]) -> dict[str, float]:
         return means | {"bits_mean": 1000.0}
 
     assert finding(made("committee-bits", flat), "polylogarithmically").verdict is HOLDS

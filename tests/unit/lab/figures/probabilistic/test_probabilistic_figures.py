@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hustings.lab.figures.catalogue import of_family
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Exhibit, Finding, Made, Verdict
+from hustings.lab.figures.figure import ClaimVerdict, Figure, Finding, Rendered
 from hustings.lab.figures.judging import ALPHA
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.figures.measuring import Results, measure
 from hustings.lab.figures.probabilistic import crashes, hashes, safety, scale
-from hustings.lab.figures.probabilistic.cells import CHOSEN, HASH, P_FAIL, RUNS, setting
+from hustings.lab.figures.probabilistic.measurements import CHOSEN, HASH, P_FAIL, RUNS, setting
 from hustings.lab.figures.store import Store
 from hustings.lab.figures.writing import as_csv, as_page
 from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameters
@@ -24,18 +24,18 @@ from hustings.lab.runs.kernels import setting_of
 from hustings.protocols.probabilistic import risk
 from tests.unit.lab.figures.samples import fixed
 
-HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
-EXHIBITS = {each.name: each for each in of_family("probabilistic")}
-MEASURED = {name: each for name, each in EXHIBITS.items() if each.cells()}
+HOLDS, FAILS, UNDECIDED = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED
+FIGURES = {each.name: each for each in of_family("probabilistic")}
+MEASURED = {name: each for name, each in FIGURES.items() if each.cells()}
 FIGURE_5 = [f"probabilistic-5{letter}" for letter in "abcdefghi"]
 SCALE, SAFETY = "probabilistic-scale", "probabilistic-safety"
 CRASHES, HASHES = "probabilistic-p-fail", "probabilistic-unfair-hash"
 SHARES = ("strong", "weak", "two_leaders", "two_leaders_ever")
 Means = dict[str, float]
-Change = Callable[[Cell, Means], Means]
+Change = Callable[[Measurement, Means], Means]
 
 
-def supposed(cell: Cell) -> Means:
+def supposed(cell: Measurement) -> Means:
     """What a cell gives in a world where bounds are true, and a hash misses what a delay sees."""
     given = dict(cell.settings)
     loss, hashed = setting(cell, "p_mcastl"), given["thinning"] == "hash"
@@ -61,23 +61,23 @@ def block(means: Means, runs: int) -> Block:
     return Block(0, runs, metrics, {"quiescent": runs}, 0)
 
 
-def made(name: str, change: Change | None = None, runs: int | None = None) -> Made:
-    exhibit = MEASURED[name]
+def made(name: str, change: Change | None = None, runs: int | None = None) -> Rendered:
+    figure = MEASURED[name]
     results: Results = {
         cell: block(
             (change or (lambda _, means: means))(cell, supposed(cell)), runs or cell.runs or 1
         )
-        for cell in exhibit.cells()
+        for cell in figure.cells()
     }
-    return exhibit.make(results, 1)
+    return figure.make(results, 1)
 
 
-def finding(shown: Made, words: str) -> Finding:
+def finding(shown: Rendered, words: str) -> Finding:
     (found,) = (each for each in shown.findings if words in each.claim)
     return found
 
 
-def of_series(shown: Made, words: str) -> dict[str, Verdict]:
+def of_series(shown: Rendered, words: str) -> dict[str, ClaimVerdict]:
     """The verdicts of a claim by series."""
     return {
         each.claim.partition("(")[2].rstrip(")"): each.verdict
@@ -90,23 +90,23 @@ def of_series(shown: Made, words: str) -> dict[str, Verdict]:
 
 
 def test_what_there_is() -> None:
-    assert list(EXHIBITS) == ["probabilistic-4", *FIGURE_5, CRASHES, HASHES, SCALE, SAFETY]
+    assert list(FIGURES) == ["probabilistic-4", *FIGURE_5, CRASHES, HASHES, SCALE, SAFETY]
 
 
-@pytest.mark.parametrize("exhibit", MEASURED.values(), ids=list(MEASURED))
-def test_every_point_is_the_kernels(exhibit: Exhibit) -> None:
-    cells = exhibit.cells()
+@pytest.mark.parametrize("figure", MEASURED.values(), ids=list(MEASURED))
+def test_every_point_is_the_kernels(figure: Figure) -> None:
+    cells = figure.cells()
     assert len(set(cells)) == len(cells)
     for cell in cells:
         assert (cell.engine, cell.scenario) == (FAST, "start")
         assert cell.runs is not None
-        few = exhibit.name in (CRASHES, HASHES)
+        few = figure.name in (CRASHES, HASHES)
         assert cell.runs >= (crashes.RUNS if few else RUNS)
         played = setting_of(cell.experiment(1))
         assert isinstance(played, ProbabilisticParameters)
         assert (played.members, played.p_mcastl) == (cell.members, setting(cell, "p_mcastl"))
         assert (played.p_ucastl, played.p_fail) == (played.p_mcastl, setting(cell, "p_fail"))
-        assert played.p_fail == 0.001 or (exhibit.name == CRASHES and played.p_mcastl == 0.001)
+        assert played.p_fail == 0.001 or (figure.name == CRASHES and played.p_mcastl == 0.001)
 
 
 @pytest.mark.parametrize("name", FIGURE_5)
@@ -133,16 +133,16 @@ def test_how_far_the_scale_reaches() -> None:
 @pytest.mark.parametrize("name", [SCALE, SAFETY])
 def test_the_same_runs_make_the_same_files(name: str, tmp_path: Path) -> None:
     """Few runs, but of every point, up to a billion members."""
-    exhibit = MEASURED[name]
+    figure = MEASURED[name]
     texts = []
     for folder in ("one", "two"):
         store = Store(tmp_path / folder, 1, print)
         if folder == "two":
-            measure(exhibit.cells(), 1, fixed(2), store)  # and goes on from there
-        shown = exhibit.make(measure(exhibit.cells(), 1, fixed(4), store), 1)
+            measure(figure.cells(), 1, fixed(2), store)  # and goes on from there
+        shown = figure.make(measure(figure.cells(), 1, fixed(4), store), 1)
         assert UNDECIDED in {each.verdict for each in shown.findings}
         assert {each.verdict for each in shown.findings if each.theirs} <= {UNDECIDED}
-        assert len(shown.rows) == len(exhibit.cells()) * len(shown.panels)
+        assert len(shown.rows) == len(figure.cells()) * len(shown.panels)
         texts.append(as_csv(shown) + as_page(shown))
     assert texts[0] == texts[1]
 
@@ -202,7 +202,7 @@ def test_both_curves_begin_in_one_point() -> None:
 # Hashes
 
 
-def by_skew(cell: Cell, means: Means) -> Means:
+def by_skew(cell: Measurement, means: Means) -> Means:
     """The more relay members, the fewer rounds and the more success."""
     skew = setting(cell, "hash_skew")
     return means | {"rounds": 4 - 2 * skew, "strong": 0.7 + 0.22 * skew, "messages": 100 * skew}
@@ -238,19 +238,19 @@ def test_scale_if_bounds_are_true() -> None:
     assert "at N = 1,000,000,000" in finding(shown, "of 2 at most (loss 0.2)").evidence
 
 
-def dear(cell: Cell, means: Means) -> Means:
+def dear(cell: Measurement, means: Means) -> Means:
     """A cap on K is of no use."""
     return means | {"messages": 1e6 if "K_max" in dict(cell.settings) else means["messages"]}
 
 
-def lasting(cell: Cell, means: Means) -> Means:
+def lasting(cell: Measurement, means: Means) -> Means:
     """One group takes more rounds than it may."""
     if cell.members == 10**6:
         means["rounds"] = 1.02 * scale.rounds_at_most(cell.members, setting(cell, "p_mcastl"))
     return means
 
 
-def steady(cell: Cell, means: Means) -> Means:
+def steady(cell: Measurement, means: Means) -> Means:
     """Rounds fall with N."""
     return means | {"rounds": 1.3 - 0.02 * math.log10(cell.members)}
 
@@ -267,8 +267,8 @@ def test_what_is_wrong_with_the_scale_is_found(change: Change, words: str) -> No
 
 
 @pytest.mark.parametrize("factor, verdict", [(1.5, HOLDS), (2.0, UNDECIDED), (2.5, FAILS)])
-def test_what_an_almost_constant_number_is(factor: float, verdict: Verdict) -> None:
-    def grown(cell: Cell, means: Means) -> Means:
+def test_what_an_almost_constant_number_is(factor: float, verdict: ClaimVerdict) -> None:
+    def grown(cell: Measurement, means: Means) -> Means:
         return means | {"messages": 60.0 * (factor if cell.members == 10**9 else 1.0)}
 
     assert finding(made(SCALE, grown), "of 2 at most (loss 0.001)").verdict is verdict
@@ -302,8 +302,8 @@ def test_the_bounds_are_those_of_the_guide() -> None:
 
 
 @pytest.mark.parametrize("factor, verdict", [(1.0, HOLDS), (1.3, FAILS)])
-def test_more_leaders_than_the_bound_allows_are_found(factor: float, verdict: Verdict) -> None:
-    def often(cell: Cell, means: Means) -> Means:
+def test_more_leaders_than_the_bound_allows_are_found(factor: float, verdict: ClaimVerdict) -> None:
+    def often(cell: Measurement, means: Means) -> Means:
         if (cell.members, setting(cell, "p_mcastl")) == (2000, 0.3):
             means["two_leaders_ever"] = factor * safety.proven(2000, 0.3)
         return means
@@ -315,7 +315,7 @@ def test_more_leaders_than_the_bound_allows_are_found(factor: float, verdict: Ve
 
 
 def test_frequent_pairs_are_found() -> None:
-    def often(cell: Cell, means: Means) -> Means:
+    def often(cell: Measurement, means: Means) -> Means:
         wide = (cell.members, setting(cell, "p_mcastl")) == (10**6, 0.4)
         return means | ({"two_leaders_ever": 0.03} if wide else {})
 
@@ -325,7 +325,7 @@ def test_frequent_pairs_are_found() -> None:
 
 
 def test_a_hash_that_leaves_no_pairs_is_found() -> None:
-    def other(cell: Cell, means: Means) -> Means:
+    def other(cell: Measurement, means: Means) -> Means:
         hashed = dict(cell.settings)["thinning"] == "hash"
         return means | {"two_leaders": 0.0 if hashed else 0.001}
 

@@ -39,7 +39,7 @@ FAST_LARGEST = 20_000  # runs of a block
 ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One protocol, group, network and scenario; `aims` are the metrics that must be precise."""
 
     protocol: str

@@ -7,7 +7,7 @@ happens to an established group by the event simulator.
 
 from __future__ import annotations
 
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.engines import FAST
 
 NONE, CORRELATED, UNCORRELATED = "none", "correlated", "uncorrelated"
@@ -37,14 +37,14 @@ def start(
     delay: float = DELAY,
     aims: tuple[str, ...] = CONVERGENCE,
     **more: str,
-) -> Cell:
+) -> Measurement:
     """A simultaneous start."""
     settings = {
         "sup": {"T_S": "1"},
         "al": {"T_A": "1", "T_L": "inf"},
         "le-a": {"T_A": "1", "T_L": "inf"},
     }.get(protocol, {"T_A": "1", "T_S": "1", "T_L": "inf"})
-    return Cell(
+    return Measurement(
         protocol=protocol,
         members=members,
         loss_model=loss_model,
@@ -67,7 +67,7 @@ def starts(
     collision: float = 0.0,
     delay: float = DELAY,
     aims: tuple[str, ...] = CONVERGENCE,
-) -> tuple[Cell, ...]:
+) -> tuple[Measurement, ...]:
     """Simultaneous starts of growing groups."""
     return tuple(
         start(protocol, members, loss_model, loss, collision=collision, delay=delay, aims=aims)
@@ -82,10 +82,10 @@ def disturbed(
     loss_model: str = NONE,
     loss: float = LOSS,
     **more: str,
-) -> Cell:
+) -> Measurement:
     """Something happens to an established group."""
     settings = {"T_A": "1"} if protocol == "le-a" else {"T_A": "1", "T_S": "1"}
-    return Cell(
+    return Measurement(
         protocol=protocol,
         members=members,
         scenario=scenario,
@@ -98,9 +98,9 @@ def disturbed(
     )
 
 
-def watched(members: int, loss_model: str, loss: float, periods: int, until: float) -> Cell:
+def watched(members: int, loss_model: str, loss: float, periods: int, until: float) -> Measurement:
     """An established group left alone, with T_L of so many periods."""
-    return Cell(
+    return Measurement(
         protocol="le-s",
         members=members,
         scenario="false-departure",

@@ -11,12 +11,12 @@ import pytest
 from hustings.cli.app import run
 from hustings.core.choice import Candidate
 from hustings.core.errors import BadInput
-from hustings.lab.figures.announce import cells
-from hustings.lab.figures.announce.cells import CORRELATED, UNCORRELATED
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.committee.cells import election
-from hustings.lab.figures.probabilistic.cells import CHOSEN, READINGS
-from hustings.lab.figures.probabilistic.cells import election as ballot
+from hustings.lab.figures.announce import measurements as cells
+from hustings.lab.figures.announce.measurements import CORRELATED, UNCORRELATED
+from hustings.lab.figures.committee.measurements import election
+from hustings.lab.figures.measurement import Measurement
+from hustings.lab.figures.probabilistic.measurements import CHOSEN, READINGS
+from hustings.lab.figures.probabilistic.measurements import election as ballot
 from hustings.lab.kernels.announce.parameters import AnnounceParameters
 from hustings.lab.runs import engines
 from hustings.lab.runs.block import total
@@ -44,7 +44,7 @@ FIELDS: dict[str, object] = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_whatever_differs_makes_another_cell(name: str) -> None:
     cell = bully(8)
-    assert set(FIELDS) == set(Cell.__struct_fields__), "every field is tried"
+    assert set(FIELDS) == set(Measurement.__struct_fields__), "every field is tried"
     other = msgspec.structs.replace(cell, **{name: FIELDS[name]})
     assert other != cell
     assert other.digest(1) != cell.digest(1)
@@ -79,7 +79,7 @@ ANNOUNCING = [
 
 BILLION = ballot(CHOSEN, 10**9, 0.1)
 LYING = election(100, 10, "greedy")
-LYING_BY_MESSAGE = Cell(
+LYING_BY_MESSAGE = Measurement(
     protocol="lightest-bin", members=6, delay=1.0, settings=(("bad", "1"),), aims=("rounds",)
 )
 
@@ -96,7 +96,7 @@ LYING_BY_MESSAGE = Cell(
         LYING_BY_MESSAGE,
         bully(6),
         bully(6, 0.0),
-        Cell(
+        Measurement(
             protocol="bully",
             members=5,
             loss_model="correlated",
@@ -111,7 +111,7 @@ LYING_BY_MESSAGE = Cell(
     ids=lambda cell: cell.text[:60],
 )
 def test_the_command_line_gives_the_same_numbers(
-    cell: Cell, capsys: pytest.CaptureFixture[str]
+    cell: Measurement, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two ways to the same experiment: the figures' and what a reader types."""
     whole = cell.play(7, 0, 12)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hustings.lab.figures.cell import Cell
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.engines import FAST
 
 RUNS = 100_000  # of a point
@@ -44,9 +44,9 @@ def election(
     runs: int = RUNS,
     p_fail: float = P_FAIL,
     more: tuple[tuple[str, str], ...] = (),
-) -> Cell:
+) -> Measurement:
     """One point."""
-    return Cell(
+    return Measurement(
         protocol="probabilistic",
         members=members,
         delay=1.0,
@@ -67,6 +67,6 @@ def election(
     )
 
 
-def setting(cell: Cell, name: str) -> float:
+def setting(cell: Measurement, name: str) -> float:
     """A number among the settings."""
     return float(dict(cell.settings)[name])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hustings.lab.figures.cell import Cell
-from hustings.lab.figures.exhibit import Axis, Drawn, Finding, Point, Value, Verdict
+from hustings.lab.figures.figure import Axis, ClaimVerdict, Drawn, Finding, MeasuredPoint, Value
 from hustings.lab.figures.judging import limit, shown, too_few
+from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.engines import FAST
 
 FAMILY = "committee"
@@ -28,9 +28,9 @@ RUNS: Runs = ((3_000, 200), (1_000_000, 100), (10**9, 40))  # below so many memb
 
 def election(
     members: int, percent: int, adversary: str, profile: str = "lean", runs: int | None = None
-) -> Cell:
+) -> Measurement:
     """One point; of so many runs where the usual number would not decide."""
-    return Cell(
+    return Measurement(
         protocol="committee",
         members=members,
         delay=1.0,
@@ -46,7 +46,7 @@ def election(
     )
 
 
-def percent_of(cell: Cell) -> int:
+def percent_of(cell: Measurement) -> int:
     """The share of bad members in per cent."""
     return round(100 * float(dict(cell.settings)["b"]))
 
@@ -75,7 +75,7 @@ def rows(drawn: Drawn, axis: Axis, seed: int) -> list[list[Value]]:
 
 def bounded(
     claim: str,
-    points: Sequence[Point],
+    points: Sequence[MeasuredPoint],
     low: float,
     high: float = float("inf"),
     *,
@@ -83,7 +83,7 @@ def bounded(
 ) -> Finding:
     """All points lie within a range; what chance may have done decides nothing."""
     if doubt := too_few(points):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
     most = limit(len(points))
     beyond = [
         each
@@ -94,18 +94,20 @@ def bounded(
         low <= each.mean - most * each.stderr and each.mean + most * each.stderr <= high
         for each in points
     )
-    verdict = Verdict.FAILS if beyond else Verdict.HOLDS if inside else Verdict.UNDECIDED
+    verdict = (
+        ClaimVerdict.FAILS if beyond else ClaimVerdict.HOLDS if inside else ClaimVerdict.UNDECIDED
+    )
     worst = max(points, key=lambda each: max(low - each.mean, each.mean - high))
     return Finding(claim, verdict, f"{_many(points)}; nearest or beyond: {told(worst)}.", theirs)
 
 
-def near(claim: str, points: Sequence[Point], slack: float, part: float = 0.0) -> Finding:
+def near(claim: str, points: Sequence[MeasuredPoint], slack: float, part: float = 0.0) -> Finding:
     """Points lie at their closed forms, which are good to a slack, or to a part of themselves."""
     pairs = [(each, each.exact) for each in points if each.exact is not None]
     if not pairs:
-        return Finding(claim, Verdict.UNDECIDED, "Nothing to compare.", theirs=False)
+        return Finding(claim, ClaimVerdict.UNDECIDED, "Nothing to compare.", theirs=False)
     if doubt := too_few([each for each, _ in pairs]):
-        return Finding(claim, Verdict.UNDECIDED, doubt, theirs=False)
+        return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs=False)
     most = limit(len(pairs))
     off = [
         abs(each.mean - value) - most * each.stderr - slack - part * abs(value)
@@ -114,18 +116,18 @@ def near(claim: str, points: Sequence[Point], slack: float, part: float = 0.0) -
     worst, value = pairs[max(range(len(pairs)), key=off.__getitem__)]
     return Finding(
         claim,
-        Verdict.FAILS if max(off) > 0 else Verdict.HOLDS,
+        ClaimVerdict.FAILS if max(off) > 0 else ClaimVerdict.HOLDS,
         f"{_many(points)}; farthest off: {told(worst)} against {value:.4g}.",
         theirs=False,
     )
 
 
-def told(point: Point) -> str:
+def told(point: MeasuredPoint) -> str:
     """A point with its place; an error of mere rounding, where all runs are alike, is none."""
     if point.stderr < DUST:
         point = replace(point, stderr=0.0)
     return f"{shown(point)} at n = {point.members:,}, b = {percent_of(point.cell)} per cent"
 
 
-def _many(points: Sequence[Point]) -> str:
+def _many(points: Sequence[MeasuredPoint]) -> str:
     return f"{len(points)} points" if len(points) != 1 else "1 point"

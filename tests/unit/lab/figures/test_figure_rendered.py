@@ -13,8 +13,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from hustings.lab.figures.drawing import ZERO, _draw_panel, draw
-from hustings.lab.figures.exhibit import Drawn, Finding, Line, Made, Verdict
-from hustings.lab.figures.figure import COLUMNS, _about_engines
+from hustings.lab.figures.figure import (
+    COLUMNS,
+    ClaimVerdict,
+    Drawn,
+    Finding,
+    FormLine,
+    Rendered,
+    _about_engines,
+)
 from hustings.lab.figures.measuring import Results, measure
 from hustings.lab.figures.store import Store
 from hustings.lab.figures.writing import as_csv, as_page
@@ -28,11 +35,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.fixture(scope="module")
-def made(results: Results) -> Made:
+def made(results: Results) -> Rendered:
     return FIGURE.make(results, 1)
 
 
-def test_points_are_the_measured_cells(made: Made, results: Results) -> None:
+def test_points_are_the_measured_cells(made: Rendered, results: Results) -> None:
     (panel,) = made.panels
     exact, lossy = panel.curves
     assert [point.members for point in exact.points] == list(SIZES)
@@ -44,7 +51,7 @@ def test_points_are_the_measured_cells(made: Made, results: Results) -> None:
     assert all(point.z is None for point in lossy.points)
 
 
-def test_lines_pass_through_more_places_than_the_points(made: Made) -> None:
+def test_lines_pass_through_more_places_than_the_points(made: Rendered) -> None:
     exact, lossy = made.panels[0].curves
     closed, printed = exact.lines
     assert closed.places == [3, 4, 5, 6, 7, 8]
@@ -54,7 +61,7 @@ def test_lines_pass_through_more_places_than_the_points(made: Made) -> None:
     assert lossy.lines == []
 
 
-def test_every_number_that_is_drawn_stands_in_the_csv(made: Made) -> None:
+def test_every_number_that_is_drawn_stands_in_the_csv(made: Rendered) -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(made))))
     assert list(rows[0]) == list(COLUMNS)
     points = {(row["series"], int(row["members"])): row for row in rows}
@@ -71,7 +78,7 @@ def test_every_number_that_is_drawn_stands_in_the_csv(made: Made) -> None:
                 assert float(points[drawn.curve.label, int(place)][column]) == value
 
 
-def test_the_page_tells_what_was_found(made: Made) -> None:
+def test_the_page_tells_what_was_found(made: Rendered) -> None:
     page = as_page(made)
     assert page.startswith("# Bullies\n")
     assert "(sample-1.svg)" in page
@@ -91,7 +98,7 @@ def test_a_wrong_closed_form_is_seen(results: Results) -> None:
     assert made.verdict == "reproduced"  # the paper made no claim about it
 
 
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+HOLDS, FAILS, OPEN = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -103,11 +110,13 @@ HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
         ([HOLDS, FAILS], "reproduced in part"),
         ([HOLDS, OPEN], "reproduced in part"),
         ([OPEN, OPEN], "undecided"),
-        ([Verdict.PARTLY], "reproduced in part"),
+        ([ClaimVerdict.PARTLY], "reproduced in part"),
         ([FAILS, OPEN], "reproduced in part"),
     ],
 )
-def test_the_overall_verdict(made: Made, verdicts: Sequence[Verdict], overall: str) -> None:
+def test_the_overall_verdict(
+    made: Rendered, verdicts: Sequence[ClaimVerdict], overall: str
+) -> None:
     ours = Finding("ours", FAILS, "", theirs=False)
     found = [Finding("theirs", verdict, "") for verdict in verdicts]
     assert replace(made, findings=[*found, ours]).verdict == overall
@@ -133,7 +142,7 @@ def test_the_engine_is_told_where_it_is_not_the_simulator() -> None:
     assert "message by message what these do not know" in _about_engines([fast, slow])[0]
 
 
-def test_what_never_happened_is_an_upper_limit_on_a_logarithmic_axis(made: Made) -> None:
+def test_what_never_happened_is_an_upper_limit_on_a_logarithmic_axis(made: Rendered) -> None:
     (panel,) = made.panels
     lossy = panel.curves[1]
     never = replace(lossy, points=[replace(each, mean=0.0, stderr=0.0) for each in lossy.points])
@@ -152,7 +161,7 @@ def test_what_never_happened_is_an_upper_limit_on_a_logarithmic_axis(made: Made)
     assert picture(below) == picture(gone)  # of a negative mean no axis of this kind knows a place
 
 
-def test_an_upper_limit_stands_at_three_over_the_runs(made: Made) -> None:
+def test_an_upper_limit_stands_at_three_over_the_runs(made: Rendered) -> None:
     (panel,) = made.panels
     lossy = panel.curves[1]
     points = [replace(each, mean=0.0, stderr=0.0, runs=600) for each in lossy.points]
@@ -174,7 +183,7 @@ def test_an_upper_limit_stands_at_three_over_the_runs(made: Made) -> None:
     assert not axes.containers  # no marker with a bar, which no point has
 
 
-def test_points_of_one_place_may_stand_side_by_side(made: Made) -> None:
+def test_points_of_one_place_may_stand_side_by_side(made: Rendered) -> None:
     (panel,) = made.panels
     twice = [replace(panel.curves[1], lines=[])] * 2
     axes = Figure().add_subplot()
@@ -185,10 +194,10 @@ def test_points_of_one_place_may_stand_side_by_side(made: Made) -> None:
     assert np.allclose((left + right) / 2, exact)
 
 
-def test_a_curve_without_points_has_no_marker_in_the_legend(made: Made) -> None:
+def test_a_curve_without_points_has_no_marker_in_the_legend(made: Rendered) -> None:
     (panel,) = made.panels
     first = panel.curves[0]
-    bare = replace(first, points=[], lines=[Line([1.0, 2.0], [3.0, 4.0], printed=False)])
+    bare = replace(first, points=[], lines=[FormLine([1.0, 2.0], [3.0, 4.0], printed=False)])
     axes = Figure().add_subplot()
     _draw_panel(axes, replace(panel, curves=[bare, panel.curves[1]]))
     handles, labels = axes.get_legend_handles_labels()

@@ -11,7 +11,7 @@ from hustings.lab.byzantine.planning import (
     AWARE,
     EFFORTS,
     NEARLY,
-    Plan,
+    CommitteePlan,
     Trial,
     attacks_of,
     candidates,
@@ -24,7 +24,7 @@ N = 200
 
 
 @cache
-def aware() -> Plan:
+def aware() -> CommitteePlan:
     return make_plan({"b": 0.1, "c0": 16}, N, attacks_of("aware"), effort="quick", seed=3)
 
 

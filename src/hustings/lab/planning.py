@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CommitteePlan:
     """What was tried, the best of it, and what to take."""
 
     members: int
@@ -118,7 +118,7 @@ def make_plan(
     effort: str = "usual",
     most_bits: float | None = None,
     tell: Tell | None = None,
-) -> Plan:
+) -> CommitteePlan:
     """Search; `given` are settings that are fixed, as b."""
     if "profile" in given:
         raise BadInput("a plan looks through the profiles by itself: fix single knobs instead")
@@ -140,7 +140,7 @@ def make_plan(
         if tell is not None:
             tell(len(found) + (number + 1) * len(found) // len(left), 2 * len(found))
     kept = _front(_within(front, most_bits))
-    return Plan(n, b, search.attacks, len(found), tuple(kept), _propose(kept))
+    return CommitteePlan(n, b, search.attacks, len(found), tuple(kept), _propose(kept))
 
 
 def _within(trials: Sequence[Trial], most_bits: float | None) -> list[Trial]:
