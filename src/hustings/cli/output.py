@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -120,17 +120,6 @@ def progress(what: str = "") -> Iterator[Tell]:
         yield lambda reached: bar.update(
             task, completed=reached.share, description=told(reached, what)
         )
-
-
-@contextmanager
-def steps() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr for work of many steps; none where nobody looks."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    with _bar() as bar:
-        task = bar.add_task("")
-        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def _bar() -> Bar:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
 from hustings.cli.options import WHOLE, RealRange, WholeRange
-from hustings.cli.output import show_json, show_table, steps, warn
-from hustings.core.errors import UnknownName
+from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.lab import parsing
-from hustings.protocols.committee.adversary import known
 
 if TYPE_CHECKING:
-    from hustings.lab.byzantine.planning import CommitteePlan, Trial
+    from hustings.lab.planning import CommitteePlan, Trial
 
-PLANNED = ("committee",)
-AWARE = "aware"
 MOST_MEMBERS = 10_000_000
 
 
@@ -61,68 +56,23 @@ def plan(
     hustings plan committee -n 500 --set b=0.1 --effort quick
     hustings plan committee -n 500 --set b=0.1 --set adversary=greedy --bits 2e6 --effort quick
     """
-    if election not in PLANNED:
-        raise UnknownName("election to plan", election, PLANNED)
-    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
-    from hustings.lab.byzantine.adversaries import load
-    from hustings.lab.byzantine.planning import EFFORTS, attacks_of, make_plan
+    from hustings.lab.planning import plan as lab_plan
 
-    load()
-    if effort not in EFFORTS:
-        raise UnknownName("effort", effort, EFFORTS)
-    given: dict[str, object] = {**parsing.settings(settings)}
-    adversary = str(given.pop("adversary", "random"))
-    _check_words(adversary)
-    with steps() as tell:
-        found = make_plan(
-            given,
-            members,
-            attacks_of(adversary),
-            seed=seed,
+    with progress("trials") as tell:
+        found = lab_plan(
+            election,
+            members=members,
+            settings=settings,
+            bits=bits,
             effort=effort,
-            most_bits=bits,
+            seed=seed,
             tell=tell,
         )
     if as_json:
-        show_json(to_json(found))
+        show_json(found.to_json())
     else:
-        show(found, adversary)
+        show(found, str(parsing.settings(settings).get("adversary", "random")))
     return 0 if found.proposed is not None else 1
-
-
-def _check_words(adversary: str) -> None:
-    """`aware` is a word for plans alone: whoever mistypes it shall hear of it."""
-    words = [*known(), AWARE]
-    for word in adversary.split("+"):
-        if word.strip() not in words:
-            raise UnknownName("adversary", word.strip(), words)
-
-
-def to_json(found: CommitteePlan) -> dict[str, object]:
-    """The plan as scripts read it."""
-    return {
-        "election": "committee",
-        "members": found.members,
-        "b": found.b,
-        "attacks": list(found.attacks),
-        "tried": found.tried,
-        "proposed": None if found.proposed is None else _trial_json(found.proposed),
-        "front": [_trial_json(trial) for trial in found.front],
-    }
-
-
-def _trial_json(trial: Trial) -> dict[str, object]:
-    return {
-        "settings": dict(trial.settings),
-        "success": trial.score,
-        "worst_attack": trial.worst,
-        "by_attack": {name: each.to_json() for name, each in trial.success.items()},
-        "informed": trial.informed,
-        "bits_mean": trial.bits_mean,
-        "bits_max": trial.bits_max,
-        "rounds": trial.rounds,
-        "runs": trial.runs,
-    }
 
 
 def show(found: CommitteePlan, adversary: str) -> None:

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from hustings.lab.forms import Theory, theory
     from hustings.lab.options import Options
     from hustings.lab.pictures import Picture, figure
+    from hustings.lab.planning import CommitteePlan, plan
     from hustings.lab.simulation import Study, simulate
     from hustings.lab.swarming import Swarmed, swarm
     from hustings.lab.sweeping import Sweep, sweep
 
 __all__ = [
     "Checked",
+    "CommitteePlan",
     "Comparison",
     "Options",
     "Picture",
@@ -36,6 +38,7 @@ __all__ = [
     "check",
     "compare",
     "figure",
+    "plan",
     "simulate",
     "swarm",
     "sweep",
@@ -49,6 +52,7 @@ _MODULES = {
     "forms": ("Theory", "theory"),
     "options": ("Options",),
     "pictures": ("Picture", "figure"),
+    "planning": ("CommitteePlan", "plan"),
     "simulation": ("Study", "simulate"),
     "swarming": ("Swarmed", "swarm"),
     "sweeping": ("Sweep", "sweep"),

@@ -1,9 +1,9 @@
-"""Which knobs to take: a search on the compiled engine, with the evidence for what it proposes.
+"""`plan`: which settings to take, by a search on the compiled engine, with the evidence.
 
-Candidates are the profiles and networks around them. Each is first met by every attack a few times;
-those that another one beats in both success and cost are dropped; who is left is played more often.
-All runs of a plan have the same numbers, so candidates meet the same luck. A plan depends on its
-seed and effort alone, not on how long it took.
+Candidates are the profiles and networks around them. Each is first met by every attack a few times.
+Those that another one beats in both success and cost are dropped, and the others are played more
+often. All runs of a plan have the same numbers, so candidates meet the same luck. A plan depends
+on its seed and effort alone, not on how long it took.
 
 Success is the chance of a good leader given who sits in the root, under the worst of the attacks:
 attacks here bound the adversary from below, and a cleverer one may do better.
@@ -11,23 +11,48 @@ attacks here bound the adversary from below, and a cleverer one may do better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from html import escape
+from importlib import import_module
+from typing import Any
 
-from hustings.core.errors import BadInput
-from hustings.lab.byzantine.large import check, play_large
+import numpy as np
+
+from hustings.core.errors import BadInput, UnknownName
+from hustings.lab import parsing
+from hustings.lab.byzantine.adversaries import load
+from hustings.lab.byzantine.engines import LargePlayer
+from hustings.lab.byzantine.large import check
+from hustings.lab.options import Options
+from hustings.lab.options import Settings as Given
+from hustings.lab.runs.engines import (
+    QUIESCENT,
+    ColumnsTotal,
+    LargeElections,
+    Player,
+    play_in_full,
+)
+from hustings.lab.runs.executors import THREADS, Pool, open_pool
+from hustings.lab.runs.playing import Runs, Series, Tell, play_all
+from hustings.lab.simulation import check_whole
+from hustings.lab.tables import Table, as_html
+from hustings.protocols.committee.adversary import known
 from hustings.protocols.committee.profiles import Knobs
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 from hustings.sim.metrics import Summary, summarise
 
 AWARE = ("random", "greedy", "cluster", "leaf", "mixed", "second", "tree")
 EFFORTS = {"quick": (1, 4), "usual": (2, 12), "thorough": (4, 60)}  # runs: first look, then
+MOST_MEMBERS = 10_000_000
 NEARLY = 0.02  # of success: as good as the best
 
 COSTS = ("informed", "bits_mean", "bits_max", "rounds")
 
 Settings = tuple[tuple[str, object], ...]
-Tell = Callable[[int, int], None]  # done, of how many
+PLANNED = ("committee",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +77,23 @@ class Trial:
         """Success under that attack."""
         return self.success[self.worst].mean
 
+    def to_json(self) -> dict[str, object]:
+        """As scripts read it."""
+        return {
+            "settings": dict(self.settings),
+            "success": self.score,
+            "worst_attack": self.worst,
+            "by_attack": {name: each.to_json() for name, each in self.success.items()},
+            "informed": self.informed,
+            "bits_mean": self.bits_mean,
+            "bits_max": self.bits_max,
+            "rounds": self.rounds,
+            "runs": self.runs,
+        }
+
 
 @dataclass(frozen=True, slots=True)
-class CommitteePlan:
+class CommitteePlan(Table):
     """What was tried, the best of it, and what to take."""
 
     members: int
@@ -63,6 +102,83 @@ class CommitteePlan:
     tried: int
     front: tuple[Trial, ...]  # none of these is beaten in both success and cost; by cost
     proposed: Trial | None  # None: nothing elects a good leader
+    command: str = ""  # the command line that gives the same
+
+    def rows(self) -> list[dict[str, object]]:
+        """One for each trial that no other one beats in both success and cost, by cost."""
+        return [
+            {
+                **each.to_json(),
+                "settings": " ".join(f"{name}={value}" for name, value in each.settings),
+                "by_attack": ", ".join(f"{k} {v.mean:.3g}" for k, v in each.success.items()),
+                "proposed": each is self.proposed,
+            }
+            for each in self.front
+        ]
+
+    def to_json(self) -> dict[str, object]:
+        """As `hustings plan --json` prints it."""
+        return {
+            "election": "committee",
+            "members": self.members,
+            "b": self.b,
+            "attacks": list(self.attacks),
+            "tried": self.tried,
+            "proposed": None if self.proposed is None else self.proposed.to_json(),
+            "front": [trial.to_json() for trial in self.front],
+        }
+
+    def _repr_html_(self) -> str:
+        return f"{as_html(self.rows())}<pre>{escape(self.command)}</pre>"
+
+
+def plan(
+    election: str,
+    *,
+    members: int,
+    settings: Given = (),
+    bits: float | None = None,
+    effort: str = "usual",
+    seed: int = 0,
+    jobs: int = 1,
+    on: str | Executor | None = None,
+    tell: Tell | None = None,
+) -> CommitteePlan:
+    """Propose settings for an election in a group, with the evidence: as `hustings plan`.
+
+    `settings` are those that are fixed; the adversary `aware` is the worst of all corruptions.
+
+    >>> plan("committee", members=60, settings={"b": 0.05, "c0": 16}, effort="quick").members
+    60
+    """
+    if election not in PLANNED:
+        raise UnknownName("election to plan", election, PLANNED)
+    if effort not in EFFORTS:
+        raise UnknownName("effort", effort, EFFORTS)
+    check_whole("members", members, 2, MOST_MEMBERS)
+    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
+    load()
+    words = Options.of(settings=settings).settings
+    given: dict[str, object] = {**parsing.settings(words)}
+    adversary = str(given.pop("adversary", "random"))
+    for word in adversary.split("+"):
+        if word.strip() not in (*known(), "aware"):
+            raise UnknownName("adversary", word.strip(), [*known(), "aware"])
+    found = make_plan(
+        given,
+        members,
+        attacks_of(adversary),
+        seed=seed,
+        effort=effort,
+        most_bits=bits,
+        jobs=jobs,
+        on=on,
+        tell=tell,
+    )
+    options = ["-n", str(members), *(f"--set={word}" for word in words)]
+    options += [] if bits is None else [f"--bits={bits}"]
+    options += [f"--effort={effort}", f"--seed={seed}"]
+    return replace(found, command=shlex.join(["hustings", "plan", election, *options]))
 
 
 def attacks_of(adversary: str) -> tuple[str, ...]:
@@ -117,6 +233,8 @@ def make_plan(
     seed: int = 0,
     effort: str = "usual",
     most_bits: float | None = None,
+    jobs: int = 1,
+    on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> CommitteePlan:
     """Search; `given` are settings that are fixed, as b."""
@@ -128,17 +246,10 @@ def make_plan(
     found = search.candidates()
     if not found:
         raise BadInput(f"no network of the search fits a group of {n} with these settings")
-    trials = []
-    for number, settings in enumerate(found):
-        trials.append(search.play(settings, first))
-        if tell is not None:
-            tell(number + 1, 2 * len(found))
-    left = _front(_within(trials, most_bits))
-    front = []
-    for number, trial in enumerate(left):
-        front.append(search.play(trial.settings, then))
-        if tell is not None:
-            tell(len(found) + (number + 1) * len(found) // len(left), 2 * len(found))
+    with open_pool(THREADS if on is None else on, jobs, play_in_full) as pool:
+        trials = search.play(found, first, pool, tell)
+        left = [trial.settings for trial in _front(_within(trials, most_bits))]
+        front = search.play(left, then, pool, tell)
     kept = _front(_within(front, most_bits))
     return CommitteePlan(n, b, search.attacks, len(found), tuple(kept), _propose(kept))
 
@@ -181,26 +292,42 @@ class _Search:
             seen.setdefault(knobs, settings)
         return list(seen.values())
 
-    def play(self, settings: Settings, runs: int) -> Trial:
-        """Meet every attack so many times."""
-        success: dict[str, Summary] = {}
-        costs: dict[str, dict[str, float]] = {}
-        knobs = knobs_of(self.config(settings, "random"), self.members)
-        for attack in concerning(knobs, self.attacks):
-            config = self.config(settings, attack)
-            played = play_large(config, self.members, self.seed, 0, runs).metrics
-            success[attack] = summarise(played["p_good"].tolist())
-            costs[attack] = {name: float(played[name].mean()) for name in COSTS}
-        worst = min(success, key=lambda attack: (success[attack].mean, attack))
-        return Trial(
-            settings=settings,
-            success=success,
-            informed=costs[worst]["informed"],
-            bits_mean=max(each["bits_mean"] for each in costs.values()),
-            bits_max=max(each["bits_max"] for each in costs.values()),
-            rounds=max(each["rounds"] for each in costs.values()),
-            runs=runs,
-        )
+    def play(
+        self, every: Sequence[Settings], runs: int, pool: Pool[Player, Any], tell: Tell | None
+    ) -> list[Trial]:
+        """Every candidate meets every attack that concerns it, as often as `runs` says."""
+        totals: list[dict[str, ColumnsTotal]] = []
+        series: list[Series[Player, Any]] = []
+        for settings in every:
+            knobs = knobs_of(self.config(settings, "random"), self.members)
+            totals.append({})
+            for attack in concerning(knobs, self.attacks):
+                total = totals[-1][attack] = ColumnsTotal(runs, QUIESCENT)
+                player = LargePlayer(self.config(settings, attack), self.members, self.seed)
+                work = LargeElections(player)
+                series.append(Series(work, Runs(runs), total, lambda _: runs))
+        play_all(series, pool, tell=tell)
+        pairs = zip(every, totals, strict=True)
+        return [_trial(settings, runs, attacks) for settings, attacks in pairs]
+
+
+def _trial(settings: Settings, runs: int, totals: Mapping[str, ColumnsTotal]) -> Trial:
+    played = {attack: total.values() for attack, total in totals.items()}
+    success = {attack: summarise(values["p_good"]) for attack, values in played.items()}
+    costs = {
+        attack: {name: float(np.mean(values[name])) for name in COSTS}
+        for attack, values in played.items()
+    }
+    worst = min(success, key=lambda attack: (success[attack].mean, attack))
+    return Trial(
+        settings=settings,
+        success=success,
+        informed=costs[worst]["informed"],
+        bits_mean=max(each["bits_mean"] for each in costs.values()),
+        bits_max=max(each["bits_max"] for each in costs.values()),
+        rounds=max(each["rounds"] for each in costs.values()),
+        runs=runs,
+    )
 
 
 def _front(trials: Sequence[Trial]) -> list[Trial]:

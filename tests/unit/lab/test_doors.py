@@ -74,6 +74,17 @@ def test_theory(hustings: Hustings) -> None:
         lab.theory("bully", n=[64])
 
 
+def test_plan(hustings: Hustings) -> None:
+    found = lab.plan("committee", members=60, settings={"b": 0.05, "c0": 16}, effort="quick")
+    assert printed(hustings, found.command) == json.loads(json.dumps(found.to_json()))
+    assert found.to_pandas().shape[0] == len(found.front)
+    assert found.command in found._repr_html_()
+    with pytest.raises(UnknownName, match="unknown election to plan 'bully'"):
+        lab.plan("bully", members=5)
+    with pytest.raises(UnknownName, match="unknown effort 'much'"):
+        lab.plan("committee", members=60, effort="much")
+
+
 def test_swarm(hustings: Hustings) -> None:
     found = lab.swarm(seeds=5, protocols=["bully"], guards=["memory"])
     words = "swarm --seeds 5 --protocol bully --guard memory"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.lab.byzantine.planning import (
+from hustings.lab.planning import (
     AWARE,
     EFFORTS,
     NEARLY,
@@ -18,6 +19,7 @@ from hustings.lab.byzantine.planning import (
     concerning,
     make_plan,
 )
+from hustings.lab.runs.playing import Progress
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 
 N = 200
@@ -136,16 +138,25 @@ def test_nothing_is_proposed_where_nothing_helps() -> None:
 
 
 def test_progress_is_told_to_the_end() -> None:
-    told: list[tuple[int, int]] = []
+    told: list[Progress] = []
     make_plan(
         {"b": 0.0, "layers": "4:4:1", "c0": 16},
         N,
         ("none",),
         effort="quick",
-        tell=lambda done, of: told.append((done, of)),
+        tell=told.append,
     )
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
+    assert told[-1].done == told[-1].series
+    assert told[-1].share == 1.0
+    assert {each.series for each in told if each.share == 1.0} != {0}
+
+
+def test_where_it_is_played_cannot_be_seen() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        again = make_plan(
+            {"b": 0.1, "c0": 16}, N, attacks_of("aware"), effort="quick", seed=3, on=executor
+        )
+    assert again == aware()
 
 
 @pytest.mark.parametrize(
