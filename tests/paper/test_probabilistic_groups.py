@@ -23,6 +23,13 @@ from hustings.sim.world import Ended, World
 Views = dict[MemberId, list[MemberId]]
 
 
+def inside(world: World, member: MemberId) -> Probabilistic:
+    """A member's election."""
+    election = world.members[member].election
+    assert isinstance(election, Probabilistic)
+    return election
+
+
 class Ear:
     """Writes down what is sent and what is declared, and when."""
 
@@ -147,7 +154,7 @@ def test_e14_nobody_decides_before_the_last_final_is_there(delay: Delay) -> None
             assert held(world) == {str(Elected(12, 1)): 12}
         last = max(at for at, _, _ in ear.declarations)
         opening = InitMsg(messages.Call(1, 1, 1), 1, 1.0)
-        pause, lasts = world.members[1].election.span(opening, 12)
+        pause, lasts = inside(world, 1).span(opening, 12)
         assert last <= lasts
         assert pause == 0.0
 
@@ -287,7 +294,7 @@ def test_d14_the_dead_are_elected_if_nobody_suspects_them() -> None:
 def test_a_round_is_opened_by_its_inits_alone() -> None:
     world, ear = group(9, strategy=NOBODY_RELAYS)
     called(world, 4)
-    election = world.members[1].election
+    election = inside(world, 1)
     keys = [election.opens(it) for _, _, it in ear.said]
     opened = [key for key in keys if key is not None]
     assert {key[-1] for key in opened} == {1, 2}
@@ -298,6 +305,6 @@ def test_a_round_is_opened_by_its_inits_alone() -> None:
 def test_tallies_count_the_relay_members() -> None:
     world, ear = group(30, K=5, seed=2)
     called(world, 4)
-    tallies = [member.election.tallies() for member in world.live()]
+    tallies = [inside(world, member.id).tallies() for member in world.live()]
     assert sum(each["relay_members"] for each in tallies) == len(ear.finals()) > 0
     assert sum(each["relayed"] for each in tallies) == len(ear.finals()) + len(ear.finals(2))

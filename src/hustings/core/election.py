@@ -55,15 +55,6 @@ class Assumptions:
 
 
 @dataclass(frozen=True, slots=True)
-class VotesNeeded:
-    """Whose votes a member needs before it may lead, where members of the group are the guard."""
-
-    voters: tuple[MemberId, ...]
-    enough: int  # of them
-    votes: bool  # whether this member, if it is one of them, needs nobody else to vote
-
-
-@dataclass(frozen=True, slots=True)
 class About:
     """A protocol's line in the catalogue."""
 
@@ -75,11 +66,6 @@ class About:
     guarantee: Guarantee
     cost: str
     promises: str  # what holds, and what does not
-
-
-# What was declared last: members of one group say the same one after the other, and an outcome is
-# a value, so they may share it. Saves a tenth of the time and of the memory of a large group.
-_SAID = [Elected(0, 0)]
 
 
 def explain(error: KeyError) -> None:
@@ -172,37 +158,6 @@ class Election(ABC):
     def leave(self, ctx: Context) -> None:
         """The member departs in good order."""
 
-    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        """Let the part inside that elects act, in the context that it has when a world calls it."""
-        act(ctx)
-
-    def attend(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        """Let the part inside that asks a guard act, in its context."""
-        act(ctx)
-
-    def opens(self, message: Message) -> tuple[int, ...] | None:
-        """The round that sending this message opens, if the election has rounds.
-
-        A key that grows from round to round and ends with the round's number; several messages may
-        open the same round.
-        """
-        return None
-
-    def span(self, message: Message, members: int) -> tuple[float, float]:
-        """The round that this message opens in a group of so many.
-
-        How long after it was sent it comes to that round, and how long that takes, to its end.
-        """
-        return 0.0, 0.0
-
-    def tallies(self) -> Mapping[str, int]:
-        """Numbers about this member's part which a study adds up over the group."""
-        return {}
-
-    def votes_needed(self) -> VotesNeeded | None:
-        """Whose votes this member needs; None where nobody votes."""
-        return None
-
     def can_rank(self, candidate: Candidate) -> bool:
         """Whether it can compare a candidate that a message speaks of: a world refuses the rest."""
         return self.choice.can_rank(candidate)
@@ -225,10 +180,7 @@ class Election(ABC):
         """Take `leader` for the leader and declare it."""
         self.leader = leader
         self.term = term
-        said = _SAID[0]
-        if said.leader != leader or said.term != term or said.risk != risk:
-            _SAID[0] = said = Elected(leader, term, risk)
-        ctx.declare(said)
+        ctx.declare(Elected(leader, term, risk))
 
     def outranks(self, ctx: Context, one: MemberId | None, other: MemberId | None) -> bool:
         """Whether both are known and the first is better."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from hustings.core.choice import Candidate
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
+from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream
 from hustings.explore.locals import ForkContext, Group, LocalState
 
@@ -24,7 +25,7 @@ class NotExplorable(BadInput):
 def check_explorable(kind: type[Election], make: Callable[[], Election]) -> None:
     """Refuse an election that a search could say nothing about."""
     name = kind.about.name
-    if kind.opens is not Election.opens:
+    if issubclass(kind, RoundBased):
         raise NotExplorable(
             f"{name} cannot be explored: it elects one leader with some probability, so schedules "
             f"without one are no defect; hustings sim {name} shows how often that is"

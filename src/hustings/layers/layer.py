@@ -21,7 +21,7 @@ from typing import ClassVar, TypeVar
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import Election, Handler, VotesNeeded
+from hustings.core.election import Election, Handler
 from hustings.core.errors import ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message, kind_of
@@ -76,18 +76,6 @@ class Layer(Election):
         """The inner election's."""
         return self.inner.leaders
 
-    def opens(self, message: Message) -> tuple[int, ...] | None:
-        return self.inner.opens(message)
-
-    def span(self, message: Message, members: int) -> tuple[float, float]:
-        return self.inner.span(message, members)
-
-    def tallies(self) -> Mapping[str, int]:
-        return self.inner.tallies()
-
-    def votes_needed(self) -> VotesNeeded | None:
-        return self.inner.votes_needed()
-
     def state(self) -> str:
         return self.inner.state()
 
@@ -107,6 +95,10 @@ class Layer(Election):
             self.run_inner(ctx, act)
         else:
             raise ProtocolBug(f"{type(layer).__name__} is not among the layers of this member")
+
+    def unwrap(self, message: Message) -> Message:
+        """The inner election's message, where this one carries it; else the message itself."""
+        return message
 
     def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
         """A message of the inner election."""
@@ -164,6 +156,14 @@ def innermost(election: Election) -> Election:
     while isinstance(election, Layer):
         election = election.inner
     return election
+
+
+def unwrapped(election: Election, message: Message) -> tuple[Election, Message]:
+    """The election inside all layers, and what it says by this message."""
+    while isinstance(election, Layer):
+        message = election.unwrap(message)
+        election = election.inner
+    return election, message
 
 
 def find(kind: type[L], election: Election) -> L | None:

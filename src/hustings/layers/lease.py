@@ -302,10 +302,6 @@ class LeaseLayer(Layer):
 
     # What its owner does
 
-    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        """Let a part of the inner election act, as if the world had called it."""
-        self.run_inner(ctx, act)
-
     def settle_up(self, ctx: Context) -> None:
         """The owner's works have ended, or may have: give back what waited for that."""
         self._look(ctx)

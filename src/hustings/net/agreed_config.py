@@ -36,7 +36,6 @@ from hustings.core.digests import blake2b
 from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
-from hustings.layers.gossip.layer import GossipContext
 from hustings.layers.gossip.messages import WelcomeMsg
 from hustings.net.control_messages import ConfigMsg, OtherConfigMsg
 from hustings.net.limits import Rates
@@ -343,8 +342,8 @@ class ConfigCheck:
         if lease_layer is not None:
             stack = host.stack
             host.runner.run(
-                lambda ctx: stack.inner.attend(
-                    GossipContext(ctx, stack), lambda within: lease_layer.bar(within, reason)
+                lambda ctx: stack.run_at(
+                    ctx, lease_layer, lambda within: lease_layer.bar(within, reason)
                 )
             )
 

@@ -25,7 +25,7 @@ from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.layers.detector.detector import Detector
-from hustings.layers.gossip.layer import GossipContext, GossipLayer
+from hustings.layers.gossip.layer import GossipLayer
 from hustings.layers.gossip.membership import GOSSIP_TICK
 from hustings.layers.gossip.messages import JoinMsg
 from hustings.layers.layer import innermost
@@ -189,9 +189,9 @@ class Host:
         return alone or endpoint in self.seeds.endpoints
 
     def upon(self, act: Callable[[Context], None]) -> bool:
-        """Run something of the helm's; whether it could be run."""
-        stack = self.stack
-        return self.runner.run(lambda ctx: stack.inner.consult(GossipContext(ctx, stack), act))
+        """Let the leadership layer act; whether it could."""
+        stack, helm = self.stack, self.helm
+        return self.runner.run(lambda ctx: stack.run_at(ctx, helm, act))
 
     def engage(self) -> None:
         """Something begins that may run only while this member leads."""
@@ -204,7 +204,7 @@ class Host:
             lease_layer.engaged -= 1
             stack, settle = self.stack, lease_layer.settle_up
             # Where nothing can be run now, the next handler does it.
-            self.runner.run(lambda ctx: stack.inner.attend(GossipContext(ctx, stack), settle))
+            self.runner.run(lambda ctx: stack.run_at(ctx, lease_layer, settle))
 
     def hear(self, verdict: Verdict) -> None:
         """The guard has answered."""

@@ -25,7 +25,7 @@ import msgspec
 
 from hustings.core.choice import MemberId
 from hustings.core.context import Context, ForwardingContext, TimerKey
-from hustings.core.election import VotesNeeded, upon
+from hustings.core.election import upon
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.guard import Verdict
 from hustings.core.messages import Message
@@ -65,6 +65,14 @@ SUCCESSOR_FIRST = 4.0  # delays for which whoever is to be next goes before othe
 ABANDONED = 8.0  # times the patience: then whoever sealed brings a change to its end itself
 MAX_TURNS = 64  # exchanges of a member with itself in one handler
 MAX_MOVES = 16  # that are remembered until somebody has read of them
+
+
+class VotesNeeded(NamedTuple):
+    """Whose votes a member needs before it may lead."""
+
+    voters: tuple[MemberId, ...]
+    enough: int  # of them
+    votes: bool  # whether this member, if it is one of them, needs nobody else to vote
 
 
 class Move(NamedTuple):
@@ -152,12 +160,6 @@ class QuorumLeaseLayer(Layer):
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
         raise ProtocolBug("a member with a quorum asks no other guard")
-
-    def consult(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        self.run_inner(ctx, self.inner.consult, act)
-
-    def attend(self, ctx: Context, act: Callable[[Context], None]) -> None:
-        self.run_inner(ctx, act)
 
     def votes_needed(self) -> VotesNeeded:
         votes = self.acceptor.votes or not self.quorum.durable

@@ -7,12 +7,17 @@ chance of arriving is enough; a member that is not in the group yet may be the o
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from hustings.core.choice import MemberId
-from hustings.core.election import VotesNeeded
+from hustings.core.election import Election
+from hustings.layers.layer import find
 from hustings.sim.guarding import GUARD
 from hustings.sim.member import Status
 from hustings.sim.world import World
+
+if TYPE_CHECKING:
+    from hustings.quorum.layer import VotesNeeded
 
 
 def obstacle(world: World) -> str | None:
@@ -34,10 +39,19 @@ def _meet(world: World, one: MemberId, other: MemberId) -> bool:
     return not cut and world.network.loss.p < 1.0
 
 
+def _votes_needed(election: Election) -> VotesNeeded | None:
+    """Whose votes this member needs; None where nobody votes."""
+    # Few worlds have voters, and the others do not load them.
+    from hustings.quorum.layer import QuorumLeaseLayer  # noqa: PLC0415
+
+    layer = find(QuorumLeaseLayer, election)
+    return None if layer is None else layer.votes_needed()
+
+
 def _no_majority(world: World) -> str | None:
     first: VotesNeeded | None = None
     for member in world.live():
-        needed = member.election.votes_needed()
+        needed = _votes_needed(member.election)
         if needed is None:
             return None
         first = first or needed
@@ -67,7 +81,7 @@ def _voting(world: World, voter: MemberId) -> bool | None:
     member = world.members.get(voter)
     if member is None or not member.up:
         return None
-    own = member.election.votes_needed()
+    own = _votes_needed(member.election)
     return own is not None and own.votes
 
 

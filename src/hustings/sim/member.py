@@ -205,8 +205,14 @@ class SimContext:
 
     def declare(self, outcome: Outcome) -> None:
         if self.awake:
-            self.outcome = outcome
             world = self._world
+            # Members of one group say the same one after the other, and an outcome is a value: so
+            # they share it, which saves memory in large groups.
+            if outcome == world.said:
+                outcome = world.said
+            else:
+                world.said = outcome
+            self.outcome = outcome
             world.last_declared = world.now
             if world.watched:
                 world.declared(self, outcome)

@@ -17,7 +17,7 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import ProtocolBug
 from hustings.core.outcome import Elected, Outcome
-from hustings.layers.gossip.layer import GossipContext, GossipLayer
+from hustings.layers.gossip.layer import GossipLayer
 from hustings.layers.layer import Layer
 from hustings.layers.leadership.layer import LeadershipLayer
 from hustings.layers.leadership.priority import priority_of, with_priority
@@ -60,8 +60,7 @@ class Resident(Layer):
             raise ProtocolBug("a whole member lives in the simulated world only")
         if not self.entered and self.inner.membership.joined:
             self.entered = True
-            within = GossipContext(ctx, self.inner)
-            self.inner.inner.consult(within, self.helm.joined)
+            self.inner.run_at(ctx, self.helm, self.helm.joined)
         before = ctx.me
         if priority_of(ctx.me) != self.helm.priority:
             ctx.me = with_priority(ctx.me, self.helm.priority)

@@ -12,7 +12,7 @@ the round is opened are at risk. A pause between two rounds belongs to neither.
   the end of some round.
 - `rounds`: the highest round that was opened; `reinitiations`: how many messages opened another
   than the first. `ucasts` and `mcasts` are all messages to one member and to the group.
-- What the members have counted themselves (`Election.tallies`) is added up over all of them.
+- What the members have counted themselves (`RoundBased.tallies`) is added up over all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from hustings.core.choice import MemberId
 from hustings.core.election import Election
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected, Outcome
+from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream, derive
+from hustings.layers.layer import innermost, unwrapped
 from hustings.sim.consistency import Metrics, held_by
 from hustings.sim.faults import Crash
 from hustings.sim.instants import END_OF_TIME, TICKS
@@ -34,7 +36,7 @@ from hustings.sim.world import World
 
 def has_rounds(kind: type[Election]) -> bool:
     """Whether an election of this kind tells what opens a round."""
-    return kind.opens is not Election.opens
+    return issubclass(kind, RoundBased)
 
 
 class Rounds:
@@ -64,8 +66,8 @@ class Rounds:
             self._mcasts += 1
         else:
             self._ucasts += 1
-        key = member.election.opens(message)
-        if key is None:
+        election, said = unwrapped(member.election, message)
+        if not isinstance(election, RoundBased) or (key := election.opens(said)) is None:
             return
         if key[-1] > 1 and to is None:
             self._again += 1
@@ -73,7 +75,7 @@ class Rounds:
             self._opened[key] = None
             self._last = max(self._last, key[-1])
             live = world.live()
-            self._open(world, key, live, member.election.span(message, len(live)))
+            self._open(world, key, live, election.span(said, len(live)))
 
     def _open(
         self,
@@ -170,8 +172,9 @@ def _tallies(world: World) -> Metrics:
     sums: dict[str, int] = {}
     for member in world.members.values():
         election = getattr(member, "election", None)  # who was never up has none
-        if election is not None:
-            for name, number in election.tallies().items():
+        inside = None if election is None else innermost(election)
+        if isinstance(inside, RoundBased):
+            for name, number in inside.tallies().items():
                 if name not in sums:
                     sums[name] = 0
                 sums[name] += number

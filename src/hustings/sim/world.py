@@ -94,6 +94,7 @@ class World:
         "plain_loss",
         "queue",
         "run_of_kind",
+        "said",
         "seed",
         "stall_bound",
         "tracer",
@@ -134,6 +135,7 @@ class World:
         self.events = 0
         self.last_arrival = 0.0
         self.last_declared = 0.0
+        self.said: Outcome | None = None  # what was declared last
         self.guard: MemoryGuard | None = None  # who confirms leaders, if anybody does
         self.observers: list[Observer] = []
         self.watched = tracer is not None  # whether anybody wants to hear of declarations

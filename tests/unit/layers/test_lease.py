@@ -11,6 +11,8 @@ from hustings.core.context import Context
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
+from hustings.core.rounds import RoundBased
+from hustings.layers.layer import unwrapped
 from hustings.layers.lease import (
     ASK,
     AWAITING,
@@ -462,10 +464,12 @@ def test_what_a_study_asks_reaches_the_inner_election() -> None:
     kind = find("probabilistic")
     inner = kind(kind.Settings.parse({"N": 3}), HighestId())
     election = LeaseLayer(inner, LEASE)
-    assert election.opens(LeaseHeldMsg(1, 1)) is None
+    assert unwrapped(election, LeaseHeldMsg(1, 1)) == (inner, LeaseHeldMsg(1, 1))
     opening = InitMsg(Call(1, 1, 1), 2, 9.0)
-    assert election.span(opening, 3) == inner.span(opening, 3) == (8.0, 1.5 * 14 + 3)
-    assert election.tallies() == inner.tallies() != {}
+    inside, said = unwrapped(election, opening)
+    assert isinstance(inside, RoundBased)
+    assert inside.span(said, 3) == (8.0, 1.5 * 14 + 3)
+    assert inside.tallies() != {}
     assert inner.state() in election.state()
     assert "token=0" in election.state()
 

@@ -13,6 +13,8 @@ from hustings.core.election import upon
 from hustings.core.guard import Freed
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Elected, NoLeader
+from hustings.core.rounds import RoundBased
+from hustings.layers.layer import unwrapped
 from hustings.layers.lease import (
     ASK,
     AWAITING,
@@ -299,7 +301,7 @@ def test_who_does_not_lead_only_hands_the_sleep_on(driven: Driven) -> None:
 # What the inner election gets and does
 
 
-class Busy(Puppet):
+class Busy(Puppet, RoundBased):
     """Does everything that a context is for, whatever it is called for."""
 
     def act(self, ctx: Context) -> None:
@@ -331,6 +333,9 @@ class Busy(Puppet):
 
     def opens(self, message: Message) -> tuple[int, ...] | None:
         return (4, 2)
+
+    def span(self, message: Message, members: int) -> tuple[float, float]:
+        return 0.0, 0.0
 
 
 DONE: list[Effect] = [
@@ -368,14 +373,16 @@ def test_a_part_of_the_inner_election_acts_as_if_the_world_had_called_it(leading
     name = Elected(3, 4)
     effects = within(
         leading.member,
-        lambda ctx: leading.election.consult(ctx, lambda inner: inner.declare(name)),
+        lambda ctx: leading.election.run_inner(ctx, lambda inner: inner.declare(name)),
     )
     assert effects[-2:] == [Declare(NoLeader(AWAITING)), Release(2)]
 
 
 def test_before_it_acts_the_clock_is_looked_at(leading: Driven) -> None:
     leading.at(120.0)
-    effects = within(leading.member, lambda ctx: leading.election.consult(ctx, lambda inner: None))
+    effects = within(
+        leading.member, lambda ctx: leading.election.run_inner(ctx, lambda inner: None)
+    )
     assert effects == [CancelTimer(END), Declare(NoLeader(LAPSED))]
 
 
@@ -396,7 +403,9 @@ def test_a_message_that_comes_to_nothing_changes_nothing() -> None:
 
 
 def test_which_elections_a_message_opens_is_the_inner_elections_to_say() -> None:
-    assert LeaseLayer(Busy(), LEASE).opens(LeaseHeldMsg(1, 1)) == (4, 2)
+    inner, said = unwrapped(LeaseLayer(Busy(), LEASE), LeaseHeldMsg(1, 1))
+    assert isinstance(inner, Busy)
+    assert inner.opens(said) == (4, 2)
 
 
 def test_settings_and_choice_are_the_inner_elections() -> None:

@@ -285,7 +285,7 @@ def test_who_votes_is_not_invited() -> None:
 def test_who_consults_the_guard_is_heard() -> None:
     hall = Hall(3)
     seen: list[Context] = []
-    act(hall, 1, lambda ctx: hall.of(1).consult(ctx, seen.append))
+    act(hall, 1, lambda ctx: hall.of(1).run_at(ctx, hall.of(1).inner.inner, seen.append))
     assert len(seen) == 1
 
 

@@ -12,10 +12,11 @@ import pytest
 from hustings.core.choice import MemberId
 from hustings.core.config import Config, Surroundings
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, upon
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import ELECTING, Guarantee, Outcome
+from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.experiment import Experiment
@@ -61,7 +62,7 @@ class DirectedConfig(Config, frozen=True, kw_only=True):
         return Surroundings(self.p_ucastl, self.p_mcastl, self.p_fail, self.view_prob)
 
 
-class Directed(Election):
+class Directed(RoundBased):
     """The caller opens `rounds` rounds of `LASTS` each; at their ends members do as scripted."""
 
     about = About(

@@ -180,18 +180,11 @@ class GossipLayer(Layer):
         self.inner.leave(GossipContext(ctx, self))
         self.membership.leave(ctx)
 
-    def opens(self, message: Message) -> tuple[int, ...] | None:
-        return self.inner.opens(self.unwrap(message))
-
-    def span(self, message: Message, members: int) -> tuple[float, float]:
-        return self.inner.span(self.unwrap(message), members)
-
     def state(self) -> str:
         known = self.membership
         return f"{self.inner.state()} view={len(known.view)} suspects={known.circle.suspects}"
 
     def unwrap(self, message: Message) -> Message:
-        """The inner election's message where this is one that carries it, else the message."""
         if isinstance(message, Cast | CopyMsg):
             carried = self.codec.decode(message.body)
             return message if carried is None else carried

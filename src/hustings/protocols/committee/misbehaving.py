@@ -147,9 +147,6 @@ class Traitor(Lockstep):
     def conclude(self, ctx: Context, result: object) -> None:
         self.inner.conclude(ctx, result)
 
-    def tallies(self) -> Mapping[str, int]:
-        return self.inner.tallies()
-
     def state(self) -> str:
         return self.inner.state()
 

@@ -36,9 +36,10 @@ from collections.abc import Iterable
 
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.context import Context, TimerKey
-from hustings.core.election import About, Assumptions, Election, upon
+from hustings.core.election import About, Assumptions, upon
 from hustings.core.messages import Message
 from hustings.core.outcome import ELECTING, Guarantee
+from hustings.core.rounds import RoundBased
 from hustings.core.thinning import pause
 from hustings.protocols.probabilistic.hashing import Blake2, Filter, shared_filter
 from hustings.protocols.probabilistic.messages import (
@@ -72,7 +73,7 @@ NOBODY = Call(0, 0, 0)
 _EMPTY: dict[MemberId, Candidate] = {}  # of all that have nothing to keep; stays empty
 
 
-class Probabilistic(Election):
+class Probabilistic(RoundBased):
     """One member. `current` and `round` name the latest round it has heard of."""
 
     __slots__ = (

@@ -12,6 +12,7 @@ from hustings.core.errors import ProtocolBug, StaleContext
 from hustings.core.guard import Granted, Verdict
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected
+from hustings.core.rounds import RoundBased
 from hustings.layers.gossip.layer import (
     GossipConfig,
     GossipContext,
@@ -20,6 +21,7 @@ from hustings.layers.gossip.layer import (
     with_gossip,
 )
 from hustings.layers.gossip.messages import Entry, GossipMsg, JoinMsg
+from hustings.layers.layer import innermost, unwrapped
 from hustings.layers.multicast.messages import (
     CoordinatorCast,
     CopyMsg,
@@ -45,7 +47,7 @@ from tests.unit.layers.gossip.rumours import Gossip, Note, RumourMsg, Town
 CONFIG = GossipConfig()
 
 
-class Full(Gossip):
+class Full(Gossip, RoundBased):
     """An election with something to say to everything that a world may ask."""
 
     seen: Verdict | None = None
@@ -103,8 +105,10 @@ def test_what_a_world_asks_the_inner_election_answers() -> None:
     stack = stack_of(member)
     assert stack.seats == 3
     assert stack.leaders == (7, 8)
-    assert stack.span(RumourMsg(2), 5) == (1.0, 25.0)
-    assert stack.tallies() == {"told": 0}
+    inner, said = unwrapped(stack, RumourMsg(2))
+    assert isinstance(inner, Full)
+    assert inner.span(said, 5) == (1.0, 25.0)
+    assert inner.tallies() == {"told": 0}
     assert "leader=None" in stack.state()
     member.assume_leader(4, 9)
     assert (stack.leader, stack.term) == (4, 9)
@@ -119,9 +123,14 @@ def test_a_carried_message_opens_the_round_that_it_opens_by_itself() -> None:
     (cast,) = [e.message for e in member.call() if isinstance(e, Multicast)]
     assert isinstance(cast, ElectionCast)
     assert stack.unwrap(cast) == RumourMsg(1)
-    assert stack.opens(cast) == stack.opens(RumourMsg(1)) == (1, 1)
-    assert stack.span(cast, 5) == (1.0, 15.0)
-    assert stack.opens(DigestMsg(())) is None
+    inner, said = unwrapped(stack, cast)
+    assert isinstance(inner, Full)
+    assert unwrapped(stack, RumourMsg(1)) == (inner, said) == (stack.inner, RumourMsg(1))
+    assert inner.opens(said) == (1, 1)
+    assert inner.span(said, 5) == (1.0, 15.0)
+    inner, said = unwrapped(stack, DigestMsg(()))
+    assert isinstance(inner, Full)
+    assert inner.opens(said) is None
     assert stack.unwrap(ElectionCast(1, 1, b"\xff")) == ElectionCast(1, 1, b"\xff")
 
 
@@ -317,6 +326,13 @@ def test_the_cost_of_an_election_is_counted_as_without_a_stack() -> None:
         assert world.sent[kind] - before.get(kind, 0) == plain.sent[kind]
 
 
+def relays(election: Election) -> int:
+    """How often a member was a relay."""
+    inside = innermost(election)
+    assert isinstance(inside, Probabilistic)
+    return inside.tallies()["relay_members"]
+
+
 def probabilistic(n: int, *, loss: float, seed: int, tracer: Tracer | None = None) -> World:
     stack = GossipConfig(loss=max(loss, 0.1))
     settings = ProbabilisticConfig.parse({"T_3": stack.buffering_time, "estimate": "gossip"})
@@ -340,7 +356,7 @@ def test_the_probabilistic_election_runs_upon_the_whole_stack(loss: float) -> No
     world = probabilistic(40, loss=loss, seed=5)
     assert {member.election.leader for member in world.live()} == {40}
     assert world.sent[ElectionCast] == 1  # one INIT
-    tallies = [member.election.tallies()["relay_members"] for member in world.live()]
+    tallies = [relays(member.election) for member in world.live()]
     assert world.sent[CoordinatorCast] == sum(tallies) > 0  # and a FINAL of each relay member
     assert world.sent[InitMsg] == world.sent[FinalMsg] == 0
     counted = {kind.__name__ for kind, n in world.sent.items() if n and kind.role != Role.DETECTOR}
