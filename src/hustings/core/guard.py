@@ -1,11 +1,11 @@
 """What a guard answers: the only thing about leadership that is not an opinion.
 
 An election finds out who should lead; a guard decides who does. A member asks with
-`ctx.acquire(ttl, request)` and gives back with `ctx.release(request)`; the answer, if one comes,
-reaches `on_verdict`. Both questions and answers may be late, lost, doubled and out of order, so a
-member numbers its requests (growing within one incarnation) and an answer carries the number back:
-only so can a member know from when on a grant counts. The guard acts on no request of a member
-after a later one of the same member.
+`ctx.acquire(ttl, request)`, renews with the same call, and gives back with `ctx.release(request)`.
+The answer, if one comes, reaches `on_verdict`. Questions and answers may be late, lost, doubled and
+out of order. So a member numbers its requests (growing within one incarnation), and an answer
+carries the number back: only so can a member know from when on a grant counts. The guard acts on no
+request of a member after a later one of the same member.
 
 Law of every guard: at most one holder at a time, by the guard's own clock; a token for each period
 of holding, larger than all before it. The same incarnation of the same member that asks again while
@@ -28,7 +28,7 @@ class Granted(msgspec.Struct, frozen=True, gc=False):
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """Somebody else holds `token`, for `remaining` by the guard's clock unless it renews."""
+    """Another member holds `token`, for `remaining` by the guard's clock unless it renews."""
 
     request: int
     holder: MemberId
@@ -37,7 +37,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
 
 
 class Freed(msgspec.Struct, frozen=True, gc=False):
-    """Nobody holds any more, as far as the guard knows: whoever waits may ask now.
+    """Nobody holds the lease any more, as far as the guard knows: waiting members may ask now.
 
     It answers no request. It may be late, doubled or never come, and promises nothing.
     """
@@ -46,7 +46,7 @@ class Freed(msgspec.Struct, frozen=True, gc=False):
 
 
 class Observed(msgspec.Struct, frozen=True, gc=False):
-    """What the guard itself says to who looks: `holder` holds `token`; None if nobody does.
+    """What the guard says to a member that looks: `holder` has `token`; None if nobody has.
 
     It answers no request. It may be late, and promises nothing but that the guard said so.
     """

@@ -1,18 +1,18 @@
-"""What a guard is: it grants one holder at a time a lease, with a token larger than all before.
+"""What a guard is: it grants a lease to one holder at a time, with a token larger than all before.
 
     guard = make_guard("etcd://127.0.0.1:2379", "billing")
     async with guard:
         answer = await guard.acquire(Holder("web-1", incarnation=1), ttl=5.0)
 
-An election finds out who should ask; the guard's answer is what counts. Whoever is granted a lease
-may act until `Grant.deadline`, on its own monotonic clock: counted from before the question was
-sent, and shortened by what two clocks may differ. A subclass says what an engine answers; that the
-deadline is reckoned so, and that an answer later than its own lease is worthless, is decided here
-once for all engines.
+An election finds out who should ask; the guard's answer is what counts. A holder may act until
+`Grant.deadline`, by its own monotonic clock. The deadline is counted from before the question was
+sent, and shortened by what two clocks may differ. A subclass says what an engine answers. The
+deadline, and that an answer later than its own lease is worthless, are decided here once for all
+engines.
 
-Who asks also says the highest token that it knows. An engine whose tokens are below that has lost
-its memory. What follows from it is decided here, too: see `Floor` and `Behind`. What is known must
-come from the engine, or be close to what does: no engine is lifted on hearsay.
+A member that asks also says the highest token that it knows. An engine whose tokens are below that
+has lost its memory. What follows is decided here, too: see `Floor` and `Behind`. A known token must
+come from the engine, or be close to one that does: no engine is lifted on hearsay.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Cancellations:
 DRIFT = 0.001  # rates of two clocks of ordinary machines differ by less, unless they are steered
 LARGEST_TOKEN = 2**53 - 1  # engines and fences that reckon with doubles know no larger ones exactly
 HIGHEST_LIFT = 2**52  # no engine is lifted above this, so that it has as many tokens left
-DECIDED = (  # a proviso, where members cannot lift tokens
+DECIDED = (  # a proviso for engines whose tokens members cannot lift
     "grants nothing below a token that is known until an operator lifts it: hustings guards "
     "--recover"
 )
@@ -92,11 +92,11 @@ class Grant(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldBy(msgspec.Struct, frozen=True, gc=False):
-    """Somebody else holds `token`, perhaps for `remaining` more by the engine's clock.
+    """Another holder has `token`, for `remaining` at most by the engine's clock.
 
     Where the engine cannot tell how long, `remaining` is the time asked for. `holder` is a name as
-    the holder has written it: it need not be one of hustings'. Token 0: nobody holds, and yet it is
-    not to be had now, because it is kept for `holder`, or, without a name, because the engine waits
+    the holder has written it, and need not be a member's. Token 0: nobody holds the lease, and it
+    cannot be had now either. It is reserved for `holder`, or, if that is empty, the engine waits
     after a restart.
     """
 
@@ -212,11 +212,11 @@ class Guard(ABC):
     async def acquire(
         self, holder: Holder, ttl: float, known: int = 0, heard: int = 0
     ) -> Grant | HeldBy:
-        """Ask for the lease; who holds it already keeps its token, and has it renewed.
+        """Ask for the lease. A holder that asks again keeps its token, and renews.
 
         `known` is the highest token that the asker believes in. Nothing smaller is granted: an
-        engine that has lost its memory goes on above `known` if it can be lifted, once everybody
-        whom it has forgotten must have ended. Else this raises `MemoryLost`.
+        engine that has lost its memory goes on above `known` if it can be lifted, once the leases
+        of all holders that it has forgotten are over. Otherwise this raises `MemoryLost`.
 
         `heard` is what others say, a little above it. An engine that is behind `known` goes on
         above that, too: a token that it has forgotten must not be granted again.
@@ -252,9 +252,9 @@ class Guard(ABC):
         return self._last_grant
 
     async def release(self, grant: Grant, to: str | None = None) -> None:
-        """Hold no more; `to` is who should be next, where the engine can favour somebody.
+        """Give the lease back; `to` should be next, where the engine can reserve the lease.
 
-        Releasing what is not held any more does nothing.
+        Releasing a lease that is not held any more does nothing.
         """
         self.questions += 1
         self._last_grant = None
@@ -331,13 +331,15 @@ class Guard(ABC):
             self._tell("behind", f"{_lost(answer, above)}. It goes on above that at once")
             self._behind_since = now
             answer = await self._acquire(holder, ttl, Floor(above, lift=True))
-        if isinstance(answer, int) and answer < known:  # it did not look: nobody would believe it
+        if (
+            isinstance(answer, int) and answer < known
+        ):  # it did not compare; nobody would believe it
             await self._release(holder, answer, None)
             answer = Behind(answer)
         return answer
 
     async def _name_again(self) -> None:
-        """What has lost its memory has lost its identity, too, or got another from a newcomer.
+        """An engine that lost its memory lost its identity, too, or got one from a newcomer.
 
         It gets back the one that the group goes by: else whoever comes would be turned away.
         """
@@ -346,14 +348,14 @@ class Guard(ABC):
                 await self._name(self.known_as, instead=True)
 
     def _still_leads(self, holder: Holder, known: int, now: float) -> bool:
-        """Whether the asker is the last leader, in its time: then there is nobody to wait for."""
+        """Whether the asker is the last leader, in its lease: no other to wait for."""
         held = self._last_grant
         if held is None or (held.holder, held.token) != (holder, known):
             return False
         return now < held.deadline
 
     def _wait_for_the_forgotten(self, answer: Behind, ttl: float, known: int) -> HeldBy:
-        """Whom the engine has forgotten may lead on for a lease; nobody is let in meanwhile."""
+        """A forgotten leader may act for one more lease; nothing is granted meanwhile."""
         if not self.lifts or known > HIGHEST_LIFT:
             raise self._undecided(answer, known)
         now, lease = self.now(), max(ttl, self._longest)
@@ -367,7 +369,7 @@ class Guard(ABC):
         return HeldBy("", 0, max(self._behind_since + lease - now, 0.0))
 
     def _compare(self, held: HeldBy, known: int) -> None:
-        """Who holds with a token that is refused everywhere is no leader: say so."""
+        """Say so if the holder has a token that members and fences refuse."""
         if held.token == 0:
             return
         if held.token >= known:

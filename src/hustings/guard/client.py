@@ -1,15 +1,16 @@
-"""Between a member and its guard: questions out, verdicts in, one at a time, the newest first.
+"""The lease client: between a member and its guard. One question at a time, the newest first.
 
-The member asks without waiting and may ask again before an answer is there; a guard's client does
-one thing after another. So only the newest question is kept. What the member counts from is when it
-asked, which is never later than when the engine was: waiting here shortens a lease and does not
-lengthen it.
+The member asks without waiting, and may ask again before an answer is there. The client asks the
+guard one question after another, so only the newest question is kept. The member counts its window
+from when it asked, which is never later than when the engine was asked: waiting here shortens a
+lease and does not lengthen it.
 
-Who was refused is told when the guard is free, so that a hand-over does not wait for the next try.
+A member that was refused is told when the guard is free. So a hand-over does not wait for the next
+try.
 
-A member that is told something it does not believe has the engine looked at (`check`). That goes
-its own way beside the questions, and at most once a second, however much is said. If the engine
-turns out to have forgotten what it said itself, it is reminded.
+A member that is told something it does not believe has the client look at the engine (`check`).
+Looks do not wait for questions, and there is at most one per second, however much is said. If the
+engine has forgotten what it said itself, the client reminds it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MOST_NAMES = 1000
 
 
 class LeaseClient:
-    """One member's questions to one guard. `answer` gets the verdicts, `note` what is odd."""
+    """One member's client of one guard. `answer` gets the verdicts, `note` what is odd."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class LeaseClient:
         self._successor = successor
         self._known = known
         self.answer: Callable[[Verdict], None] = lambda _: None
-        self.names: dict[MemberId, str] = {}  # of holders, who need not be members
+        self.names: dict[MemberId, str] = {}  # names of holders, which need not be members
         self._id_of = id_of
         self._note = note
         self._wanted: tuple[float, int] | None = None

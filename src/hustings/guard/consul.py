@@ -89,7 +89,7 @@ class _Created(msgspec.Struct, rename={"id": "ID"}):
 
 
 class Standing(NamedTuple):
-    """One life of one member: its session, and what it holds by it."""
+    """One incarnation of one member: its session, and what it holds by it."""
 
     session: str
     ttl: float

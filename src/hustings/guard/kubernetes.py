@@ -1,6 +1,6 @@
 """A guard on Kubernetes: the same Lease object as client-go's leader election.
 
-Record     A Lease (coordination.k8s.io/v1): holderIdentity is name#life, leaseDurationSeconds,
+Record     A Lease (coordination.k8s.io/v1): holderIdentity is name#number, leaseDurationSeconds,
            acquireTime and renewTime are as client-go writes them, leaseTransitions grows with each
            new holder. Every write names the resourceVersion it replaces: of two writers one fails.
 Token      The resourceVersion with which a period of holding began. Versions of one kind of object
@@ -8,8 +8,8 @@ Token      The resourceVersion with which a period of holding began. Versions of
            leaseTransitions would begin again. Renewals carry it along in an annotation; of a
            foreign holder the version at which it was first seen stands for it. In a cluster that
            counts anew, an annotation says above what tokens go on: it is added to versions.
-Lease      Measured by who waits, as client-go does: a Lease that stays the same for its duration,
-           on the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
+Lease      Measured by each observer, as client-go does: a Lease that stays the same
+           for its duration, by the observer's own monotonic clock, is over (`local_expiry`).
            Times written in it are for people.
 Transfer   `release(to=...)` leaves a name in an annotation: for as long as the lease lasted, only
            that member of ours takes it. client-go does not know it.
@@ -72,7 +72,7 @@ class KubernetesGuard(Guard):
         monotone=True,
         proviso="a cluster restored from a backup counts from the backup's version; versions are "
         "promised to be comparable numbers from Kubernetes 1.35 on, and are so before with etcd",
-        clock="who waits",
+        clock="each observer",
         evidence=EVIDENCE,
     )
 

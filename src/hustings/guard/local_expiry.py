@@ -1,12 +1,12 @@
 """How long a record that its holder keeps rewriting has stood still, by the observer's own clock.
 
-Where an engine keeps no leases, a record says who holds and for how long after each renewal, and
-every renewal gives it a new mark. Whoever sees the same mark for that long, on one and the same
-clock, knows that the holder's time is over: the mark was made before it was first seen. Times that
-somebody else wrote down are never read, so wall clocks do not matter.
+Where an engine keeps no leases, a record says who holds it and for how long after each renewal, and
+every renewal gives it a new mark. An observer that sees the same mark for that long, by one clock,
+knows that the lease is over: the mark was made before it was first seen. Times that another process
+wrote down are never read, so wall clocks do not matter.
 
-Marks are drawn at random where the engine has no version of its own that only grows: a server that
-goes back to an older state must not show a mark again that an observer has seen before.
+Marks are drawn at random where the engine has no version that only grows: a server that goes back
+to an older state must not show a mark again that an observer has seen before.
 """
 
 from __future__ import annotations

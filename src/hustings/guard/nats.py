@@ -1,13 +1,14 @@
 """A guard on NATS: one record per group in a key-value bucket of JetStream, kept by its revision.
 
-Record     Who holds, in which life, for how long after each renewal, and under which token. Every
-           write names the revision it replaces, so of two writers one fails.
+Record     Who holds, in which incarnation, for how long after each renewal, and under which token.
+           Every write names the revision it replaces, so of two writers one fails.
 Token      The revision with which a period of holding began. The server gives out revisions, one
            count for the whole bucket, so they only grow. In a bucket that was made anew they begin
            anew: then the record also says above what tokens go on (`base`), and the token is the
            revision plus that.
-Lease      Measured by who waits: a revision that stays the same for as long as the record says, on
-           the waiter's own monotonic clock, is of a holder whose time is over (`unchanged`).
+Lease      Measured by each observer: a revision that stays the same for as long as the record
+           says, by the observer's own monotonic clock, is of a lease that is over
+           (`local_expiry`).
            Expiry by the server would follow its wall clock, which may be set.
 Identity   A word in one more entry (key.identity), drawn by the first member.
 Transfer   `release(to=...)` leaves a name in the record: for as long as a lease, only that member
@@ -134,12 +135,12 @@ PING_S = 3  # a connection without a sign for two such times is given up
 NO_TLS = (SecureConnFailedError, SecureConnRequiredError, SecureConnWantedError, ssl.SSLError)
 NOT_ENABLED = (10039, 10076)  # JetStream: for this account, at all
 
-SYNCED = Guarantees(monotone=True, proviso="a bucket made anew counts anew", clock="who waits")
+SYNCED = Guarantees(monotone=True, proviso="a bucket made anew counts anew", clock="each observer")
 UNSYNCED = Guarantees(
     monotone=False,
     proviso="a server that loses power may forget its last answers, unless it runs with "
     "sync_interval: always (then say synced=yes); a bucket made anew counts anew",
-    clock="who waits",
+    clock="each observer",
 )
 
 

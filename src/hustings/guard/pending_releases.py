@@ -1,8 +1,9 @@
-"""Leases whose return may still be under way: they must not be taken up again.
+"""Releases that may still be under way: the lease must not be acquired again before they are over.
 
-A release that was sent and not confirmed may arrive late. If its sender asked again meanwhile, it
-would be told that it still holds, lead on with the old token, and lose it unawares to its own old
-release while somebody else is let in. So whoever asks after such a release first gets it confirmed.
+A release that was sent and not confirmed may arrive late. If its sender asked again meanwhile, the
+engine would say that it still holds. It would lead on with the old token, and its own late release
+would end that lease while it does not know, and another member is granted the next one. So after
+such a release a member gets it confirmed before it asks.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hustings.guard.base import Holder
 
 
 class PendingReleases:
-    """What one guard has given back without hearing that it arrived."""
+    """The releases of one guard that the engine has not confirmed."""
 
     def __init__(self) -> None:
         self._open: dict[Holder, int] = {}

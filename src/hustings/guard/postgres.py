@@ -7,7 +7,7 @@ are single statements, so a pooler in between does no harm. Observers LISTEN on 
 their own. Behind a pooler that shares sessions, LISTEN hears nothing: say `listen=no`, and they
 look every `poll` seconds instead.
 
-Whoever waits measures the lease, on its own monotonic clock (`unchanged`): a row that stays the
+Whoever waits measures the lease, on its own monotonic clock (`local_expiry`): a row that stays the
 same for as long as its holder asked for is of a holder whose time is over. The server's time of day
 is never read, so steps of it end no lease and keep none. Who has watched takes over when the
 lease is over; who sees the row for the first time waits for the whole time of the holder.
@@ -63,7 +63,7 @@ class PostgresGuard(Guard):
             "as durable as commits: a failover to a standby that lags, or a restored backup, "
             "forgets tokens"
         ),
-        clock="who waits",
+        clock="each observer",
     )
     lifts = recovers = True
 

@@ -15,7 +15,7 @@ write is on disk before it is answered. Then the guard is LEASED and its tokens 
 as CONFIG GET is permitted, `open` checks it: `appendonly` must be yes, `appendfsync` always, and
 `maxmemory-policy` none that evicts keys without a time to live.
 
-Whoever waits measures the lease, on its own monotonic clock (`unchanged`): a hash that stays the
+Whoever waits measures the lease, on its own monotonic clock (`local_expiry`): a hash that stays the
 same for as long as its holder asked for is of a holder whose time is over. Nothing expires and the
 server's time of day is never read, so steps of it end no lease and keep none. Who has watched takes
 over when the lease is over; who sees the hash for the first time waits for the holder's whole time.
@@ -70,7 +70,7 @@ from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of
 KEEPING = Guarantees(
     monotone=True,
     proviso="as long as nothing takes the server's place and nobody flushes it",
-    clock="who waits",
+    clock="each observer",
 )
 FORGETFUL = Guarantees(
     guarantee=Guarantee.ADVISORY,
@@ -79,7 +79,7 @@ FORGETFUL = Guarantees(
         "a failover, a restart without the last writes, an eviction or a flush forgets tokens "
         "and leases"
     ),
-    clock="who waits",
+    clock="each observer",
 )
 # What `persistence=always` says of the server's settings.
 REQUIRED = {"appendonly": ("yes",), "appendfsync": ("always",)}

@@ -72,7 +72,7 @@ Talk = Callable[[Wire], Awaitable[T]]
 
 
 class Standing(NamedTuple):
-    """One life of one member: its session, and how its nodes are told from others'."""
+    """One incarnation of one member: its session, and how its nodes are told from others'."""
 
     session: Session
     mark: str

@@ -1,27 +1,28 @@
 """An election with a guard behind it, as one election: worlds need not know.
 
-Idea       The inner election only nominates. Whom it elects asks the guard; who is granted a token
-           leads, says so to the group, and renews. Everybody else believes only what was confirmed,
-           and of that only what has the highest token they have seen.
-Invariant  A member holds itself for the leader only inside the window of a grant: from its answer
-           until the time granted, counted on the local clock from before the question was sent and
-           shortened by what two clocks may differ, is over. At its end the member steps down by
-           itself, and after a pause it looks at the clock before it does anything else.
+Idea       The inner election only nominates. The member that it elects asks the guard for the
+           lease. A member that is granted a token leads, tells the group, and renews. All others
+           believe only a confirmed leader, and of these the one with the highest token.
+Invariant  A member leads only inside the window of a grant. The window begins when the question was
+           sent, and ends when the granted time, shortened by the possible drift of two clocks, is
+           over by the local clock. At its end the member steps down by itself. After a pause it
+           looks at the clock before it does anything else.
 Cost       One question and one answer per renewal, one multicast with each; the inner election's
-           cost is unchanged. What the guard is asked does not grow with the group; where it can
-           be looked at, every other member does so once for each new holder.
+           cost is unchanged. The guard's load does not grow with the group. Where the guard can be
+           looked at, every other member does so once for each new holder.
 Guarantee  Whatever is lost, late, doubled, cut off or crashed: one holder per token, tokens grow.
            While clock rates stay within 1 +- drift: never two members in their windows at once.
-           Nothing is promised about when: that is the inner election's and the network's.
+           Nothing is promised about when: that depends on the inner election and the network.
 
 The inner election may be any, also one with a detector. It keeps its own leader and term, which
-outside are hints; `leader` and `term` here are the confirmed leader and the highest token seen.
+are hints outside; `leader` and `term` here are the confirmed leader and the highest token seen.
 Own timers begin with "guard-", which no inner election may use, and "token" is stored.
 
-A member may lie about tokens, and a lie that is stored is there for good. So where the guard can be
-looked at (`check`), `term` is what the guard itself has said to this member. What another member
-says is shown if it is in view and its token not far above that, and is looked up; it is stored,
-asked with or acted on only then. Where members are the guard, whoever asks outbids a lie.
+A member may lie about tokens, and a lie that is stored stays. So where the guard can be looked at
+(`check`), `term` is what the guard itself has said to this member. What another member says is
+shown if that member is in view and its token is not far above `term`, and it is looked up. Only
+then is it stored, asked with or acted on. Where members are the guard, a member that asks outbids
+a lie.
 """
 
 from __future__ import annotations
@@ -185,23 +186,23 @@ class LeaseLayer(Layer):
             raise BadInput("this election has a guard already: it needs no other")
         super().__init__(inner)
         self.lease = lease
-        self.nominated = False  # whether the inner election holds this member for the leader
+        self.nominated = False  # whether the inner election has elected this member
         self.request = 0  # the number of the last question
         self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
         self.waiting: float | None = None  # since when the guard has not answered, if it was asked
         self.token = 0  # granted to this incarnation last
         self.until: float | None = None  # end of the window, while this member leads
-        self.engaged = 0  # works that run only while it leads; whoever runs them counts here
+        self.engaged = 0  # works that run only while it leads; their runner counts them here
         self.owed = False  # the lead is to be given back when these have ended
         self.spent = False  # the last token's leadership is over: it makes no other one
         self.greeted = -1  # the version of the view at the last confirmation that went to all
-        self.held: tuple[MemberId, int] | None = None  # whom it held for the leader last
-        self.doubted: tuple[MemberId, int] | None = None  # of these, one that was suspected
+        self.held: tuple[MemberId, int] | None = None  # the leader accepted last, its token
+        self.doubted: tuple[MemberId, int] | None = None  # such a leader that was suspected since
         self.check: Callable[[], None] | None = None  # asks for `Observed`; its owner sets it
         self.checking = False  # whether it will soon
         self.bystander = False  # never asks the guard, nor may look at it
-        self.unmoved = 0.0  # until when it does not give way to a token that it cannot believe
-        self.constancy = lease.asked  # for how long after the next time
+        self.unmoved = 0.0  # until then it keeps leading in spite of a token that it cannot check
+        self.constancy = lease.asked  # how long it keeps leading after the next such token
         self.pause = lease.patience  # before the next question, while it is refused
         self.told: Outcome | None = None
         self.early = lease.first_wait > 0  # it has just started, and has not asked yet
@@ -232,7 +233,7 @@ class LeaseLayer(Layer):
             self._ask(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        if self.held is not None and member == self.held[0]:  # also if nobody is held just now
+        if self.held is not None and member == self.held[0]:  # also without a leader now
             self.doubted = self.held
         super().on_suspect(ctx, member)
 
@@ -240,7 +241,7 @@ class LeaseLayer(Layer):
         self._look(ctx)
         if isinstance(verdict, Observed):
             self._learn(ctx, verdict.holder, verdict.token)
-            if verdict.token > self.term:  # of nobody whom it would hold for the leader
+            if verdict.token > self.term:  # the token of a holder that it does not accept
                 self._note(ctx, verdict.token)
             return
         self.waiting = None
@@ -258,7 +259,7 @@ class LeaseLayer(Layer):
             self._refused(ctx, verdict)
 
     def woke(self, ctx: Context, gap: float) -> None:
-        """What the member slept through counts: a lease goes on running."""
+        """The time that the member slept counts: its lease went on."""
         self._look(ctx)
         if self.until is not None:
             ctx.set_timer(END, self.until - ctx.now(), eager=True)
@@ -288,13 +289,13 @@ class LeaseLayer(Layer):
     def silence(self, now: float) -> float:
         """For how long the guard has left this member's questions without an answer.
 
-        0 if it answers, and if it is not asked: only whoever is nominated asks.
+        0 if the guard answers, and if it is not asked: only a nominated member asks.
         """
         return 0.0 if self.waiting is None else max(0.0, now - self.waiting)
 
     @property
     def heard(self) -> int:
-        """The highest token that may be true: nobody may have it again after the guard forgot it.
+        """The highest token that may be true. It must not be granted again if the guard forgot it.
 
         Only a guard that is behind `term`, its own word, is lifted above this.
         """
@@ -303,11 +304,11 @@ class LeaseLayer(Layer):
     # What its owner does
 
     def settle_up(self, ctx: Context) -> None:
-        """The owner's works have ended, or may have: give back what waited for that."""
+        """The owner's works may have ended: give back the lease if it waited for that."""
         self._look(ctx)
 
     def bar(self, ctx: Context, reason: str | None) -> None:
-        """Lead no more, whoever nominates and whatever is granted; without a reason, again."""
+        """With a reason: do not lead, whatever is elected or granted. Without one: lead again."""
         before, self.barred = self.barred, reason
         if reason is not None:
             wanted = self.nominated
@@ -327,7 +328,7 @@ class LeaseLayer(Layer):
             self._heed(ctx, within.said)
 
     def _heed(self, ctx: Context, said: Outcome) -> None:
-        """An opinion: it decides who asks, never who leads."""
+        """What the inner election declares decides who asks the guard, not who leads."""
         if isinstance(said, Elected):
             if said.leader == ctx.me.id:
                 self._nominate(ctx)
@@ -357,9 +358,9 @@ class LeaseLayer(Layer):
             self._ask(ctx)
 
     def _withdraw(self, ctx: Context, outcome: Outcome | None) -> None:
-        """Lead no more and want it no more; hold nobody, unless whom it holds is right.
+        """Stop leading and stop asking. With an `outcome`, accept no leader any more.
 
-        The owner hears of it before the guard does: who comes next may be confirmed at once.
+        The owner is told before the guard: the next leader may be confirmed at once.
         """
         wanted, self.nominated = self.nominated, False
         if wanted:
@@ -375,7 +376,7 @@ class LeaseLayer(Layer):
     # The guard
 
     def _ask(self, ctx: Context) -> None:
-        """The window of whatever is granted begins now, before the question leaves."""
+        """The window of a grant begins now, before the question is sent."""
         now = ctx.now()
         self.early = False
         lasting = self.lease.leading(self.lease.asked)
@@ -387,13 +388,13 @@ class LeaseLayer(Layer):
         ctx.set_timer(ASK, self.lease.patience if self.until is not None else self.pause)
 
     def _release(self, ctx: Context) -> None:
-        """Also what earlier questions may be granted yet: their answers count no more."""
+        """Give the lease back. Answers to earlier questions do not count any more."""
         self.pending.clear()
         self.request += 1
         ctx.release(self.request)
 
     def _return(self, ctx: Context) -> None:
-        """Give back, but not before what was begun has ended: who is next may be confirmed then."""
+        """Give the lease back, but only after the works have ended: then another may lead."""
         self.pending.clear()
         if self.engaged:
             self.owed = True
@@ -439,12 +440,12 @@ class LeaseLayer(Layer):
     def _learn(self, ctx: Context, holder: MemberId | None, token: int) -> None:
         """The guard itself says who holds."""
         # A former incarnation of this member is another holder: there is nobody to believe in.
-        # Nor is there in one that holds on only because its time is not yet over.
+        # Nor is there if the holder is suspected and its lease has only not ended yet.
         if holder is not None and holder != ctx.me.id and self.doubted != (holder, token):
             self._accept(ctx, holder, token)
 
     def _look(self, ctx: Context) -> None:
-        """Is it over? Asked before anything else, because this member may have been paused."""
+        """Step down if the window is over. Called first, since this member may have paused."""
         if self.until is not None and ctx.now() >= self.until:
             self._step_down(ctx)
         if self.owed and not self.engaged:
@@ -453,7 +454,7 @@ class LeaseLayer(Layer):
             if self.nominated and self.barred is None:
                 self._ask(ctx)
         if self.until is not None and ctx.view.version != self.greeted:
-            # Who has just come need not wait for the next renewal to know who leads.
+            # A member that has just come need not wait for the next renewal to learn the leader.
             self.greeted = ctx.view.version
             ctx.multicast(LeaseHeldMsg(ctx.me.id, self.term))
 
@@ -475,25 +476,25 @@ class LeaseLayer(Layer):
     def _on_held(self, ctx: Context, sender: MemberId, message: LeaseHeldMsg) -> None:
         self._look(ctx)
         token = message.token
-        if message.leader == ctx.me.id:  # whether it leads a member asks only the guard
+        if message.leader == ctx.me.id:  # only the guard says whether this member leads
             self._outdone(ctx, sender, token)
         elif message.leader != sender:
-            return  # who leads says so itself
+            return  # a leader speaks for itself
         elif self.bystander and sender == self.inner.leader:
             self.term = token  # nothing depends on it, and a lie ends with the liar
             self._hold(ctx, sender, token)
         elif token < self.term:
             if self.leader in (None, sender) or self.inner.leader == sender:
-                # A guard that has lost its memory has let it in: nobody here would believe it.
+                # A guard that has lost its memory has granted it: nobody here would believe it.
                 ctx.send(sender, LeaseHeldMsg(sender, self.term))
-                self._check_now()  # whoever looks finds out, and reminds the guard
+                self._check_now()  # a member that looks finds it out, and reminds the guard
         elif self.check is None:
             self._accept(ctx, sender, token)
         elif token > self.term or self.until is None:
             self._hearsay(ctx, sender, token)
 
     def _hearsay(self, ctx: Context, sender: MemberId, token: int) -> None:
-        """What can be looked up is; until then it is shown, if it is likely."""
+        """Look up what another member says; until then show it, if it is likely."""
         if self.until is not None or sender not in ctx.view or token > self.term + STEP:
             self._check_now()
             return
@@ -511,7 +512,7 @@ class LeaseLayer(Layer):
             self.check()
 
     def _outdone(self, ctx: Context, sender: MemberId, token: int) -> None:
-        """Somebody knows a larger token: with a smaller one nobody is believed, so ask anew."""
+        """A member knows a larger token. No member believes a smaller one, so ask anew."""
         if token <= self.term:
             return
         if self.check is None:
@@ -530,14 +531,14 @@ class LeaseLayer(Layer):
             ctx.set_timer(ASK, self.lease.patience)
 
     def _accept(self, ctx: Context, leader: MemberId, token: int) -> None:
-        """Believe in what was confirmed last."""
+        """Accept the leader that was confirmed last."""
         if token < self.term or token == self.token:
             return
         if token > self.term:
             self._note(ctx, token)
         elif self.leader is not None:
             return
-        self._end(ctx)  # the guard has let somebody else in
+        self._end(ctx)  # the guard has granted the lease to another member
         self._hold(ctx, leader, token)
 
     def _note(self, ctx: Context, token: int) -> None:

@@ -1,19 +1,21 @@
-"""A voter: what it promises, what it accepts, and what it remembers of both.
+"""An acceptor: what it promises, what it accepts, and what it remembers of both.
 
-Model      A voter crashes and comes back with what it stored, and keeps time within 1 +- drift.
-Idea       A voter promises rounds in growing order and holds one lease at a time. A round is asked
-           for before a lease, so that of several who ask at once the highest goes on and the
-           others learn of it, instead of each blocking a part of the voters for one lease.
-Invariant  1. A lease of one holder is never replaced by another's while it lives by this clock.
-           2. Nothing is promised or accepted below the highest round promised, and a round belongs
-              to the one incarnation that it was promised to.
-           3. What was promised or accepted was stored before it was said; a lease that an earlier
-              incarnation accepted lives for its whole time from the restart on.
-           Two majorities share a voter. By 1 the shared one has at no time leases of both, so no
-           two members hold at one time; by 2 whoever comes later has the higher round; by 3 a
+Model      An acceptor crashes and comes back with what it stored. Its clock's rate is within
+           1 +- drift.
+Idea       An acceptor promises rounds in growing order and accepts one lease at a time. A proposer
+           asks for a round before it asks for the lease. So of several proposers at once the one
+           with the highest round goes on, and the others learn of it. Without rounds each of them
+           could block a part of the acceptors for one lease.
+Invariant  1. While a lease lives by this acceptor's clock, no lease of another holder replaces it.
+           2. Nothing is promised or accepted below the highest round promised. A round belongs to
+              the one incarnation that it was promised to.
+           3. Each promise and each acceptance is stored before it is sent. A lease that an earlier
+              incarnation accepted counts for its whole time from the restart on.
+           Two majorities share an acceptor. By 1 the shared one never has leases of two holders at
+           once, so no two members hold at one time. By 2 a later holder has a higher round. By 3 a
            crash changes nothing.
-Cost       One answer per question, one write per new round or holder, none per renewal.
-Guarantee  See `petition`: a voter alone promises nothing to anybody.
+Cost       One answer per question, one write per new round or holder, no write per renewal.
+Guarantee  See `proposer`: one acceptor alone guarantees nothing.
 """
 
 from __future__ import annotations
@@ -55,20 +57,20 @@ MAX_WAITING = 32  # askers that a voter remembers
 
 
 class Acceptor:
-    """One voter's memory. Answers are returned; who asked is for the caller to know."""
+    """One acceptor's state. Its methods return the answer; the caller sends it."""
 
     def __init__(self, electorate: Electorate, longest: float, *, durable: bool = True) -> None:
         self.electorate = electorate
         self.longest = longest
         self.durable = durable
         self.promised = NOBODY
-        self.lease: Lease | None = None  # accepted last, whether it lives or not
+        self.lease: Lease | None = None  # accepted last; it may have ended
         self.until = -inf  # when it ends, by this clock
         self.epochs: dict[MemberId, int] = {}  # of all voters, as far as known
-        self.votes = False  # whether it is counted on to remember, and does
+        self.votes = False  # whether it votes: it has forgotten nothing that others count on
         self.sealed: Sealed | None = None  # how this configuration ends: it votes here no more
         self.surveyed: tuple[Ballot, int] | None = None  # who may seal, and with which ticket
-        self.spent = NOBODY  # given back: nothing of it is accepted any more
+        self.spent = NOBODY  # given back: nothing of this round is accepted any more
         self.successor: MemberId | None = None  # whom the last holder wants to be next, ...
         self.successor_until = -inf  # ... for how long
         self.waiting: dict[MemberId, None] = {}  # who was refused for the lease
@@ -89,7 +91,7 @@ class Acceptor:
             self.promised = Ballot(number, 0, 0)
 
     def restart_wait(self, lasting: float) -> float:
-        """For how long after a restart something of before counts that lasts so long at most."""
+        """How long after a restart a lease of this length may still count."""
         return lasting
 
     def keep_promise(self, ctx: Context) -> None:
@@ -105,27 +107,27 @@ class Acceptor:
     # The law
 
     def is_leased(self, now: float) -> bool:
-        """Whether somebody holds the lease, as far as this voter knows."""
+        """Whether a member holds the lease, as far as this acceptor knows."""
         return self.lease is not None and now < self.until
 
     def is_taken(self, ballot: Ballot, now: float) -> bool:
-        """Whether somebody else holds the lease, or is to be next."""
+        """Whether another member holds the lease, or the lease is reserved for another one."""
         if self.lease is not None and self.is_leased(now):
             return not self.lease.is_of(ballot)
         return now < self.successor_until and ballot.holder != self.successor
 
     def is_outdone(self, ballot: Ballot) -> bool:
-        """Whether a higher round was promised, or this one to somebody else."""
+        """Whether a higher round was promised, or this round to another proposer."""
         return ballot.round <= self.promised.round and ballot != self.promised
 
     def may_promise(self, ballot: Ballot, now: float) -> bool:
-        """Whether a round may be promised, or what is proposed in it accepted."""
+        """Whether this round may be promised, or a lease in it accepted."""
         return not self.is_taken(ballot, now) and not self.is_outdone(ballot)
 
     # Questions
 
     def prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> PromiseMsg | NackMsg:
-        """Somebody wants a round."""
+        """A proposer asks for a round."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot == NOBODY or not self.may_promise(ballot, ctx.now()):
             return self._refuse(ctx, ballot)
@@ -139,13 +141,13 @@ class Acceptor:
         )
 
     def promise(self, ctx: Context, ballot: Ballot) -> None:
-        """From now on nothing below."""
+        """Promise this round: from now on nothing below it."""
         if ballot != self.promised:
             self.promised = ballot
             self.keep_promise(ctx)
 
     def propose(self, ctx: Context, sender: MemberId, message: AcceptMsg) -> AcceptedMsg | NackMsg:
-        """Somebody wants the lease, or to keep it."""
+        """A proposer asks for the lease, or renews it."""
         ballot = Ballot(message.round, sender, message.incarnation)
         sound = 0 < message.token <= message.round and 0 < message.ttl <= self.longest
         if not sound or ballot == self.spent or not self.may_promise(ballot, ctx.now()):
@@ -173,7 +175,7 @@ class Acceptor:
             self.keep_lease(ctx)
 
     def release(self, ctx: Context, sender: MemberId, message: ReleaseMsg, reserve: float) -> bool:
-        """Somebody gives the lease back; whether it had it here."""
+        """A proposer gives the lease back; True if it held the lease here."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot == self.promised:
             self.spent = ballot
@@ -190,7 +192,7 @@ class Acceptor:
         return True
 
     def note_waiting(self, member: MemberId) -> None:
-        """Somebody asked in vain: tell it when asking is of use."""
+        """Remember a member that was refused, to tell it when the lease is available."""
         if len(self.waiting) < MAX_WAITING:
             self.waiting[member] = None
 
@@ -224,7 +226,7 @@ class Acceptor:
     def survey(
         self, ctx: Context, sender: MemberId, message: ConfPrepareMsg
     ) -> ConfPromiseMsg | NackMsg:
-        """Somebody wants a round to change the voters in: no lease is in its way."""
+        """A member asks for a round to change the voters in; a lease does not prevent that."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if self.is_outdone(ballot):
             return self._refuse(ctx, ballot)
@@ -237,7 +239,7 @@ class Acceptor:
     def seal(
         self, ctx: Context, sender: MemberId, message: ConfAcceptMsg
     ) -> ConfAcceptedMsg | NackMsg:
-        """Somebody ends this configuration: vote here no more."""
+        """A member ends this configuration: stop voting in it."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot != self.promised or self.surveyed != (ballot, message.ticket):
             return self._refuse(ctx, ballot)
@@ -249,14 +251,14 @@ class Acceptor:
         return ConfAcceptedMsg(number, ballot.round, ballot.incarnation, epochs)
 
     def last_lease(self, ctx: Context) -> Lease | None:
-        """What was accepted last, with no time left if it is over."""
+        """The lease accepted last; its ttl is 0 if it is over."""
         lease = self.lease
         if lease is None or self.is_leased(ctx.now()):
             return lease
         return Lease(lease.holder, lease.incarnation, lease.token, 0.0)
 
     def install(self, ctx: Context, message: ConfInstallMsg) -> None:
-        """Begin to vote in another configuration, with what the last one left."""
+        """Begin to vote in another configuration, with the state that the last one handed on."""
         if message.promised > self.promised.round:
             self.promised = Ballot(message.promised, 0, 0)
         self.lease, self.sealed, self.spent = message.lease, None, NOBODY
@@ -272,7 +274,7 @@ class Acceptor:
             keep(ctx, promised=self.promised, lease=self.lease, sealed=None, births=epochs)
 
     def known_epochs(self) -> tuple[int, ...]:
-        """Of all voters in their order: which of their lives this voter knows of."""
+        """The epoch of each voter that this one knows, in the order of the voters."""
         return tuple(self.epochs.get(each, 0) for each in self.electorate.voters)
 
 

@@ -1,4 +1,4 @@
-"""Who votes, for how long a lease may be, and what a voter keeps."""
+"""Who votes, how long a lease may be, and what a voter keeps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Electorate(msgspec.Struct, frozen=True):
 
     @property
     def majority(self) -> int:
-        """So many that any two such sets share a voter.
+        """The smallest number of voters such that any two sets of that size share a voter.
 
         >>> Electorate(0, (1, 2, 3, 4, 5)).majority
         3
@@ -29,11 +29,11 @@ class Electorate(msgspec.Struct, frozen=True):
         return len(self.voters) // 2 + 1
 
     def resembles(self, other: Electorate) -> bool:
-        """Whether one can come from the other by changes: as many voters, and each once."""
+        """Whether changes can lead from one to the other: as many voters, each named once."""
         return len({*self.voters}) == len(self.voters) == len(other.voters)
 
     def may_become(self, change: Change) -> bool:
-        """Whether the newcomer takes the place of one of these voters, and no more changes.
+        """Whether the newcomer replaces one of these voters, and nothing else changes.
 
         >>> Electorate(0, (1, 2, 3)).may_become(Change((1, 2, 4), 4, 7))
         True
@@ -81,7 +81,7 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
 
     @property
     def electorate(self) -> Electorate:
-        """The voters that were named; who remembers nothing else goes by them."""
+        """The voters that were named. A member that has stored nothing later uses them."""
         return Electorate(0, tuple(sorted(self.voters)))
 
     @property

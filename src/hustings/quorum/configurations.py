@@ -1,30 +1,31 @@
 """Which configuration is the present one: a majority of the last one's voters must say so.
 
-Model      Whoever has the group's key can forge a sender's name, but does not read what is sent to
-           somebody else. Fewer than a majority of the voters lie.
-Idea       Word of another configuration is a reason to ask, and no more. Who hears it asks the
-           voters of the configuration that it goes by (AFTER), with a number that it draws. Each
-           says how that configuration was followed, or how it has sealed it, and which voters there
-           are now. If a majority says the same, it is so.
-Invariant  1. A step is believed only if so many have begun the next configuration with it, or have
-              sealed it in one round, that together they are a majority. If one of them has begun
-              and does not lie, it has found the same before; if none has, a majority sealed the
-              same change in one round, and by `replacing` there is no other successor.
-           2. If too few tell of the step, but a majority says which voters there are now, then one
-              of them does not lie, and these are. Who goes there so has missed what was sealed, and
-              votes only as one that has forgotten.
-           3. What the next voters begin with is computed from the same answers: a lease that was
-              granted was accepted by one of those that sealed, before it sealed; who has begun
-              respects it. Each new voter finds out by itself, and trusts nobody else's sum.
+Model      An attacker with the group's key can forge a sender's name, but does not read messages
+           that are sent to another member. Fewer than a majority of the voters lie.
+Idea       News of another configuration is a reason to ask, and no more. A member that hears it
+           asks the voters of its own configuration (CONF-QUERY), with a number that it draws. Each
+           voter says what followed that configuration, or how it has sealed it, and which voters
+           there are now. If a majority says the same, the member believes it.
+Invariant  1. A step is believed only if those that have begun the next configuration with it, and
+              those that have sealed it in one round, are a majority together. If one of them has
+              begun and does not lie, it has found the same before. If none has begun, a majority
+              sealed the same change in one round, and by `reconfiguration` there is no other
+              successor.
+           2. If too few tell of the step, but a majority names the present voters, one of that
+              majority does not lie, and these are the voters. A member that jumps there has missed
+              what was sealed, and votes only as one that has lost its disk.
+           3. What the next voters begin with is computed from the same answers. A lease that was
+              granted was accepted by one of those that sealed, before it sealed; those that have
+              begun respect it. Each new voter computes it for itself, and trusts no other result.
            4. Numbers grow by one with each step, one voter differs, and no lease is longer than
-              the longest that is allowed.
+              the longest allowed one.
 Cost       2 messages per voter for each member, each time that voters change.
-Guarantee  One lying voter, and any number of other members that lie, move nobody.
+Guarantee  One lying voter, and any number of other lying members, change no member's configuration.
 
-A member that was away goes from step to step, each confirmed by the configuration it comes from:
-voters keep what they know of the last steps, also when they vote no more. If a majority of the
-voters that it knows is gone for good, nobody is left whose word it could believe. Then somebody has
-to tell it: with the voters' names, and an empty state.
+A member that was away goes from step to step, and each step is confirmed by the configuration that
+it leads away from: voters keep what they know of the last steps, also when they do not vote any
+more. If a majority of the voters that a member knows is gone for good, there is nobody whom it
+could believe. Then an operator must restart it with the present voters' names and an empty state.
 """
 
 from __future__ import annotations

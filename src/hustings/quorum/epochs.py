@@ -1,8 +1,8 @@
-"""Which of a voter's lives a vote comes from: votes of a life that is over do not count.
+"""Which epoch of an acceptor a vote comes from: votes of an epoch that is over do not count.
 
-A epoch is the number of a voter's life and some random bits; 0 says that nothing is known. A voter
-that has lost its disk begins another life (see `enrolment`), and every vote tells of the epochs
-that its voter knows.
+An acceptor that loses its disk begins a new epoch (see `recovery`). An epoch is stored as one
+number: how many epochs the acceptor has begun, and some random bits below that. 0 means that
+nothing is known. Every vote tells which epochs its acceptor knows of all voters.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from hustings.core.choice import MemberId
 from hustings.quorum.config import Electorate
 
-EPOCH_BITS = 32  # random ones; above them is the number of the life
+EPOCH_BITS = 32  # random ones; the count of epochs is above them
 
 
 def epoch_number(epoch: int) -> int:
-    """The how-manieth life of a voter that was born so.
+    """How many epochs the acceptor had begun when it drew this one.
 
     >>> epoch_number(0), epoch_number((2 << EPOCH_BITS) + 12345)
     (0, 2)
@@ -23,7 +23,7 @@ def epoch_number(epoch: int) -> int:
 
 
 class EpochCheck:
-    """What the votes that were counted so far say about epochs."""
+    """What the votes counted so far say about epochs."""
 
     def __init__(self) -> None:
         self.epochs: dict[MemberId, tuple[int, ...]] = {}  # that came with each voter's vote
@@ -31,9 +31,9 @@ class EpochCheck:
     def admit(
         self, electorate: Electorate, sender: MemberId, epochs: tuple[int, ...]
     ) -> list[MemberId] | None:
-        """Whose earlier votes this one shows to be void; None if it is void itself.
+        """The members whose earlier votes this vote makes void; None if it is void itself.
 
-        Two epochs in one life cannot both be right: then what was said last counts.
+        Two different epochs with one count cannot both be right. Then the later statement counts.
         """
         voters = electorate.voters
         if sender not in voters or len(epochs) != len(voters):

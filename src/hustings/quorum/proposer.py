@@ -1,21 +1,22 @@
-"""A candidate: it asks the voters, counts their votes, and knows from when on it holds.
+"""A proposer: it asks the voters, counts their votes, and knows from when on it holds the lease.
 
-Model      Messages may be late, lost, doubled and out of order; voters are as `voter` says.
-Idea       Ask a majority for a round (PREPARE), then for the lease in it (PROPOSE). Renewing is
-           the second question again: one round trip, no new round. The round in which the lease
-           was first asked for is its token.
-Invariant  1. A request counts as granted only when a majority accepted it or a later one in the
-              same round; all of these votes were cast after the request was made.
-           2. A token is the round, or kept from before: then a majority of those who promised this
-              round have since accepted nothing of a higher token. Whoever was granted a higher
-              one in between would have been accepted by one of them.
-           3. Votes are counted together only if none of them comes from a life of a voter that
-              another of the voters knows to be over: what a voter with a lost disk had promised is
-              not counted on, whenever it arrives.
+Model      Messages may be late, lost, doubled and out of order; voters are as `acceptor` says.
+Idea       Ask a majority for a round (PREPARE), then for the lease in it (ACCEPT). A renewal is the
+           second question again: one round trip, no new round. The round in which the lease was
+           first asked for is its token.
+Invariant  1. A request counts as granted only when a majority accepted it, or a later request in
+              the same round. All of these votes were cast after the request was made.
+           2. A token is the round, or is kept from before. It is kept only if a majority of those
+              that promised this round have accepted no higher token since. If another member had
+              been granted a higher token in between, one of them would have accepted it.
+           3. Votes are counted together only if none of them comes from an epoch that another
+              voter knows to be over. What an acceptor promised before it lost its disk does not
+              count, however late it arrives.
 Cost       2 round trips for a new holder, 1 for a renewal, with all voters.
 Guarantee  Tokens grow from holder to holder, whatever clocks do. While clock rates stay within
-           1 +- drift, whoever counts the time granted from when it asked, shortened accordingly,
-           holds alone. Two that ask at once may outdo each other for a while: they draw lots.
+           1 +- drift, the holder is alone, if it counts the granted time from when it asked and
+           shortens it by the drift. Two proposers at once may outbid each other for a while: each
+           waits a random time.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ MAX_DOUBLINGS = 5
 
 
 class Proposer:
-    """One member's part as a candidate; what is to be sent to all voters piles up in `outbox`."""
+    """One member's proposer; messages for all voters are collected in `outbox`."""
 
     def __init__(self, electorate: Electorate, delta: float) -> None:
         self.electorate = electorate
@@ -64,8 +65,8 @@ class Proposer:
         self.request = 0
         self.ttl = 0.0
         self.sent: dict[int, float] = {}  # requests that were proposed in this round, and their ttl
-        self.granted = 0  # the last request that was
-        self.won = 0  # the last token that was
+        self.granted = 0  # the last request that was granted
+        self.won = 0  # the last token that was granted
         self.outdone = False  # whether a voter promised a higher round to somebody else
         self.bumps = 0  # rounds in a row that were outdone
         self.jumped = False  # whether it has gone on at once after one of them
@@ -78,13 +79,13 @@ class Proposer:
         self.verdicts: list[Verdict] = []
 
     def majority(self) -> int:
-        """How many votes decide."""
+        """The number of votes that decides."""
         return self.electorate.majority
 
     # What its member wants
 
     def acquire(self, ctx: Context, ttl: float, request: int) -> None:
-        """Hold the lease, or go on holding it."""
+        """Ask for the lease, or renew it."""
         self.request, self.ttl, self.wanted = request, ttl, True
         if self.phase == PROPOSING and not self.outdone:
             self._send_proposal(ctx)
@@ -94,22 +95,23 @@ class Proposer:
             self.begin(ctx)
 
     def release(self, ctx: Context, to: MemberId | None) -> None:
-        """Hold it no more, want it no more."""
+        """Give the lease back, and stop asking for it."""
         if self.phase != IDLE or self.token:
             self._send_release(ctx, to)
         self.wanted = False
         self._stop(ctx)
 
     def _send_release(self, ctx: Context, to: MemberId | None) -> None:
-        """Never again will a vote for this token be counted."""
+        """From now on no vote for this token is counted."""
         number, token = self.electorate.number, self.token or self.round
         self.outbox.append(ReleaseMsg(number, self.round, ctx.incarnation, token, to))
         self.token = 0
 
     def again(self, ctx: Context) -> None:
-        """It has waited long enough for others.
+        """The wait for other proposers is over.
 
-        Who holds nothing is told to ask anew: a request of long ago would be granted in vain.
+        A member that holds nothing is told to ask again: its old request would be granted too late
+        to be of use.
         """
         self.resting = False
         if not self.wanted or self.phase == PROPOSING:
@@ -121,7 +123,7 @@ class Proposer:
             self.verdicts.append(Freed(0))
 
     def move(self, ctx: Context, electorate: Electorate) -> None:
-        """There are other voters: what the former said counts no more."""
+        """The voters have changed: votes of the former ones do not count any more."""
         self.electorate = electorate
         self._stop(ctx)
         self.again(ctx)
@@ -129,11 +131,11 @@ class Proposer:
     # Asking
 
     def begin(self, ctx: Context) -> None:
-        """A round above everything heard of."""
+        """Ask for a round above all rounds heard of."""
         ctx.cancel_timer(AGAIN)
         if self.highest >= MAX_NUMBER:
             self.phase = IDLE
-            return  # no rounds are left: nobody comes here but by somebody's lie
+            return  # no rounds are left: only a lie can bring a member here
         self.round = self.highest = self.highest + 1
         self.phase = PREPARING
         self._forget_votes()
@@ -183,7 +185,7 @@ class Proposer:
         )
 
     def on_promise(self, ctx: Context, sender: MemberId, message: PromiseMsg) -> None:
-        """A voter gives the round."""
+        """A voter promises the round."""
         if not self._is_mine(ctx, sender, message) or not self._admit(sender, message.epochs):
             return
         self.refusals.pop(sender, None)
@@ -204,7 +206,7 @@ class Proposer:
         return len(lower) >= self.majority()
 
     def on_accepted(self, ctx: Context, sender: MemberId, message: AcceptedMsg) -> None:
-        """A voter holds the lease for this member, since a request of it."""
+        """A voter has accepted the lease for this member."""
         if not self._is_mine(ctx, sender, message) or message.request not in self.sent:
             return
         if not self._admit(sender, message.epochs):
@@ -235,7 +237,7 @@ class Proposer:
     # Refusals
 
     def on_refused(self, ctx: Context, sender: MemberId, message: NackMsg) -> None:
-        """A voter does not."""
+        """A voter refuses."""
         if not self._is_mine(ctx, sender, message):
             return
         self.highest = max(self.highest, message.promised)
@@ -248,13 +250,15 @@ class Proposer:
             self._arm(ctx, message.remaining)  # the others may never answer
 
     def _fail(self, ctx: Context) -> None:
-        """No majority can be had in this round any more."""
+        """A majority is out of reach in this round."""
         refusals = self.refusals
         held = self._held(refusals)
         taken = [each.remaining for each in refusals.values() if each.remaining > 0]
         behind = self.phase == PREPARING and self.highest > self.round
         if self.token and self.token != self.won:
-            self._send_release(ctx, None)  # whoever accepted it is not to wait for nothing
+            self._send_release(
+                ctx, None
+            )  # so that voters that accepted it need not wait for its end
         self._stop(ctx)
         if held is not None:
             lease, remaining = held
@@ -271,9 +275,9 @@ class Proposer:
         self._arm(ctx, taken)
 
     def _arm(self, ctx: Context, taken: float) -> None:
-        """Ask again when what is in the way is over.
+        """Ask again when the obstacle is over.
 
-        If that is nothing but another's question, let it come to its end, and draw lots.
+        If the obstacle is only the question of another proposer, wait a random time.
         """
         pause = taken + ctx.rng.uniform(0.0, self.delta)
         if not taken:
@@ -283,7 +287,7 @@ class Proposer:
         ctx.set_timer(AGAIN, pause)
 
     def _held(self, refusals: Mapping[MemberId, NackMsg]) -> tuple[Lease, float] | None:
-        """Who holds the lease, if a majority says the same, and for how long at most."""
+        """The lease that a majority names, and the longest time that it may last."""
         said: dict[tuple[MemberId, int, int], list[NackMsg]] = {}
         for each in refusals.values():
             if each.lease is not None and each.lease.incarnation:
@@ -295,7 +299,7 @@ class Proposer:
         return None
 
     def on_freed(self, sender: MemberId, message: AvailableMsg) -> None:
-        """A voter says that the lease was given back, or that it votes from now on."""
+        """A voter says that the lease was given back, or that it votes now."""
         if sender in self.electorate.voters and self.phase != PROPOSING:
             self.resting = False
             self.verdicts.append(Freed(message.token))

@@ -1,24 +1,25 @@
-"""Another voter in the place of one: one at a time, each change a configuration of its own.
+"""Replacing one voter by another: one at a time, each change a configuration of its own.
 
-Model      As `voter`; in the configuration that ends, a majority must be up.
-Idea       The change is agreed on like any value among voters: ask a majority for a round
-           (SURVEY), then for its agreement (SEAL). Whoever agrees votes in this configuration no
-           more. When a majority has agreed, the next configuration is told of (INSTALL), and
-           everybody asks the voters whether it is so (see `succession`): the new voters begin above
-           all rounds of the last configuration, and hold the lease that was held.
-Invariant  1. A configuration has one successor: whoever asks after a majority sealed a change
-              hears of it from one of them, and seals the same again.
-           2. What was granted before was accepted by one of those that sealed, and before it did;
-              so it is among what they report. If they report one lease that lives, with the
-              highest token, the new voters hold it for its full time; if it cannot be told which
-              lease was granted, they hold all off for one longest lease.
-           3. A voter begins in a configuration once in its life: one that voted there and lost its
-              disk begins another life (see `enrolment`).
-           4. A voter seals for whom it gave the round itself, and gave a ticket: nobody seals in
-              another's name.
-Cost       3 round trips with the voters, 1 with the newcomer; what `succession` costs.
-Guarantee  That of `petition`, across configurations. A change that was begun and abandoned is
-           brought to its end by any voter that sealed it.
+Model      As `acceptor`; in the configuration that ends, a majority must be up.
+Idea       Voters agree on the change as on any value: a member asks a majority for a round
+           (CONF-PREPARE), then for its agreement (CONF-ACCEPT). A voter that agrees stops voting
+           in this configuration. When a majority has agreed, the members concerned are told of the
+           next configuration (CONF-INSTALL), and each asks the voters whether it is so (see
+           `configurations`). The new voters begin above all rounds of the last configuration, and
+           hold the lease that was held.
+Invariant  1. A configuration has one successor. A member that asks after a majority sealed a change
+              hears of the change from one of them, and seals the same one again.
+           2. A lease that was granted before was accepted by one of those that sealed, before it
+              sealed; so it is among what they report. If they report one live lease, with the
+              highest token, the new voters hold it for its full time. If they cannot tell which
+              lease was granted, the new voters refuse all for one longest lease.
+           3. A voter begins in a configuration once in an epoch. One that voted there and lost its
+              disk begins another epoch (see `recovery`).
+           4. A voter seals only for the member that it gave the round and a ticket. Nobody seals
+              in the name of another.
+Cost       3 round trips with the voters, 1 with the newcomer; and what `configurations` costs.
+Guarantee  That of `proposer`, across configurations. Any voter that sealed a change completes it,
+           if the member that began it does not.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ MAX_DOUBLINGS = 5
 
 
 class Reconfiguration:
-    """One member's part in changing the voters; what is to be sent piles up in `outbox`."""
+    """One member's part in changing the voters; messages to send are collected in `outbox`."""
 
     def __init__(self, electorate: Electorate, patience: float) -> None:
         self.electorate = electorate
@@ -93,7 +94,7 @@ class Reconfiguration:
         self.highest = max(self.highest, highest)
 
     def finish(self, ctx: Context) -> None:
-        """Bring to its end what this voter has sealed."""
+        """Complete the change that this voter has sealed."""
         if self.phase == IDLE:
             self.wanted, self.tries = None, 0
             self._survey(ctx)
@@ -152,7 +153,7 @@ class Reconfiguration:
     # Answers
 
     def on_invited(self, ctx: Context, sender: MemberId, message: InvitedMsg) -> None:
-        """The newcomer says how it was born."""
+        """The newcomer tells its epoch."""
         wanted = self.wanted
         if self.phase != INVITING or wanted is None or sender != wanted.newcomer:
             return
@@ -179,7 +180,7 @@ class Reconfiguration:
         return void is not None
 
     def on_surveyed(self, ctx: Context, sender: MemberId, message: ConfPromiseMsg) -> None:
-        """A voter gives the round."""
+        """A voter promises the round."""
         if self.phase not in (SURVEYING, SEALING) or not self._is_mine(ctx, sender, message):
             return
         if not self._admit(sender, message.epochs):
@@ -191,7 +192,7 @@ class Reconfiguration:
             self._seal(ctx)
 
     def _seal(self, ctx: Context) -> None:
-        """A majority has given the round: end this configuration, as it was begun to be ended."""
+        """A majority has promised the round: end this configuration by the change begun first."""
         seals = [each.sealed for each in self.surveys.values() if each.sealed is not None]
         if seals:
             self.change = max(seals, key=lambda sealed: sealed.round).change
@@ -211,7 +212,7 @@ class Reconfiguration:
             self.outbox.append((voter, question))
 
     def on_sealed(self, ctx: Context, sender: MemberId, message: ConfAcceptedMsg) -> None:
-        """A voter votes no more."""
+        """A voter has stopped voting in this configuration."""
         if self.phase != SEALING or not self._is_mine(ctx, sender, message):
             return
         if not self._admit(sender, message.epochs):
@@ -231,7 +232,7 @@ class Reconfiguration:
             self.highest = max(self.highest, message.promised)
 
     def on_installed(self, ctx: Context, sender: MemberId, message: ConfInstalledMsg) -> None:
-        """Somebody goes by the next configuration."""
+        """A member uses the next configuration."""
         if self.phase != INSTALLING or self.install is None:
             return
         if message.config >= self.install.config:

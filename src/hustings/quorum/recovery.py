@@ -1,34 +1,37 @@
-"""How a voter finds out whether it may vote: it must never have voted and forgotten.
+"""How an acceptor finds out whether it may vote: it must never have voted and forgotten it.
 
-Model      Voters may lose their disk: fewer than a majority at a time, or all of them. A voter that
-           comes with its disk has nothing to find out.
-Idea       A voter without memory draws a number, its epoch, and asks the others. If none of them
-           votes, nobody remembers anything, and their epochs become the roster (genesis). If one
-           that votes has this very epoch on the roster that it began with, the voter was counted
-           there and has not voted since. Otherwise it voted once and has forgotten: it begins
-           another life, which a majority of voters other than it must take note of, and takes over
-           the highest round that any of them has promised. They take note only if it says the
-           number that each of them has sent it: nobody else can end its life. Whichever it is, it
-           stays silent for one longest lease first.
-Invariant  1. Whatever majority the forgotten votes were part of, one of those who took note was,
-              too. If that one voted before it took note, the round is known to the voter again. If
-              it votes afterwards, its vote says that the former life is over, and the two are not
-              counted together.
-           2. A lease that the former life accepted is over, by any clock, when the new one votes:
-              also when all lives are new, and whoever holds it is cut off and no acceptor.
-           3. Whoever answered "new" to somebody believes, when it begins to vote, in no former
-              epoch of that one: answers count only if they were given after the last doubt.
-           4. There is a genesis only if at one instant nobody voted. Everybody is asked twice: who
-              has the same epoch both times, and votes neither time, did not vote in between.
-              Voters that are said to have come later (initial=) never have one: the first ones may
-              vote elsewhere.
-           5. The rounds of a genesis lie above the first incarnation of every acceptor. Where that
-              grows with the date, and one voter's date is right, they lie above all rounds before.
-Cost       4(n - 1) messages for each voter once, and up to 2(n - 1) more for another life; one
+Model      Acceptors may lose their disks: fewer than a majority at a time, or all of them. An
+           acceptor that comes back with its disk has nothing to find out.
+Idea       An acceptor without a disk draws an epoch and asks the others. There are three cases.
+           If no other one votes, nobody remembers anything: the epochs drawn become the roster of
+           all (genesis). If one that votes has this very epoch on the roster that it began with,
+           this acceptor was counted there and has not voted since. Otherwise it voted once and has
+           forgotten it: it begins another epoch, which a majority of the other voters must note,
+           and takes over the highest round that any of them has promised. They note the epoch only
+           if the acceptor repeats a number that each of them has sent to it, so nobody else can
+           end its epoch. In each case it stays silent for one longest lease first.
+Invariant  1. Every majority that a forgotten vote was part of shares a member with those that noted
+              the new epoch. If that member voted before it noted the epoch, the acceptor has
+              learned its round. If it voted afterwards, its vote says that the former epoch is
+              over, and the two votes are not counted together.
+           2. A lease that was accepted in the former epoch is over, by any clock, when the new
+              epoch votes. This also holds when all epochs are new, and when the holder is cut off
+              and is no voter.
+           3. An acceptor that has answered "I do not vote either" to another one believes, when it
+              begins to vote, in no former epoch of that one. Answers count only if they were given
+              after the last doubt.
+           4. A genesis needs an instant at which nobody voted. All are asked twice: one that has
+              the same epoch both times, and votes neither time, did not vote in between. Voters
+              that are said to have come later (initial=) have no genesis: the first ones may vote
+              elsewhere.
+           5. The rounds of a genesis lie above the first incarnation of every voter. Where
+              incarnations grow with the date, and one voter's date is right, they lie above all
+              rounds before.
+Cost       4(n - 1) messages for each voter once, and up to 2(n - 1) more for another epoch; one
            longest lease of silence without a disk.
-Guarantee  Tokens grow whatever clocks do while fewer than a majority lose their disks. If all do,
-           tokens grow as far as 5 goes. In between (two of three) those that forgot do not vote
-           until disks are back or the others' are emptied, too, and say so.
+Guarantee  Tokens grow, whatever clocks do, while fewer than a majority lose their disks. If all
+           lose them, tokens grow as far as 5 goes. In between (two of three) those that lost their
+           disks do not vote, and say so, until the disks are back or all disks are emptied.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ Reachable = Callable[[Context], Sequence[MemberId]]  # voters to write to
 
 
 class AcceptorRecovery:
-    """One voter's way into the electorate."""
+    """One acceptor's way to its vote."""
 
     def __init__(self, acceptor: Acceptor, patience: float, reachable: Reachable) -> None:
         self.acceptor = acceptor
@@ -88,7 +91,7 @@ class AcceptorRecovery:
     # The beginning
 
     def start(self, ctx: Context) -> None:
-        """Read what there is, or ask."""
+        """Read the disk, or ask the others."""
         acceptor = self.acceptor
         self.began = self.ready = ctx.now()
         if not acceptor.durable:
@@ -108,10 +111,10 @@ class AcceptorRecovery:
         self._ask_anew(ctx)
 
     def _start_diskless(self, ctx: Context) -> None:
-        """Whatever was accepted before is over after one longest lease.
+        """A lease that was accepted before is over after one longest lease.
 
-        Whatever round was promised before lies below the incarnation where that grows with the
-        date; elsewhere tokens are ordered only within an epoch that somebody else keeps.
+        Rounds promised before lie below the incarnation, where incarnations grow with the date.
+        Elsewhere tokens are ordered only as far as another service keeps them in order.
         """
         acceptor = self.acceptor
         acceptor.begin_above(ctx.incarnation)
@@ -124,9 +127,9 @@ class AcceptorRecovery:
         keep(ctx, birth=self.epoch)
 
     def begin_anew(self, ctx: Context) -> None:
-        """Other voters were agreed on without this one: what it knows may be out of date.
+        """The voters were changed without this one, so what it knows may be out of date.
 
-        So it is as one that has forgotten.
+        It acts as one that has lost its disk.
         """
         acceptor = self.acceptor
         acceptor.sealed = None
@@ -137,7 +140,7 @@ class AcceptorRecovery:
         self._ask_anew(ctx)
 
     def introduce(self, ctx: Context) -> int:
-        """How this member was born, now at the latest."""
+        """This member's epoch; it draws one if it has none."""
         self.epoch = self.epoch or kept(ctx.stored, "birth", int) or 0
         if not self.epoch:
             self._begin_epoch(ctx, 1)
@@ -150,7 +153,7 @@ class AcceptorRecovery:
         self._vote(ctx)
 
     def retire(self, ctx: Context) -> None:
-        """Others vote from now on, whether this one did or was about to."""
+        """This member is no voter any more."""
         if self.ready == inf:
             return
         self.acceptor.votes, self.acceptor.sealed = False, None
@@ -161,7 +164,7 @@ class AcceptorRecovery:
         keep(ctx, votes=False, sealed=None)
 
     def assume(self, ctx: Context, holder: MemberId, term: int, ttl: float) -> None:
-        """Begin in the middle: all vote, and have just accepted `holder`'s first incarnation."""
+        """Begin in the middle: all vote, and have just accepted a lease of `holder`."""
         acceptor = self.acceptor
         self.ready = ctx.now()
         acceptor.promised = Ballot(term, holder, 1)
@@ -172,7 +175,7 @@ class AcceptorRecovery:
         self.seat(ctx)
 
     def on_timer(self, ctx: Context) -> None:
-        """Time to vote, or to ask those who have not answered."""
+        """Begin to vote, or ask again those that have not answered."""
         if self.acceptor.votes:
             return
         if not self.acceptor.durable:
@@ -211,7 +214,7 @@ class AcceptorRecovery:
     # Questions of others
 
     def on_enroll(self, ctx: Context, sender: MemberId, message: RecoveryMsg) -> Message:
-        """Another voter asks whether it has voted."""
+        """Another voter asks whether it has ever voted."""
         acceptor = self.acceptor
         number = acceptor.electorate.number
         if not acceptor.votes:
@@ -273,13 +276,13 @@ class AcceptorRecovery:
             self._begin_with_all(ctx)
 
     def _nobody_votes(self) -> bool:
-        """Whether all other voters have said that they do not, and it may begin with them."""
+        """Whether all other voters have said that they do not vote, and a genesis is allowed."""
         electorate = self.acceptor.electorate
         may = self.founds or electorate.number > 0
         return may and len(self.fresh) == len(electorate.voters) - 1
 
     def _begin_with_all(self, ctx: Context) -> None:
-        """Nobody seems to remember anything: wait, ask once more, and begin anew."""
+        """Nobody seems to remember a vote: wait, ask once more, then begin with all others."""
         if ctx.now() < self.ready:
             self._wait(ctx)
         elif self.fresh != self.supposed:
@@ -297,7 +300,7 @@ class AcceptorRecovery:
             self._vote(ctx)
 
     def on_known(self, ctx: Context, sender: MemberId, message: RecoveryStateMsg) -> None:
-        """Another voter votes, and says what it knows of this one."""
+        """A voter that votes says what it knows of this one."""
         if not self._is_mine(message):
             return
         voters = self.acceptor.electorate.voters
@@ -335,7 +338,7 @@ class AcceptorRecovery:
             self._wait(ctx)
 
     def _wait(self, ctx: Context) -> None:
-        """Until it may vote; a timer that fires a rounding too early is not set for no time."""
+        """Wait until it may vote. The least pause is for timers that fire a little too early."""
         ctx.set_timer(ENROLL, max(self.ready - ctx.now(), self.patience / 16.0))
 
     def _follow(self, ctx: Context, known: RecoveryStateMsg) -> None:

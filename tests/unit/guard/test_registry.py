@@ -19,7 +19,7 @@ def test_every_guard_is_listed_with_what_it_promises() -> None:
     by_clock = {name: each.clock for name, each in told.items() if isinstance(each, Guarantees)}
     assert by_clock["quorum"] == "voters"
     assert by_clock["memory"] == "this process"
-    assert by_clock["redis"] == "who waits"
+    assert by_clock["redis"] == "each observer"
     redis = told["redis"]
     assert isinstance(redis, Guarantees)
     assert (redis.guarantee, redis.monotone) == (Guarantee.ADVISORY, False)
