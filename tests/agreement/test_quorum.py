@@ -70,10 +70,10 @@ class Group:
         self.world.run(until=words[-1] + PERIOD)
         self.watch.sent_at.clear()
 
-    def lease(self, member: MemberId, retry: float = 3.0) -> theory.Lease:
+    def lease(self, member: MemberId, retry: float = 3.0) -> theory.LeaseSetting:
         """Where this member asks, and the first leader may be dead."""
         dead = 0 if self.world.members[self.leader].up else int(self.leader <= self.v)
-        return theory.Lease(
+        return theory.LeaseSetting(
             v=self.v,
             down=dead,
             voter=member <= self.v,
@@ -154,8 +154,8 @@ def test_the_wait_is_the_shortest_of_k() -> None:
         while not (asked := [at for at, _, k in group.watch.sent_at if k == "Q-PREPARE"]):
             assert group.world.now < word + 60.0 + 2 * TTL
             group.world.run(until=group.world.now + 1.0)
-        waits.append(asked[0] - word - 1 - float(theory.Lease(ttl=TTL).outlasted))
-    lease = theory.Lease(ttl=TTL, backoff=60, k=5)
+        waits.append(asked[0] - word - 1 - float(theory.LeaseSetting(ttl=TTL).outlasted))
+    lease = theory.LeaseSetting(ttl=TTL, backoff=60, k=5)
     mean = theory.failover_mean(lease) - theory.failover_time(lease, Fraction(4), 0)
     assert abs(fmean(waits) - float(mean)) <= 4 * stdev(waits) / sqrt(len(waits))
 
@@ -174,7 +174,7 @@ def test_a_leader_that_resigns(v: int, members: int) -> None:
 
 def test_the_command_prints_them(hustings: Hustings) -> None:
     told = json.loads(hustings("theory", "quorum", "--set", "v=5", "--set", "down=1", "--json").out)
-    lease = theory.Lease(v=5, down=1)
+    lease = theory.LeaseSetting(v=5, down=1)
     assert told["corrected"]["acquisition_messages"] == theory.acquisition_messages(lease)
     assert told["params"]["voter"] is False
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hustings.cli.output import show_json, warn
 from hustings.core.messages import Role
-from hustings.demo.simulated.film import Film, Frame, Pace
+from hustings.demo.simulated.film import Film, FilmFrame, FilmPace
 from hustings.demo.simulated.picture import Row, draw, plain
 from hustings.demo.simulated.story import ONE, TWO, Play, play
 from hustings.demo.simulated.telling import COLUMNS, note, row, title, to_json, transcript
@@ -70,7 +70,7 @@ def tell(console: Console, story: Play) -> None:
 
 def show(console: Console, film: Film, seconds: float) -> None:
     """The pictures, at their pace, on a screen of their own."""
-    pace = Pace(film, seconds)
+    pace = FilmPace(film, seconds)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         began = time.monotonic()
         elapsed = 0.0
@@ -102,7 +102,7 @@ def summary(console: Console, film: Film) -> None:
 # One screen
 
 
-def screen(console: Console, film: Film, frame: Frame) -> Group:
+def screen(console: Console, film: Film, frame: FilmFrame) -> Group:
     """Title, acts, picture beside the ticker, sentence, counts."""
     width, height = console.width, console.height - AROUND
     wide = width - TICKER - 1
@@ -142,14 +142,14 @@ def style_of(name: str) -> str:
     return STYLES.get(name, "")
 
 
-def _heading(film: Film, frame: Frame, width: int) -> Text:
+def _heading(film: Film, frame: FilmFrame, width: int) -> Text:
     left = Text.assemble((" hustings demo ", "bold reverse"), f"  {title(film.play)}")
     clock = f"time {frame.t:6.1f} "
     left.append(" " * max(1, width - left.cell_len - len(clock)))
     return left.append(clock, style="bold")
 
 
-def _acts(film: Film, frame: Frame) -> Text:
+def _acts(film: Film, frame: FilmFrame) -> Text:
     strip = Text(" ")
     for place, act in enumerate(film.play.acts):
         if place < frame.act:
@@ -162,7 +162,7 @@ def _acts(film: Film, frame: Frame) -> Text:
     return strip
 
 
-def _rule(frame: Frame, width: int) -> Text:
+def _rule(frame: FilmFrame, width: int) -> Text:
     """A line; while there are two leaders, it says so."""
     if len(frame.leading) < 2:
         return Text("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * width, style="dim")
@@ -174,7 +174,7 @@ def _rule(frame: Frame, width: int) -> Text:
     )
 
 
-def _ticker(film: Film, frame: Frame, height: int) -> list[Text]:
+def _ticker(film: Film, frame: FilmFrame, height: int) -> list[Text]:
     """What happened last, the newest at the bottom."""
     bar = "\N{BOX DRAWINGS LIGHT VERTICAL} "
     lines = [Text().append(bar, style="dim") for _ in range(height)]
@@ -189,7 +189,7 @@ def _ticker(film: Film, frame: Frame, height: int) -> list[Text]:
     return lines
 
 
-def _counts(film: Film, frame: Frame) -> Text:
+def _counts(film: Film, frame: FilmFrame) -> Text:
     """This act's messages by kind, with the letter that flies; and heartbeats."""
     text = Text(" ")
     for kind, letter in film.letters.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from hustings.core.errors import BadInput
-from hustings.lab.closed_forms.form import Result
+from hustings.lab.closed_forms.form import TheoryResult
 from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.tables import Table, as_html
 
@@ -16,7 +16,7 @@ from hustings.lab.tables import Table, as_html
 class Theory(Table):
     """The forms of one election at one setting. `forms["messages"]` is a number."""
 
-    result: Result
+    result: TheoryResult
     command: str  # the command line that gives the same
 
     def __getitem__(self, name: str) -> int | float:

@@ -35,7 +35,7 @@ class Use(Enum):
     STUDY = "is there to be studied"
 
 
-class Entry(NamedTuple):
+class ProtocolEntry(NamedTuple):
     """Where one of ours is."""
 
     module: str
@@ -64,33 +64,35 @@ BY_ROUNDS = ("committee", "committee-agreement", "committee-coin", "agreement", 
 CATALOGUE = (*COMPARED, *ANNOUNCING, *LARGE, "consensus", *CONSENSUS, *PRINTED)
 EVERY = (*CATALOGUE, *BY_ROUNDS)
 
-PROTOCOLS: Mapping[str, Entry] = {
-    "broadcast": Entry("protocols.broadcast", "Broadcast"),
-    "ring": Entry("protocols.ring", "Ring"),
-    "bully": Entry("protocols.bully", "Bully"),
-    "bully-map": Entry("protocols.bully_map", "BullyMap"),
-    "bully-grant": Entry("protocols.bully_grant", "BullyGrant"),
-    "bully-group": Entry("protocols.bully_group", "BullyGroup"),
-    "stable": Entry("protocols.stable", "Stable"),
-    "bully-assistant": Entry("protocols.bully_assistant", "BullyAssistant"),
-    "le-a": Entry("protocols.announce.le_a", "LeA"),
-    "le-s": Entry("protocols.announce.le_s", "LeS"),
-    "le-m": Entry("protocols.announce.le_m", "LeM"),
-    "sup": Entry("protocols.announce.sup", "Sup", Use.STUDY),
-    "al": Entry("protocols.announce.al", "Al", Use.STUDY),
-    "sup-al-random": Entry("protocols.announce.sup_al_random", "SupAlRandom", Use.STUDY),
-    "probabilistic": Entry("protocols.probabilistic.election", "Probabilistic"),
-    "consensus": Entry("protocols.consensus", "Consensus", Use.STUDY),
-    "quorum": Entry("quorum.election", "Quorum", Use.GUARD),
-    "ring-printed": Entry("protocols.ring_printed", "RingPrinted", Use.STUDY),
-    "bully-map-printed": Entry("protocols.bully_map_printed", "BullyMapPrinted", Use.STUDY),
-    "le-s-printed": Entry("protocols.announce.le_s_printed", "LeSPrinted", Use.STUDY),
-    "sup-al": Entry("protocols.announce.sup_al", "SupAl", Use.STUDY),
-    "committee": Entry("protocols.committee.election", "Committee", Use.ROUNDS),
-    "committee-agreement": Entry("protocols.committee.extensions", "GroupAgreement", Use.ROUNDS),
-    "committee-coin": Entry("protocols.committee.extensions", "CommonCoin", Use.ROUNDS),
-    "agreement": Entry("protocols.committee.single", "Agreement", Use.ROUNDS),
-    "lightest-bin": Entry("protocols.committee.single", "LightestBin", Use.ROUNDS),
+PROTOCOLS: Mapping[str, ProtocolEntry] = {
+    "broadcast": ProtocolEntry("protocols.broadcast", "Broadcast"),
+    "ring": ProtocolEntry("protocols.ring", "Ring"),
+    "bully": ProtocolEntry("protocols.bully", "Bully"),
+    "bully-map": ProtocolEntry("protocols.bully_map", "BullyMap"),
+    "bully-grant": ProtocolEntry("protocols.bully_grant", "BullyGrant"),
+    "bully-group": ProtocolEntry("protocols.bully_group", "BullyGroup"),
+    "stable": ProtocolEntry("protocols.stable", "Stable"),
+    "bully-assistant": ProtocolEntry("protocols.bully_assistant", "BullyAssistant"),
+    "le-a": ProtocolEntry("protocols.announce.le_a", "LeA"),
+    "le-s": ProtocolEntry("protocols.announce.le_s", "LeS"),
+    "le-m": ProtocolEntry("protocols.announce.le_m", "LeM"),
+    "sup": ProtocolEntry("protocols.announce.sup", "Sup", Use.STUDY),
+    "al": ProtocolEntry("protocols.announce.al", "Al", Use.STUDY),
+    "sup-al-random": ProtocolEntry("protocols.announce.sup_al_random", "SupAlRandom", Use.STUDY),
+    "probabilistic": ProtocolEntry("protocols.probabilistic.election", "Probabilistic"),
+    "consensus": ProtocolEntry("protocols.consensus", "Consensus", Use.STUDY),
+    "quorum": ProtocolEntry("quorum.election", "Quorum", Use.GUARD),
+    "ring-printed": ProtocolEntry("protocols.ring_printed", "RingPrinted", Use.STUDY),
+    "bully-map-printed": ProtocolEntry("protocols.bully_map_printed", "BullyMapPrinted", Use.STUDY),
+    "le-s-printed": ProtocolEntry("protocols.announce.le_s_printed", "LeSPrinted", Use.STUDY),
+    "sup-al": ProtocolEntry("protocols.announce.sup_al", "SupAl", Use.STUDY),
+    "committee": ProtocolEntry("protocols.committee.election", "Committee", Use.ROUNDS),
+    "committee-agreement": ProtocolEntry(
+        "protocols.committee.extensions", "GroupAgreement", Use.ROUNDS
+    ),
+    "committee-coin": ProtocolEntry("protocols.committee.extensions", "CommonCoin", Use.ROUNDS),
+    "agreement": ProtocolEntry("protocols.committee.single", "Agreement", Use.ROUNDS),
+    "lightest-bin": ProtocolEntry("protocols.committee.single", "LightestBin", Use.ROUNDS),
 }
 
 # Those that members can join with.

@@ -46,7 +46,7 @@ from hustings.testing.group import Group
 from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
 from hustings.testing.recording import RecordedMember, RecordingContext, recording, view_of
 from hustings.testing.script import BadScript, play
-from hustings.testing.scripted_group import ScriptedGroup, ScriptedStatus, Step
+from hustings.testing.scripted_group import ScriptedGroup, ScriptedStatus, ScriptedStep
 
 __all__ = [
     "Acquire",
@@ -70,9 +70,9 @@ __all__ = [
     "Release",
     "ScriptedGroup",
     "ScriptedStatus",
+    "ScriptedStep",
     "Send",
     "SetTimer",
-    "Step",
     "Stuck",
     "VirtualLoop",
     "persist",

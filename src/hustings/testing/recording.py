@@ -171,7 +171,7 @@ def recording(
 
 
 @dataclass(frozen=True, slots=True)
-class Armed:
+class ArmedTimer:
     """A timer that waits: when it is due, when it was armed, and on which side of arrivals."""
 
     deadline: float
@@ -198,7 +198,7 @@ class RecordedMember:
         self.clock = 0.0
         self.incarnation = 0
         self.stored: Mapping[str, object] = {}
-        self.timers: dict[TimerKey, Armed] = {}
+        self.timers: dict[TimerKey, ArmedTimer] = {}
         self.outcome: Outcome | None = None
         self.asked: Acquire | None = None
         self.election = elect()
@@ -295,7 +295,7 @@ class RecordedMember:
             case SetTimer(key, delay, eager):
                 self.timers.pop(key, None)  # armed anew: it goes behind its equals
                 if delay != float("inf"):
-                    self.timers[key] = Armed(self.clock + delay, self.clock, eager)
+                    self.timers[key] = ArmedTimer(self.clock + delay, self.clock, eager)
             case CancelTimer(key):
                 self.timers.pop(key, None)
             case Persist(fields):

@@ -20,7 +20,12 @@ from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.messages import Message, kind_of
 from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, with_lease
 from hustings.testing.script_text import timer_text
-from hustings.testing.scripted_group import Envelope, ScriptedGroup, ScriptedStatus, Step
+from hustings.testing.scripted_group import (
+    ScriptedGroup,
+    ScriptedMessage,
+    ScriptedStatus,
+    ScriptedStep,
+)
 
 _LINK = re.compile(r"(\d+|\*)->(\d+|\*)")
 
@@ -71,7 +76,7 @@ class Selection:
     kind: str | None = None
     first: bool = False
 
-    def of(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
+    def of(self, envelopes: Sequence[ScriptedMessage]) -> list[ScriptedMessage]:
         """The envelopes meant, in their order."""
         found = [
             envelope
@@ -133,7 +138,7 @@ class ScriptSession:
         self._group = group
         self.kinds = [kind_of(message) for message in messages]
 
-    def chosen(self, words: Sequence[str]) -> list[Envelope]:
+    def chosen(self, words: Sequence[str]) -> list[ScriptedMessage]:
         """The messages under way that the words select."""
         return selection(words, self.group, self.kinds).of(self.group.flight)
 
@@ -162,7 +167,7 @@ def command(usage: str) -> Callable[[Run], Run]:
     return enter
 
 
-def _told(steps: Sequence[Step]) -> list[str]:
+def _told(steps: Sequence[ScriptedStep]) -> list[str]:
     return [line for step in steps for line in step.lines()]
 
 

@@ -33,7 +33,7 @@ class ScriptedStatus(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Envelope:
+class ScriptedMessage:
     """A message under way; two with the same content are still two."""
 
     sender: MemberId
@@ -57,7 +57,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptedStep:
     """One thing that happened, and the effects that show, a line each.
 
     Cancelling a timer that was not armed changes nothing and does not show.
@@ -91,7 +91,7 @@ class ScriptedGroup:
         directory = {candidate.id: candidate for candidate in candidates}
         self.members: dict[MemberId, RecordedMember] = {}
         self.standing: dict[MemberId, ScriptedStatus] = {}
-        self.flight: list[Envelope] = []
+        self.flight: list[ScriptedMessage] = []
         self.sent: Counter[str] = Counter()
         self.now = 0.0
         self._leader = leader
@@ -129,7 +129,7 @@ class ScriptedGroup:
 
     # What may happen
 
-    def start(self, members: Sequence[MemberId]) -> list[Step]:
+    def start(self, members: Sequence[MemberId]) -> list[ScriptedStep]:
         """Members join; then those that start take the leader given for granted."""
         for member in members:
             if self._standing(member) is not ScriptedStatus.OUT:
@@ -143,7 +143,7 @@ class ScriptedGroup:
             steps += [step for step in assumed if step.effects]
         return steps
 
-    def restart(self, member: MemberId) -> Step:
+    def restart(self, member: MemberId) -> ScriptedStep:
         """A member that was up before comes back as a new incarnation; all views know it."""
         if self._standing(member) is ScriptedStatus.OUT:
             raise BadInput(f"member {member} has not been started: use start")
@@ -155,13 +155,13 @@ class ScriptedGroup:
         title = f"{member} restarts, incarnation {number}"
         return self._step(title, member, self.members[member].start)
 
-    def crash(self, member: MemberId) -> Step:
+    def crash(self, member: MemberId) -> ScriptedStep:
         """Fail-stop. What it has sent stays under way."""
         self._must_be_up(member)
         self.standing[member] = ScriptedStatus.DOWN
-        return Step(f"{member} is down")
+        return ScriptedStep(f"{member} is down")
 
-    def leave(self, member: MemberId) -> Step:
+    def leave(self, member: MemberId) -> ScriptedStep:
         """A member departs in good order, and all views forget it."""
         self._must_be_up(member)
         step = self._step(f"{member} leaves", member, self.members[member].leave)
@@ -169,52 +169,54 @@ class ScriptedGroup:
         self._forget(member)
         return step
 
-    def call(self, member: MemberId) -> Step:
+    def call(self, member: MemberId) -> ScriptedStep:
         """A member calls an election."""
         self._must_be_up(member)
         return self._step(f"{member} calls", member, self.members[member].call)
 
-    def suspect(self, member: MemberId, about: MemberId) -> Step:
+    def suspect(self, member: MemberId, about: MemberId) -> ScriptedStep:
         """A member's detector suspects another, rightly or not."""
         self._must_be_up(member)
         title = f"{member} suspects {about}"
         return self._step(title, member, lambda: self.members[member].suspect(about))
 
-    def alive(self, member: MemberId, about: MemberId) -> Step:
+    def alive(self, member: MemberId, about: MemberId) -> ScriptedStep:
         """A member's detector takes a suspicion back."""
         self._must_be_up(member)
         title = f"{member} trusts {about} again"
         return self._step(title, member, lambda: self.members[member].alive(about))
 
-    def answer(self, member: MemberId, verdict: Verdict) -> Step:
+    def answer(self, member: MemberId, verdict: Verdict) -> ScriptedStep:
         """The guard answers a member."""
         self._must_be_up(member)
         title = f"{member} is {verdict_text(verdict)}"
         return self._step(title, member, lambda: self.members[member].answer(verdict))
 
-    def deliver(self, envelope: Envelope) -> Step:
+    def deliver(self, envelope: ScriptedMessage) -> ScriptedStep:
         """A message arrives, or is lost because nobody is there."""
         self._take(envelope)
         receiver = self.members[envelope.to]
         if self.standing[envelope.to] is not ScriptedStatus.UP:
-            return Step(f"{envelope} is lost: {envelope.to} is {self.standing[envelope.to].value}")
+            return ScriptedStep(
+                f"{envelope} is lost: {envelope.to} is {self.standing[envelope.to].value}"
+            )
         return self._step(
             str(envelope),
             envelope.to,
             lambda: receiver.deliver(envelope.sender, envelope.message),
         )
 
-    def drop(self, envelope: Envelope) -> Step:
+    def drop(self, envelope: ScriptedMessage) -> ScriptedStep:
         """A message is lost."""
         self._take(envelope)
-        return Step(f"{envelope} is dropped")
+        return ScriptedStep(f"{envelope} is dropped")
 
-    def duplicate(self, envelope: Envelope) -> Step:
+    def duplicate(self, envelope: ScriptedMessage) -> ScriptedStep:
         """The network makes a copy, which travels behind everything now under way."""
-        self.flight.append(Envelope(envelope.sender, envelope.to, envelope.message))
-        return Step(f"{envelope} is doubled")
+        self.flight.append(ScriptedMessage(envelope.sender, envelope.to, envelope.message))
+        return ScriptedStep(f"{envelope} is doubled")
 
-    def fire(self, member: MemberId, key: TimerKey) -> Step:
+    def fire(self, member: MemberId, key: TimerKey) -> ScriptedStep:
         """An armed timer expires; the clock moves to its deadline, never back."""
         self._must_be_up(member)
         driven = self.members[member]
@@ -225,12 +227,12 @@ class ScriptedGroup:
         title = f"{member} {timer_text(key)} fires at {self.now:g}"
         return self._step(title, member, lambda: driven.fire(key), fired=key)
 
-    def settle(self, limit: int) -> tuple[list[Step], bool]:
+    def settle(self, limit: int) -> tuple[list[ScriptedStep], bool]:
         """Deliver in the order of sending; when nothing is under way, fire the next timer; again.
 
         Whether it came to an end within `limit` steps is the second result.
         """
-        steps: list[Step] = []
+        steps: list[ScriptedStep] = []
         while len(steps) < limit:
             if self.flight:
                 steps.append(self.deliver(self.flight[0]))
@@ -255,11 +257,11 @@ class ScriptedGroup:
             if other.me.id != member:
                 other.view.remove(member)
 
-    def _assume(self, member: MemberId, leader: MemberId) -> Step:
+    def _assume(self, member: MemberId, leader: MemberId) -> ScriptedStep:
         title = f"{member} takes {leader} for leader"
         return self._step(title, member, lambda: self.members[member].assume_leader(leader))
 
-    def _take(self, envelope: Envelope) -> None:
+    def _take(self, envelope: ScriptedMessage) -> None:
         self.flight = [other for other in self.flight if other is not envelope]
 
     def _step(
@@ -268,7 +270,7 @@ class ScriptedGroup:
         member: MemberId,
         act: Callable[[], list[Effect]],
         fired: TimerKey | None = None,
-    ) -> Step:
+    ) -> ScriptedStep:
         driven = self.members[member]
         driven.clock = self.now
         armed = {key for key in driven.timers if key != fired}
@@ -284,15 +286,15 @@ class ScriptedGroup:
             elif isinstance(effect, Send | Multicast):
                 self._post(member, effect)
             shown.append(effect_text(member, effect))
-        return Step(title, tuple(shown))
+        return ScriptedStep(title, tuple(shown))
 
     def _post(self, sender: MemberId, effect: Send | Multicast) -> None:
         self.sent[kind_of(effect.message)] += 1
         if isinstance(effect, Send):
             if effect.to not in self.members:
                 raise ProtocolBug(f"member {sender} sent to {effect.to}, which does not exist")
-            self.flight.append(Envelope(sender, effect.to, effect.message))
+            self.flight.append(ScriptedMessage(sender, effect.to, effect.message))
             return
         for member, standing in self.standing.items():
             if member != sender and standing is not ScriptedStatus.LEFT:
-                self.flight.append(Envelope(sender, member, effect.message))
+                self.flight.append(ScriptedMessage(sender, member, effect.message))

@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from hustings.core.messages import Role
-from hustings.demo.simulated.film import FAST, READING, Film, Pace
+from hustings.demo.simulated.film import FAST, READING, Film, FilmPace
 from hustings.demo.simulated.story import play
 from hustings.demo.simulated.watch import lines_of
 from hustings.protocols.bully import Bully
@@ -112,7 +112,7 @@ def test_the_ticker_of_a_picture_ends_now(film: Film) -> None:
 
 
 def test_the_clock_goes_from_start_to_end_and_never_back(film: Film) -> None:
-    pace = Pace(film, 20.0)
+    pace = FilmPace(film, 20.0)
     shown = [pace.at(step / 50) for step in range(1001)]
     assert shown[0] == 0.0
     assert all(one <= other for one, other in pairwise(shown))
@@ -122,7 +122,7 @@ def test_the_clock_goes_from_start_to_end_and_never_back(film: Film) -> None:
 
 def test_the_clock_stands_at_every_sentence_for_long_enough(film: Film) -> None:
     seconds, step = 36.0, 0.01
-    pace = Pace(film, seconds)
+    pace = FilmPace(film, seconds)
     shown = [pace.at(place * step) for place in range(int(seconds / step))]
     still = 0.0
     for act in film.play.acts:
@@ -134,7 +134,7 @@ def test_the_clock_stands_at_every_sentence_for_long_enough(film: Film) -> None:
 
 
 def test_elections_pass_more_slowly_than_silence(film: Film) -> None:
-    pace = Pace(film, 36.0)
+    pace = FilmPace(film, 36.0)
     speeds: dict[bool, list[float]] = {True: [], False: []}
     for place in range(3500):
         start, end = pace.at(place / 100), pace.at((place + 1) / 100)

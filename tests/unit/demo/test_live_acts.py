@@ -9,7 +9,7 @@ import pytest
 from hustings.core.errors import BadInput, UnknownName
 from hustings.demo.live import acts
 from hustings.demo.live.acts import CALM, REST, play_with
-from hustings.demo.live.channel import Failed, Following
+from hustings.demo.live.channel import Failed, FollowingReport
 from hustings.demo.live.scene import NAMES, LivePlan, LiveScene
 from tests.unit.demo.troupe import SOON, Clock, Notebook, Obedient, Reluctant, Stubborn
 
@@ -138,8 +138,8 @@ def test_agreement_that_does_not_last_does_not_count(clock: Clock) -> None:
             super().lose()
             at = self.clock.now
             waverer = min(self.running)
-            self.report(waverer, Following(at + 0.3, "", self.term), 0.3)
-            self.report(waverer, Following(at + 0.5, self.leader, self.term), 0.5)
+            self.report(waverer, FollowingReport(at + 0.3, "", self.term), 0.3)
+            self.report(waverer, FollowingReport(at + 0.5, self.leader, self.term), 0.5)
 
     scene, _ = run(Fickle(clock))
     assert scene.acts[1].agreed == pytest.approx(0.5)
@@ -167,7 +167,7 @@ def test_a_change_that_nobody_asked_for_is_told(clock: Clock) -> None:
             super().lose()
             if self.term == 2:  # after the kill; then, during the rest, another election
                 for name in self.running:
-                    self.report(name, Following(self.clock.now + 1.0, "m3", 3), 1.0)
+                    self.report(name, FollowingReport(self.clock.now + 1.0, "m3", 3), 1.0)
                 self.leader, self.term = "m3", 3
 
     scene, notebook = run(Restless(clock))
@@ -218,7 +218,7 @@ def test_members_that_fall_out_again_are_a_failure(clock: Clock) -> None:
             super().lose()
             if len(self.running) == 5:
                 at = self.clock.now + CALM + 0.2
-                self.report("m2", Following(at, "", self.term), CALM + 0.2)
+                self.report("m2", FollowingReport(at, "", self.term), CALM + 0.2)
 
     scene, _ = run(Forgetful(clock))
     assert scene.acts[1].agreed == pytest.approx(SOON)

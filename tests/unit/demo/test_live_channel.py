@@ -6,31 +6,31 @@ import socket
 
 from hustings.demo.live.channel import (
     Channel,
-    Cut,
+    CutOrder,
     Failed,
-    Figures,
-    Following,
+    FiguresReport,
+    FollowingReport,
     HandOver,
-    Heal,
-    Leave,
+    HealOrder,
+    LeaveOrder,
     Opened,
     Order,
-    Refused,
+    RefusedReport,
     Report,
     pair,
 )
 
 ORDERS: list[Order] = [
-    Cut((("127.0.0.1", 7400), ("::1", 7401))),
-    Heal(),
+    CutOrder((("127.0.0.1", 7400), ("::1", 7401))),
+    HealOrder(),
     HandOver("m2"),
-    Leave(),
+    LeaveOrder(),
 ]
 REPORTS: list[Report] = [
     Opened(1.5, ("127.0.0.1", 7400)),
-    Following(2.5, "", 3),
-    Figures(3.5, 10, 4),
-    Refused("no\nnever"),
+    FollowingReport(2.5, "", 3),
+    FiguresReport(3.5, 10, 4),
+    RefusedReport("no\nnever"),
     Failed("\N{SNOWMAN}"),
 ]
 
@@ -56,14 +56,14 @@ def test_what_comes_in_pieces_is_put_together() -> None:
     for byte in text:
         one.send(bytes([byte]))
         got += channel.orders()
-    assert got == [HandOver("m2"), Heal()]
+    assert got == [HandOver("m2"), HealOrder()]
     one.close()
     channel.close()
 
 
 def test_what_there_is_no_room_for_is_sent_later_and_in_order() -> None:
     demo, member = pair()
-    told: list[Report] = [Following(float(place), "m1", place) for place in range(12_000)]
+    told: list[Report] = [FollowingReport(float(place), "m1", place) for place in range(12_000)]
     for report in told:
         member.say(report)  # far more than a socket holds: this would wait for ever
     assert not member.ended
@@ -78,7 +78,7 @@ def test_what_there_is_no_room_for_is_sent_later_and_in_order() -> None:
 
 def test_who_never_listens_is_given_up() -> None:
     demo, member = pair()
-    sentence = Refused("x" * 10_000)
+    sentence = RefusedReport("x" * 10_000)
     said = 0
     while not member.ended and said < 1000:
         member.say(sentence)
@@ -95,5 +95,5 @@ def test_last_words_are_heard_before_the_end() -> None:
     member.close()
     assert demo.reports() == [Failed("no space left")]
     assert demo.ended
-    demo.say(Leave())  # into the void, and without an error
+    demo.say(LeaveOrder())  # into the void, and without an error
     demo.close()

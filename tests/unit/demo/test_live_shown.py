@@ -15,7 +15,7 @@ from hustings.cli.demo import demo
 from hustings.cli.demo_live import screen
 from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.demo.live import acts
-from hustings.demo.live.channel import Figures, Following, Opened
+from hustings.demo.live.channel import FiguresReport, FollowingReport, Opened
 from hustings.demo.live.measuring import Board, ProcessState
 from hustings.demo.live.scene import NAMES, Audience, LiveAct, LivePlan, LiveScene
 from tests.unit.demo.troupe import Clock, Obedient, Stubborn
@@ -31,15 +31,15 @@ def scene_of(members: int, *, cut: bool = False) -> LiveScene:
     for place, name in enumerate(names):
         board.start(name, pid=4_000_000 + place)
         board.hear(name, Opened(0.5, ("127.0.0.1", 7400)))
-        board.hear(name, Following(1.0, names[0], 123))
+        board.hear(name, FollowingReport(1.0, names[0], 123))
         for at in (1.0, 2.0):
-            board.hear(name, Figures(at, int(at * 500), members))
+            board.hear(name, FiguresReport(at, int(at * 500), members))
     scene = LiveScene(plan, board, "demo-1", act=5, elapsed=12.34, sentence="Something is. " * 20)
     board.put(names[1], ProcessState.KILLED)
     board.put(names[2], ProcessState.PAUSED)
     if cut:
         board.sides = (tuple(names[:2]), tuple(names[2:]))
-        board.hear(names[-1], Following(3.0, names[-1], 124))
+        board.hear(names[-1], FollowingReport(3.0, names[-1], 124))
     return scene
 
 

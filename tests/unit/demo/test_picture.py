@@ -7,7 +7,7 @@ import re
 import pytest
 
 from hustings.core.messages import Role
-from hustings.demo.simulated.film import Film, Frame, Moving, Seen
+from hustings.demo.simulated.film import Film, FilmFrame, Moving, SeenMember
 from hustings.demo.simulated.picture import Canvas, Row, draw, look, places, plain
 from hustings.demo.simulated.story import FEWEST, MOST, play
 from hustings.protocols.bully import Bully
@@ -70,17 +70,17 @@ def test_rows_fill_the_canvas(film: Film) -> None:
 @pytest.mark.parametrize(
     "member, mark, word, style",
     [
-        (Seen(1, Status.OUT, None, None, False, False), "·", "not yet", "gone"),
-        (Seen(1, Status.UP, None, None, False, False), " ", "no leader", "electing"),
-        (Seen(1, Status.UP, None, None, True, False), "?", "electing", "electing"),
-        (Seen(1, Status.UP, 1, 3, False, False), "♛", "term 3", "leader"),
-        (Seen(1, Status.UP, 2, 3, False, False), " ", "→ 2", "follower"),
-        (Seen(1, Status.UP, 2, 3, False, True), " ", "→ 2?", "follower"),
-        (Seen(1, Status.PAUSED, 1, 3, False, False), BARS, "paused", "paused"),
-        (Seen(1, Status.CRASHED, None, None, False, False), CROSS, "crashed", "crashed"),
+        (SeenMember(1, Status.OUT, None, None, False, False), "·", "not yet", "gone"),
+        (SeenMember(1, Status.UP, None, None, False, False), " ", "no leader", "electing"),
+        (SeenMember(1, Status.UP, None, None, True, False), "?", "electing", "electing"),
+        (SeenMember(1, Status.UP, 1, 3, False, False), "♛", "term 3", "leader"),
+        (SeenMember(1, Status.UP, 2, 3, False, False), " ", "→ 2", "follower"),
+        (SeenMember(1, Status.UP, 2, 3, False, True), " ", "→ 2?", "follower"),
+        (SeenMember(1, Status.PAUSED, 1, 3, False, False), BARS, "paused", "paused"),
+        (SeenMember(1, Status.CRASHED, None, None, False, False), CROSS, "crashed", "crashed"),
     ],
 )
-def test_the_look_of_a_member(member: Seen, mark: str, word: str, style: str) -> None:
+def test_the_look_of_a_member(member: SeenMember, mark: str, word: str, style: str) -> None:
     assert look(member) == (mark, word, style)
 
 
@@ -106,10 +106,10 @@ def test_in_a_large_group_who_follows_the_other_leader_is_marked() -> None:
     assert marked == sorted(member for member in second if member != partition.after[1])
 
 
-def still(film: Film, moving: Moving) -> Frame:
+def still(film: Film, moving: Moving) -> FilmFrame:
     """The end of act 1 with one message in it."""
     frame = film.at(film.play.acts[0].ended)
-    return Frame(
+    return FilmFrame(
         t=frame.t,
         act=frame.act,
         caption=frame.caption,

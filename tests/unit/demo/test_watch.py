@@ -11,8 +11,8 @@ from hustings.demo.simulated.watch import (
     ARRIVED,
     UNDER_WAY,
     WAITED,
-    Flight,
     MemberState,
+    MessageFlight,
     Watcher,
     flights_of,
 )
@@ -58,7 +58,7 @@ class Filmed:
         self.run(until=t)
         self.world.members[member].declare(outcome)
 
-    def flights(self) -> list[Flight]:
+    def flights(self) -> list[MessageFlight]:
         self._tracer.close(self.world.now, "stopped")
         self._out.seek(0)
         return flights_of(read_stream(self._out), {"SHOUT": Role.ELECTION}, 1.0)
@@ -70,7 +70,7 @@ def test_a_message_flies_from_its_send_to_its_arrival() -> None:
     filmed.run(2.0)
     filmed.world.members[1].send(2, ShoutMsg())
     filmed.run(5.0)
-    assert filmed.flights() == [Flight("SHOUT", Role.ELECTION, 1, 2, 2.0, 3.0, ARRIVED)]
+    assert filmed.flights() == [MessageFlight("SHOUT", Role.ELECTION, 1, 2, 2.0, 3.0, ARRIVED)]
 
 
 def test_a_multicast_is_a_flight_to_everybody_it_reached_or_missed() -> None:

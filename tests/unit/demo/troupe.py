@@ -6,15 +6,15 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from hustings.demo.live.channel import (
-    Cut,
+    CutOrder,
     Failed,
-    Figures,
-    Following,
+    FiguresReport,
+    FollowingReport,
     HandOver,
-    Heal,
+    HealOrder,
     Opened,
     Order,
-    Refused,
+    RefusedReport,
     Report,
 )
 from hustings.demo.live.member_process import MemberPlan
@@ -42,7 +42,7 @@ class Obedient:
         self.parts: dict[str, list[MemberPlan]] = {}
         self.running: dict[str, int] = {}  # and their ports
         self.deeds: list[str] = []
-        self.away: dict[str, Cut] = {}
+        self.away: dict[str, CutOrder] = {}
         self.leader = ""
         self.term = 0
         self.dismissed = False
@@ -59,17 +59,19 @@ class Obedient:
         if not self.leader:
             self.elect(part.name)
         else:
-            self.report(part.name, Following(self.clock.now + SOON, self.leader, self.term), SOON)
+            self.report(
+                part.name, FollowingReport(self.clock.now + SOON, self.leader, self.term), SOON
+            )
         self.tick()
         return 4000 + self._count
 
     def order(self, name: str, order: Order) -> None:
         match order:
-            case Cut():
+            case CutOrder():
                 self.away[name] = order
                 if len(self.away) == len(self.running):
                     self.cut()
-            case Heal():
+            case HealOrder():
                 self.away.pop(name)
                 if not self.away:
                     self.heal()
@@ -90,7 +92,7 @@ class Obedient:
     def resume(self, name: str) -> None:
         self.deeds.append(f"resume {name}")
         self.running[name] = self.paused[1]
-        self.report(name, Following(self.clock.now + SOON, self.leader, self.term), SOON)
+        self.report(name, FollowingReport(self.clock.now + SOON, self.leader, self.term), SOON)
 
     def hear(self, patience: float) -> list[tuple[str, Report]]:
         until = self.clock.now + patience
@@ -132,14 +134,14 @@ class Obedient:
         if members is None:
             self.leader = leader
         for name in members or list(self.running):
-            self.report(name, Following(self.clock.now + SOON, leader, self.term), SOON)
+            self.report(name, FollowingReport(self.clock.now + SOON, leader, self.term), SOON)
 
     def tick(self) -> None:
         """Everybody sends 8 messages a second."""
         for name in self.running:
             for later in (0.0, 1.0):
                 at = self.clock.now + later
-                self.report(name, Figures(at, round(8 * at), len(self.running)), later)
+                self.report(name, FiguresReport(at, round(8 * at), len(self.running)), later)
 
     def report(self, name: str, report: Report, later: float = 0.0) -> None:
         self._count += 1
@@ -154,14 +156,14 @@ class Stubborn(Obedient):
 
     def lose(self) -> None:
         for name in self.running:
-            self.report(name, Following(self.clock.now + SOON, "", self.term), SOON)
+            self.report(name, FollowingReport(self.clock.now + SOON, "", self.term), SOON)
 
 
 class Reluctant(Obedient):
     """The leader does not hand over."""
 
     def hand_over(self, name: str, to: str) -> None:
-        self.report(name, Refused(f"{to!r} only observes and cannot lead"))
+        self.report(name, RefusedReport(f"{to!r} only observes and cannot lead"))
 
 
 class Notebook:

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from hustings.core.choice import HighestId, MemberId, candidate
 from hustings.protocols.committee.bits import Bits
-from hustings.protocols.committee.election import Committee, Standing, cast
+from hustings.protocols.committee.election import Committee, CommitteeResult, cast
 from hustings.protocols.committee.lockstep import Lockstep, Outbox, Program, Spoken
-from hustings.protocols.committee.misbehaving import Scene, Traitor, Voice
-from hustings.protocols.committee.network import Network
+from hustings.protocols.committee.misbehaving import AdversaryScene, Traitor, Voice
+from hustings.protocols.committee.network import CommitteeNetwork
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.world import Ended, World
 
@@ -23,11 +23,11 @@ class Played:
     """A run that came to rest."""
 
     world: World
-    scene: Scene
+    scene: AdversaryScene
     elections: dict[MemberId, Committee]
 
     @property
-    def good(self) -> dict[MemberId, Standing]:
+    def good(self) -> dict[MemberId, CommitteeResult]:
         return {
             member: election.result()
             for member, election in self.elections.items()
@@ -35,7 +35,7 @@ class Played:
         }
 
     @property
-    def network(self) -> Network:
+    def network(self) -> CommitteeNetwork:
         return next(iter(self.elections.values())).network
 
     @property
@@ -81,7 +81,7 @@ def play(
     ids = range(1, n + 1)
     make, scene = cast(config, HighestId(), ids, seed, kind)
     if bad is not None:
-        chosen = Scene(bad, scene.rng, scene.roster)
+        chosen = AdversaryScene(bad, scene.rng, scene.roster)
         scene.__dict__.update(chosen.__dict__)
     if voice is not None:
         speaker = voice
@@ -135,7 +135,7 @@ def march(
 class Babble:
     """Says anything of any length to anybody, in every stage."""
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         rng = scene.rng
         outbox = {}
         for to in range(-1, len(scene.members) + 3):

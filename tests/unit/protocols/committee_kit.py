@@ -18,7 +18,7 @@ from hustings.core.config import Config
 from hustings.core.streams import Stream
 from hustings.protocols.committee.bits import Bits
 from hustings.protocols.committee.lockstep import Lockstep, Script, Spoken
-from hustings.protocols.committee.misbehaving import Honest, Scene, Voice, infiltrated
+from hustings.protocols.committee.misbehaving import AdversaryScene, Honest, Voice, infiltrated
 from hustings.sim.world import Ended, World
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def sit(
     seed: int = 0,
 ) -> Sat[T]:
     """Play scripts of one channel to their ends."""
-    scene = Scene(bad, Stream(seed))
+    scene = AdversaryScene(bad, Stream(seed))
     scene.members = {member: Lockstep(Config(), HighestId()) for member in scripts}
     sat: Sat[T] = Sat(scene.bad)
     heard: dict[MemberId, dict[MemberId, Bits]] = {member: {} for member in scripts}
@@ -89,9 +89,9 @@ def worldly(
     *,
     seed: int = 0,
     debug: bool = False,
-) -> tuple[World, Scene]:
+) -> tuple[World, AdversaryScene]:
     """The same in the simulator, run to its end."""
-    scene = Scene(bad, Stream(seed))
+    scene = AdversaryScene(bad, Stream(seed))
     people = [candidate(each) for each in range(1, members + 1)]
     world = World(infiltrated(make, voice or Honest(), scene), people, seed=seed, debug=debug)
     world.start()

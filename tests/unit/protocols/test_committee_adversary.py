@@ -24,14 +24,14 @@ from hustings.protocols.committee.adversary import (
 from hustings.protocols.committee.bits import Bits, pack
 from hustings.protocols.committee.corruption import CORRUPTIONS
 from hustings.protocols.committee.lockstep import Outbox, Spoken, Stage
-from hustings.protocols.committee.misbehaving import Scene
+from hustings.protocols.committee.misbehaving import AdversaryScene
 from hustings.protocols.committee.roster import Roster
 
 ROSTER = Roster(tuple(range(10, 30)), (tuple(range(10, 30)),))
 
 
-def scene(*bad: MemberId) -> Scene:
-    return Scene(bad, Stream(1), ROSTER)
+def scene(*bad: MemberId) -> AdversaryScene:
+    return AdversaryScene(bad, Stream(1), ROSTER)
 
 
 def speak(words: str, mine: Spoken, *bad: MemberId) -> Outbox:
@@ -149,7 +149,7 @@ class Parrot(Adversary):
     def corrupt(self, roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
         return roster.members[:budget]
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         return {to: Bits(0, 3) for to in mine.outbox}
 
 

@@ -33,10 +33,10 @@ from hustings.protocols.committee.bits import (
 )
 from hustings.protocols.committee.lockstep import Inbox, Script, Spoken
 from hustings.protocols.committee.misbehaving import (
+    AdversaryScene,
     Edge,
     Minority,
     Noise,
-    Scene,
     Silent,
     Split,
     Voice,
@@ -296,7 +296,7 @@ def test_with_more_than_t_liars_it_breaks(method: Method, liar: type[Voice]) -> 
 class Against:
     """Always for 0, whatever the others want."""
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> dict[MemberId, Bits]:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> dict[MemberId, Bits]:
         word = Bits(1, 2) if mine.stage.kind == "propose" else Bits(0, 1)
         return dict.fromkeys(mine.outbox, word)
 
@@ -375,7 +375,7 @@ class Garbage:
         self.words = words
         self.said = 0
 
-    def speak(self, scene: Scene, member: MemberId, mine: object) -> dict[MemberId, Bits]:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: object) -> dict[MemberId, Bits]:
         self.said += 1
         count = len(self.words)
         chosen = [self.words[(self.said + each) % count] for each in range(min(count, 5))]

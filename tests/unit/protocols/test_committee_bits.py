@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hustings.core.errors import ProtocolBug
 from hustings.protocols.committee.bits import (
     MAX_PAYLOAD,
+    BitCounts,
     Bits,
     Reader,
     SlateMsg,
-    Tally,
     bits_of,
     bits_of_planes,
     pack,
@@ -94,7 +94,7 @@ def test_planes_hold_values(case: tuple[int, list[int]]) -> None:
 
 @given(st.lists(st.lists(st.booleans(), min_size=5, max_size=5), max_size=40))
 def test_a_tally_counts_as_a_list_of_counters_does(votes: list[list[bool]]) -> None:
-    tally, other = Tally(), Tally()
+    tally, other = BitCounts(), BitCounts()
     counts, others = [0] * 5, [0] * 5
     for number, vote in enumerate(votes):
         tally.add(planes_of([int(each) for each in vote], 1)[0])

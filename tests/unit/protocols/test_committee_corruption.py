@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
-from hustings.protocols.committee.corruption import CORRUPTIONS, SIGHT, Tree
+from hustings.protocols.committee.corruption import CORRUPTIONS, SIGHT, PathTree
 from hustings.protocols.committee.network import lay_out
 from hustings.protocols.committee.owning import Market, best_number, harm
 from hustings.protocols.committee.profiles import profile
@@ -146,7 +146,7 @@ def test_who_sits_well_in_the_tree(depth: int, least: float, most: float) -> Non
     group = lay_out(tuple(range(12)), knobs).roster
     assert group.path == depth
     bad = corrupt("tree", group, 3)
-    tree = Tree(group.members, min(depth, SIGHT))
+    tree = PathTree(group.members, min(depth, SIGHT))
     found = tree.value(frozenset(bad).__contains__)
     every = sorted(
         tree.value(frozenset(each).__contains__) for each in combinations(group.members, 3)

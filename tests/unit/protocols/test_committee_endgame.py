@@ -23,7 +23,14 @@ from hustings.protocols.committee.endgame import (
     walk_down,
 )
 from hustings.protocols.committee.lockstep import Script
-from hustings.protocols.committee.misbehaving import Honest, Pack, Scene, Split, outlook, packing
+from hustings.protocols.committee.misbehaving import (
+    AdversaryScene,
+    Honest,
+    Pack,
+    Split,
+    outlook,
+    packing,
+)
 from tests.unit.protocols.committee_kit import Coins, every_play, sit
 
 Members = tuple[MemberId, ...]
@@ -135,7 +142,7 @@ def test_all_coins_of_a_tiny_path(bad: Members) -> None:
         return sat.good[0]
 
     good = sum((weight for weight, leader in every_play(play) if leader not in bad), Fraction(0))
-    assert float(good) == outlook(Walk.begin(ids(5), depth), Scene(bad, Stream(0)), depth)
+    assert float(good) == outlook(Walk.begin(ids(5), depth), AdversaryScene(bad, Stream(0)), depth)
     assert (good == 1) == (bad == ())
 
 
@@ -145,7 +152,7 @@ def test_a_bad_holder_takes_the_worse_branch() -> None:
     lower = 0
     for roster in range(40):
         members = tuple(range(roster, roster + 6))
-        scene = Scene(members[:2], Stream(0))
+        scene = AdversaryScene(members[:2], Stream(0))
         walk = Walk.begin(members, 6)
         views = [outlook(walk.step(branch), scene, 5) for branch in (0, 1)]
         chosen = pack.move(scene, walk)
@@ -157,7 +164,7 @@ def test_a_bad_holder_takes_the_worse_branch() -> None:
 def walked(r: int, bad: Members, depth: int, seed: int) -> bool:
     """Whether a path that nobody disturbs but by its own moves ends with a good leader."""
     rng = Stream(seed)
-    scene, pack = Scene(bad, rng), Pack()
+    scene, pack = AdversaryScene(bad, rng), Pack()
     walk = Walk.begin(tuple(range(seed * r, (seed + 1) * r)), depth)
     while walk.left:
         bad_one = scene.is_bad(walk.holder)

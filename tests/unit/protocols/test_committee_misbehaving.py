@@ -15,12 +15,12 @@ from hustings.protocols.committee.bits import Bits, SlateMsg, planes_of_bits, va
 from hustings.protocols.committee.lockstep import Lockstep, Outbox, Spoken, Stage
 from hustings.protocols.committee.misbehaving import (
     BEHAVIOURS,
+    AdversaryScene,
     Edge,
     Honest,
     Minority,
     Noise,
     Pack,
-    Scene,
     Silent,
     Split,
     Traitor,
@@ -45,7 +45,7 @@ def ten(**settings: object) -> Agreement:
     return Agreement(AgreementConfig.parse(settings), HighestId())
 
 
-def agreement(scene: Scene, member: MemberId) -> Agreement:
+def agreement(scene: AdversaryScene, member: MemberId) -> Agreement:
     it = scene.members[member]
     assert isinstance(it, Agreement)
     return it
@@ -60,7 +60,7 @@ class Witness:
     def __init__(self) -> None:
         self.asked: list[tuple[int, MemberId, str, int]] = []
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         words = [spoken for spoken in scene.good(mine).values() if spoken.outbox]
         self.asked.append((scene.round, member, mine.stage.kind, len(words)))
         return mine.outbox
@@ -81,7 +81,7 @@ def test_bad_members_speak_when_all_good_ones_have_spoken() -> None:
 
 def test_they_rush_and_still_come_in_time() -> None:
     """Half a delta after the good ones, and nothing they say is lost."""
-    scene = Scene(BAD, Stream(0))
+    scene = AdversaryScene(BAD, Stream(0))
     people = [candidate(each) for each in ids(10)]
     world = World(lambda: Traitor(ten(), Honest(), scene), people)
     world.start()
@@ -113,7 +113,7 @@ def test_faster_networks_change_nothing(network: Network) -> None:
     people = [candidate(each) for each in ids(10)]
     results = []
     for each in (Network(), network):
-        scene = Scene(BAD, Stream(0))
+        scene = AdversaryScene(BAD, Stream(0))
         world = World(infiltrated(ten, Split(), scene), people, network=each)
         world.start()
         assert world.run() is Ended.QUIESCENT
@@ -153,7 +153,7 @@ class Anything:
     def __init__(self, words: Sequence[tuple[MemberId, int, int]]) -> None:
         self.words = words
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         return {to: Bits(value % (1 << length), length) for to, value, length in self.words}
 
 
@@ -172,9 +172,9 @@ def test_a_world_survives_anything_that_bad_members_say(
 
 def puppets(
     bad: Sequence[MemberId], said: dict[MemberId, int], stage: Stage
-) -> tuple[Scene, Spoken]:
+) -> tuple[AdversaryScene, Spoken]:
     """A scene in which good members say this, and what a bad one would say: zeros."""
-    scene = Scene(bad, Stream(1))
+    scene = AdversaryScene(bad, Stream(1))
     length = stage.width * stage.count
     for member in stage.members:
         it = Lockstep(AgreementConfig(), HighestId())
@@ -193,7 +193,7 @@ VOTE = Stage("vote", width=1, count=1, options=2, members=ids(7), bears=2)
 PROPOSE = Stage("propose", width=2, count=1, options=3, members=ids(7), bears=2)
 
 
-def said(voice: Voice, scene: Scene, mine: Spoken) -> list[int]:
+def said(voice: Voice, scene: AdversaryScene, mine: Spoken) -> list[int]:
     """What member 7 tells members 1 to 5."""
     outbox = voice.speak(scene, 7, mine)
     return [outbox[to].value for to in range(1, 6)]
@@ -298,7 +298,7 @@ def test_split_tells_two_stories_in_a_broadcast() -> None:
     told: dict[MemberId, list[int]] = {}
 
     class Spy(Split):
-        def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+        def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
             outbox = super().speak(scene, member, mine)
             if mine.stage.kind == "send":
                 words = [planes_of_bits(bits, 2, 1) for bits in outbox.values()]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hustings.core.streams import Stream
 from hustings.protocols.committee.corruption import greedy
 from hustings.protocols.committee.network import (
-    Network,
+    CommitteeNetwork,
     lay_out,
     over_representation,
     share_above,
@@ -21,7 +21,7 @@ from hustings.protocols.committee.profiles import Knobs, profile
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 
 
-def network(n: int, **given: object) -> Network:
+def network(n: int, **given: object) -> CommitteeNetwork:
     return lay_out(tuple(range(n)), knobs_of(CommitteeConfig.parse(given), n))
 
 

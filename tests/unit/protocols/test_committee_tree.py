@@ -12,7 +12,7 @@ from hustings.core.choice import MemberId
 from hustings.core.streams import Stream
 from hustings.protocols.committee.bits import Bits, pack
 from hustings.protocols.committee.lockstep import Outbox, Program, Spoken
-from hustings.protocols.committee.network import Network, lay_out
+from hustings.protocols.committee.network import CommitteeNetwork, lay_out
 from hustings.protocols.committee.roster import distinct
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 from hustings.protocols.committee.tree import (
@@ -31,11 +31,11 @@ from tests.unit.protocols.committee_groups import march
 Lies = Callable[[MemberId, int, Spoken], Outbox]
 
 
-def network(n: int, **given: object) -> Network:
+def network(n: int, **given: object) -> CommitteeNetwork:
     return lay_out(tuple(range(1, n + 1)), knobs_of(CommitteeConfig.parse(given), n))
 
 
-def committees(built: Network, layer: int, seed: int = 3) -> list[list[Value]]:
+def committees(built: CommitteeNetwork, layer: int, seed: int = 3) -> list[list[Value]]:
     """Some committee for every node up to a layer, out of those that elect it."""
     rng = Stream(seed)
     lists = [list(built.roster.leaves)]
@@ -48,7 +48,7 @@ def committees(built: Network, layer: int, seed: int = 3) -> list[list[Value]]:
     return lists[1:]
 
 
-def books(built: Network, *layers: list[Value]) -> dict[MemberId, Book]:
+def books(built: CommitteeNetwork, *layers: list[Value]) -> dict[MemberId, Book]:
     """Everybody knows the committees that it helped to elect, as after an honest election."""
     found = {}
     for member in built.roster.members:
@@ -165,7 +165,7 @@ def test_a_minority_of_liars_hits_nobody() -> None:
 
 
 def learnt(
-    built: Network, layer: int, lists: list[list[Value]], lies: Lies | None = None
+    built: CommitteeNetwork, layer: int, lists: list[list[Value]], lies: Lies | None = None
 ) -> dict[MemberId, Book]:
     """Everybody after word of a layer's committees has gone down and been learnt."""
     known = books(built, *lists)

@@ -15,8 +15,8 @@ from hustings.protocols.probabilistic.hashing import (
     Blake2,
     Filter,
     HashFunction,
+    HashTable,
     Skewed,
-    Table,
     shared_filter,
 )
 from hustings.protocols.probabilistic.messages import Call
@@ -118,7 +118,7 @@ bounds = st.floats(0.0, 3.0)
 def test_a_table_says_what_one_would_compute(asked: list[tuple[list[int], float]]) -> None:
     """In whatever order rosters and bounds change."""
     function = Blake2("x")
-    table = Table(function, b"9")
+    table = HashTable(function, b"9")
     for roster, bound in asked:
         expected = [each for each in roster if function.of(each, b"9") < bound]
         assert table.below(roster, bound) == expected
@@ -126,7 +126,7 @@ def test_a_table_says_what_one_would_compute(asked: list[tuple[list[int], float]
 
 
 def test_a_roster_that_grows_in_place_is_noticed() -> None:
-    table = Table(Blake2(""), b"1")
+    table = HashTable(Blake2(""), b"1")
     roster = [1, 2, 3]
     assert table.below(roster, 1.0) == [1, 2, 3]
     roster.append(4)

@@ -17,7 +17,7 @@ from hustings.quorum.config import Electorate
 from hustings.quorum.recovery import ENROLL
 from hustings.testing.effects import Effect, Persist, Send
 from hustings.testing.recording import recording
-from hustings.testing.scripted_group import Envelope, ScriptedGroup
+from hustings.testing.scripted_group import ScriptedGroup, ScriptedMessage
 
 THREE = Electorate(0, (1, 2, 3))
 FIVE = Electorate(0, (1, 2, 3, 4, 5))
@@ -140,9 +140,9 @@ class Hall:
 
     def forge(self, sender: MemberId, to: MemberId, message: Message) -> None:
         """Somebody says something in a member's name, or a member lies."""
-        self.group.deliver(Envelope(sender, to, message))
+        self.group.deliver(ScriptedMessage(sender, to, message))
 
-    def sent(self, kind: type[Message], to: MemberId | None = None) -> list[Envelope]:
+    def sent(self, kind: type[Message], to: MemberId | None = None) -> list[ScriptedMessage]:
         """What is under way."""
         return [
             each

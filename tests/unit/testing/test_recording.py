@@ -22,7 +22,7 @@ from hustings.testing import (
     recording,
     view_of,
 )
-from hustings.testing.recording import Armed
+from hustings.testing.recording import ArmedTimer
 from tests.unit.testing.toys import HailMsg, HereMsg, Keeper, ToyConfig, make_toy
 
 GROUP = [Candidate(1), Candidate(2), Candidate(3)]
@@ -121,7 +121,7 @@ def test_a_member_keeps_what_a_world_would_keep() -> None:
     it.clock = 5.0
     it.call()
     assert it.stored == {"calls": 1, "at": 5.0}
-    assert it.timers == {("wait", 2): Armed(8.0, 5.0, eager=False)}
+    assert it.timers == {("wait", 2): ArmedTimer(8.0, 5.0, eager=False)}
     it.fire(("wait", 2))
     assert it.clock == 8.0
     assert it.timers == {}
@@ -138,7 +138,7 @@ def test_a_late_timer_does_not_turn_the_clock_back() -> None:
 
 def test_the_same_key_re_arms_and_goes_behind_its_equals() -> None:
     it = started()
-    it.timers = {("wait", 2): Armed(1.0, 0.0, False), "back": Armed(3.0, 0.0, False)}
+    it.timers = {("wait", 2): ArmedTimer(1.0, 0.0, False), "back": ArmedTimer(3.0, 0.0, False)}
     it.call()
     assert list(it.timers) == ["back", ("wait", 2)]
     assert it.timers[("wait", 2)].deadline == 3.0
@@ -151,7 +151,7 @@ def test_an_infinite_delay_cancels() -> None:
         view_of(GROUP),
     )
     it.start()
-    it.timers = {("wait", 2): Armed(1.0, 0.0, False)}
+    it.timers = {("wait", 2): ArmedTimer(1.0, 0.0, False)}
     assert SetTimer(("wait", 2), math.inf) in it.call()
     assert it.timers == {}
 
@@ -167,7 +167,7 @@ def test_a_restart_is_a_new_incarnation_with_the_old_storage() -> None:
     assert it.election.leader is None
     assert it.outcome is None
     assert it.stored["calls"] == 1
-    assert it.timers == {"back": Armed(4.0, 3.0, eager=True)}
+    assert it.timers == {"back": ArmedTimer(4.0, 3.0, eager=True)}
     assert it.call()[0] == persist(calls=2, at=3.0)
 
 

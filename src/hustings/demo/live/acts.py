@@ -14,7 +14,7 @@ from typing import Protocol
 from hustings.core.errors import HustingsError
 from hustings.core.streams import Stream, derive
 from hustings.demo.live import telling
-from hustings.demo.live.channel import Cut, HandOver, Heal, Order, Refused, Report
+from hustings.demo.live.channel import CutOrder, HandOver, HealOrder, Order, RefusedReport, Report
 from hustings.demo.live.measuring import Board, ProcessState, Sides
 from hustings.demo.live.member_process import FIGURES, MemberPlan
 from hustings.demo.live.processes import Processes
@@ -155,7 +155,7 @@ class _Play:
         def deed() -> None:
             self._board.sides = sides
             for side, other in (sides, sides[::-1]):
-                away = Cut(tuple(self._board.members[name].endpoint for name in other))
+                away = CutOrder(tuple(self._board.members[name].endpoint for name in other))
                 for name in side:
                     self._troupe.order(name, away)
 
@@ -168,7 +168,7 @@ class _Play:
         def deed() -> None:
             self._board.sides = ()
             for sight in self._board.up():
-                self._troupe.order(sight.name, Heal())
+                self._troupe.order(sight.name, HealOrder())
 
         self._act("the cut heals", telling.heal(leading), deed)
 
@@ -264,7 +264,7 @@ class _Play:
     def _listen(self, patience: float) -> None:
         for name, report in self._troupe.hear(patience):
             self._board.hear(name, report)
-            if isinstance(report, Refused):
+            if isinstance(report, RefusedReport):
                 self._refusal = f"{name} refused: {report.sentence}"
         self.scene.elapsed = time.monotonic() - self._start
         self._audience.look(self.scene)

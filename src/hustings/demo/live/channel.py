@@ -19,13 +19,13 @@ Endpoint = tuple[str, int]
 # What the demo orders
 
 
-class Cut(msgspec.Struct, frozen=True, tag="cut"):
+class CutOrder(msgspec.Struct, frozen=True, tag="cut"):
     """Neither send to these endpoints nor hear them."""
 
     endpoints: tuple[Endpoint, ...]
 
 
-class Heal(msgspec.Struct, frozen=True, tag="heal"):
+class HealOrder(msgspec.Struct, frozen=True, tag="heal"):
     """Undo every cut."""
 
 
@@ -35,11 +35,11 @@ class HandOver(msgspec.Struct, frozen=True, tag="hand over"):
     to: str
 
 
-class Leave(msgspec.Struct, frozen=True, tag="leave"):
+class LeaveOrder(msgspec.Struct, frozen=True, tag="leave"):
     """Say goodbye to the group, and end."""
 
 
-Order = Cut | Heal | HandOver | Leave
+Order = CutOrder | HealOrder | HandOver | LeaveOrder
 
 
 # What a member reports; times are by the clock that all processes of a machine share
@@ -52,7 +52,7 @@ class Opened(msgspec.Struct, frozen=True, tag="opened"):
     endpoint: Endpoint
 
 
-class Following(msgspec.Struct, frozen=True, tag="following"):
+class FollowingReport(msgspec.Struct, frozen=True, tag="following"):
     """It takes another member for the leader than before, or none."""
 
     at: float
@@ -60,7 +60,7 @@ class Following(msgspec.Struct, frozen=True, tag="following"):
     term: int
 
 
-class Figures(msgspec.Struct, frozen=True, tag="figures"):
+class FiguresReport(msgspec.Struct, frozen=True, tag="figures"):
     """What it counted since it joined."""
 
     at: float
@@ -68,7 +68,7 @@ class Figures(msgspec.Struct, frozen=True, tag="figures"):
     knows: int  # members, itself too
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
+class RefusedReport(msgspec.Struct, frozen=True, tag="refused"):
     """An order could not be carried out."""
 
     sentence: str
@@ -80,7 +80,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     sentence: str
 
 
-Report = Opened | Following | Figures | Refused | Failed
+Report = Opened | FollowingReport | FiguresReport | RefusedReport | Failed
 
 _ENCODER = msgspec.json.Encoder()
 _ORDERS: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
@@ -91,7 +91,7 @@ class Channel:
     """One end of it.
 
     >>> demo, member = pair()
-    >>> demo.say(HandOver("m2")); member.say(Refused("why should I"))
+    >>> demo.say(HandOver("m2")); member.say(RefusedReport("why should I"))
     >>> member.orders(), demo.reports()
     ([HandOver(to='m2')], [Refused(sentence='why should I')])
     >>> demo.close(); member.orders(), member.ended

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from hustings.demo.live.channel import Endpoint, Figures, Following, Opened, Report
+from hustings.demo.live.channel import Endpoint, FiguresReport, FollowingReport, Opened, Report
 
 _SAMPLES = 5  # of figures, over which a rate is taken
 
@@ -67,9 +67,9 @@ class Board:
     >>> for name in ("a", "b"):
     ...     board.start(name, pid=1)
     ...     board.hear(name, Opened(1.0, ("127.0.0.1", 1)))
-    >>> board.hear("a", Following(1.1, "a", 1)); board.leaders()
+    >>> board.hear("a", FollowingReport(1.1, "a", 1)); board.leaders()
     ()
-    >>> board.hear("b", Following(1.3, "a", 1)); board.leaders(), board.agreed_at()
+    >>> board.hear("b", FollowingReport(1.3, "a", 1)); board.leaders(), board.agreed_at()
     (('a',), 1.3)
     """
 
@@ -104,13 +104,13 @@ class Board:
                 sight.endpoint = endpoint
                 if sight.standing is ProcessState.STARTING:
                     sight.standing = ProcessState.RUNNING
-            case Following(at, leader, term):
+            case FollowingReport(at, leader, term):
                 if leader != sight.leader:
                     sight.since = at
                     if at >= self._began and (self.noticed is None or at < self.noticed):
                         self.noticed = at
                 sight.leader, sight.term = leader, term
-            case Figures(at, sent, knows):
+            case FiguresReport(at, sent, knows):
                 sight.samples.append((at, sent))
                 sight.knows = knows
 

@@ -12,15 +12,15 @@ from hustings.core.errors import HustingsError
 from hustings.core.streams import derive
 from hustings.demo.live.channel import (
     Channel,
-    Cut,
-    Figures,
-    Following,
+    CutOrder,
+    FiguresReport,
+    FollowingReport,
     HandOver,
-    Heal,
-    Leave,
+    HealOrder,
+    LeaveOrder,
     Opened,
     Order,
-    Refused,
+    RefusedReport,
 )
 from hustings.joining import Joining, join
 from hustings.net.member import Member
@@ -93,18 +93,18 @@ class _MemberProcess:
     def _obey(self, order: Order) -> None:
         member = self._member
         if member is None:
-            if isinstance(order, Leave):
+            if isinstance(order, LeaveOrder):
                 os._exit(0)
-            self._channel.say(Refused("it has not joined yet"))
+            self._channel.say(RefusedReport("it has not joined yet"))
             return
         match order:
-            case Cut(endpoints):
+            case CutOrder(endpoints):
                 member.host.port.faults.cut(endpoints)
-            case Heal():
+            case HealOrder():
                 member.host.port.faults.heal()
             case HandOver(to):
                 self._begin(member.transfer(to))
-            case Leave():
+            case LeaveOrder():
                 self._begin(member.leave())
 
     def _begin(self, doing: Coroutine[None, None, None]) -> None:
@@ -116,21 +116,21 @@ class _MemberProcess:
         try:
             await doing
         except HustingsError as error:
-            self._channel.say(Refused(str(error)))
+            self._channel.say(RefusedReport(str(error)))
         except Exception as error:
-            self._channel.say(Refused(f"{type(error).__name__}: {error}"))
+            self._channel.say(RefusedReport(f"{type(error).__name__}: {error}"))
 
     def _follow(self, state: Leadership) -> None:
         """A change of the peers' addresses and the like is no change of leader."""
         now = ("" if state.leader is None else state.leader.name, state.term)
         if now != self._said:
             self._said = now
-            self._channel.say(Following(time.monotonic(), *now))
+            self._channel.say(FollowingReport(time.monotonic(), *now))
 
     def _count(self, member: Member) -> None:
         if member.closed:
             return
         figures = member.metrics()
-        self._channel.say(Figures(time.monotonic(), figures.frames_sent, figures.members))
+        self._channel.say(FiguresReport(time.monotonic(), figures.frames_sent, figures.members))
         self._end_with_the_demo()
         asyncio.get_running_loop().call_later(FIGURES, self._count, member)

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from hustings.core.errors import BadInput, HustingsError
-from hustings.demo.live.channel import Channel, Failed, Leave, Order, Report, pair
+from hustings.demo.live.channel import Channel, Failed, LeaveOrder, Order, Report, pair
 from hustings.demo.live.member_process import MemberPlan, serve
 
 _PR_SET_PDEATHSIG = 1
@@ -125,7 +125,7 @@ class Processes:
         deadline = time.monotonic() + _GOODBYE
         for child in self._children.values():
             child.doomed = True
-            child.channel.say(Leave())
+            child.channel.say(LeaveOrder())
         while self._children and time.monotonic() < deadline:
             self.hear(deadline - time.monotonic())
 

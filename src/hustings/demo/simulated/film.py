@@ -16,7 +16,7 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import Role
 from hustings.core.outcome import ELECTING, NoLeader
 from hustings.demo.simulated.story import Cue, Play, Sides
-from hustings.demo.simulated.watch import Flight, MemberState, TickerLine, latest, lines_of
+from hustings.demo.simulated.watch import MemberState, MessageFlight, TickerLine, latest, lines_of
 from hustings.sim.member import Status
 
 LOST_FOR = 0.75  # how long a message that ran into a cut is shown
@@ -24,7 +24,7 @@ LONGEST = 1.0  # no message is shown for longer
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenMember:
     """One member in one picture."""
 
     id: MemberId
@@ -52,13 +52,13 @@ class Moving:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class FilmFrame:
     """One picture."""
 
     t: float
     act: int
     caption: str
-    members: tuple[Seen, ...]
+    members: tuple[SeenMember, ...]
     moving: tuple[Moving, ...]
     sides: Sides
     leading: tuple[MemberId, ...]
@@ -105,14 +105,14 @@ class Film:
         """The sentence that stands below the picture."""
         return latest(self._cues, t)
 
-    def at(self, t: float) -> Frame:
+    def at(self, t: float) -> FilmFrame:
         """The picture of one instant."""
         watcher = self.play.watcher
         act = max(0, bisect_right(self._openings, t) - 1)
         first, now = bisect_left(self._left, self._openings[act]), bisect_right(self._left, t)
         beat = bisect_right(self._beat_times, t)
         seen = bisect_right(self._line_times, t)
-        return Frame(
+        return FilmFrame(
             t=t,
             act=act,
             caption=self.cue(t).text,
@@ -126,11 +126,11 @@ class Film:
             lines=tuple(self._lines[max(0, seen - self._most) : seen]),
         )
 
-    def _member(self, member: MemberId, t: float) -> Seen:
+    def _member(self, member: MemberId, t: float) -> SeenMember:
         watcher = self.play.watcher
         state: MemberState = latest(watcher.states[member], t)
         up = state.status is Status.UP
-        return Seen(
+        return SeenMember(
             id=member,
             status=state.status,
             leader=state.leader,
@@ -160,7 +160,7 @@ class Film:
                 yield beat.sender, beat.to, (t - beat.left) / (beat.ended - beat.left)
 
 
-def _shown_until(flight: Flight) -> float:
+def _shown_until(flight: MessageFlight) -> float:
     return flight.ended if flight.ended > flight.left else flight.left + LOST_FOR
 
 
@@ -185,7 +185,7 @@ FAST = 3.0  # how much faster quiet times pass
 LINGER = 2.0  # how much of the calm after an act is shown
 
 
-class Pace:
+class FilmPace:
     """From seconds to simulated time, once for a whole show."""
 
     def __init__(self, film: Film, seconds: float) -> None:

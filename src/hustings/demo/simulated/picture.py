@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import combinations, groupby
 
 from hustings.core.choice import MemberId
-from hustings.demo.simulated.film import Film, Frame, Moving, Seen
+from hustings.demo.simulated.film import Film, FilmFrame, Moving, SeenMember
 from hustings.sim.member import Status
 
 LABEL = 9  # columns of a member that has two rows
@@ -74,7 +74,7 @@ class Canvas:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PicturePlaces:
     """Where members stand."""
 
     points: dict[MemberId, Point]
@@ -82,7 +82,7 @@ class Places:
 
 
 @lru_cache(maxsize=8)
-def places(members: int, width: int, height: int) -> Places:
+def places(members: int, width: int, height: int) -> PicturePlaces:
     """Members clockwise by id, the first on top; on an ellipse if two rows fit, else all round."""
     middle = ((width - 1) / 2, (height - 2) / 2)
     across, down = (width - LABEL - 1) / 2, (height - 2) / 2
@@ -94,8 +94,8 @@ def places(members: int, width: int, height: int) -> Places:
             middle[1] - down * math.cos(angle),
         )
     if all(_apart(one, other) for one, other in combinations(points.values(), 2)):
-        return Places(points, roomy=True)
-    return Places(_all_round(members, width - 5, height - 1), roomy=False)
+        return PicturePlaces(points, roomy=True)
+    return PicturePlaces(_all_round(members, width - 5, height - 1), roomy=False)
 
 
 def _apart(one: Point, other: Point) -> bool:
@@ -123,7 +123,7 @@ def _all_round(members: int, across: int, down: int) -> dict[MemberId, Point]:
     return points
 
 
-def draw(film: Film, frame: Frame, width: int, height: int) -> list[Row]:
+def draw(film: Film, frame: FilmFrame, width: int, height: int) -> list[Row]:
     """One picture as rows of styled text."""
     canvas = Canvas(width, height)
     where = places(len(frame.members), width, height)
@@ -144,7 +144,7 @@ def _between(start: Point, end: Point, way: float) -> Point:
     return start[0] + (end[0] - start[0]) * way, start[1] + (end[1] - start[1]) * way
 
 
-def _draw_cut(canvas: Canvas, frame: Frame, where: Places) -> None:
+def _draw_cut(canvas: Canvas, frame: FilmFrame, where: PicturePlaces) -> None:
     """A line between the two gaps in the circle."""
     ids = [member.id for member in frame.members]
     first_side = frame.sides[0]
@@ -159,7 +159,7 @@ def _draw_cut(canvas: Canvas, frame: Frame, where: Places) -> None:
         canvas.put(*_between(start, end, step / steps), "\N{BLACK SQUARE}", "cut")
 
 
-def _draw_message(canvas: Canvas, moving: Moving, where: Places) -> None:
+def _draw_message(canvas: Canvas, moving: Moving, where: PicturePlaces) -> None:
     start, end = where.points[moving.sender], where.points[moving.to]
     if moving.lost:
         canvas.put(*_between(start, end, moving.way), "\N{MULTIPLICATION SIGN}", "lost")
@@ -170,7 +170,9 @@ def _draw_message(canvas: Canvas, moving: Moving, where: Places) -> None:
     canvas.put(*_between(start, end, moving.way), moving.letter, moving.role.value)
 
 
-def _draw_member(canvas: Canvas, film: Film, frame: Frame, member: Seen, where: Places) -> None:
+def _draw_member(
+    canvas: Canvas, film: Film, frame: FilmFrame, member: SeenMember, where: PicturePlaces
+) -> None:
     x, y = where.points[member.id]
     mark, word, style = look(member)
     if member.leader is not None and style in ("leader", "follower"):
@@ -184,7 +186,7 @@ def _draw_member(canvas: Canvas, film: Film, frame: Frame, member: Seen, where: 
     canvas.write(x, y, f"{mark}{member.id}", "doubt" if member.doubts else style)
 
 
-def look(member: Seen) -> tuple[str, str, str]:
+def look(member: SeenMember) -> tuple[str, str, str]:
     """A member's mark, the word below it, and its style."""
     match member.status:
         case Status.OUT:

@@ -19,7 +19,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message, Role, kind_of
 from hustings.core.streams import Stream, derive
-from hustings.demo.simulated.watch import Flight, Watcher, flights_of
+from hustings.demo.simulated.watch import MessageFlight, Watcher, flights_of
 from hustings.demo.simulated.words import both, listed, number, when
 from hustings.layers.detector.detector import Detector
 from hustings.layers.detector.heartbeat import (
@@ -398,7 +398,7 @@ def _nothing() -> None:
     """What happens at the end of a wait."""
 
 
-def _count_lost(act: SimulatedAct, flights: list[Flight]) -> SimulatedAct:
+def _count_lost(act: SimulatedAct, flights: list[MessageFlight]) -> SimulatedAct:
     since = act.cues[0].t
     return replace(act, lost=sum(f.lost for f in flights if since <= f.left <= act.ended))
 
@@ -456,6 +456,6 @@ class Play:
     detector: HeartbeatConfig
     acts: tuple[SimulatedAct, ...]
     watcher: Watcher
-    flights: tuple[Flight, ...]  # of the protocol's messages, as they left
-    beats: tuple[Flight, ...]  # of the detectors'
+    flights: tuple[MessageFlight, ...]  # of the protocol's messages, as they left
+    beats: tuple[MessageFlight, ...]  # of the detectors'
     cuts: tuple[tuple[float, Sides], ...]  # which sides there were since when; none: whole

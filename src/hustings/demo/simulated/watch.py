@@ -30,7 +30,7 @@ WAITED = "waited"  # it reached a member that stood still, and was read later
 
 
 @dataclass(slots=True)
-class Flight:
+class MessageFlight:
     """One message on its way to one member."""
 
     kind: str
@@ -46,18 +46,18 @@ class Flight:
         return self.fate not in (UNDER_WAY, ARRIVED, WAITED)
 
 
-def flights_of(trace: Trace, roles: Mapping[str, Role], bound: float) -> list[Flight]:
+def flights_of(trace: Trace, roles: Mapping[str, Role], bound: float) -> list[MessageFlight]:
     """All flights in the order in which they left; none is shown for longer than `bound`.
 
     A multicast is a flight to each member that it reached or missed.
     """
     sent: dict[int, Sent[Said]] = {}
-    flights: dict[tuple[int, MemberId], Flight] = {}
+    flights: dict[tuple[int, MemberId], MessageFlight] = {}
 
-    def launch(message: Sent[Said], to: MemberId) -> Flight:
+    def launch(message: Sent[Said], to: MemberId) -> MessageFlight:
         name = kind(message)
         left = message.t
-        flight = Flight(name, roles[name], message.m, to, left, left + bound)
+        flight = MessageFlight(name, roles[name], message.m, to, left, left + bound)
         flights[message.n, to] = flight
         return flight
 
@@ -178,13 +178,13 @@ class TickerLine:
     text: str
 
 
-def lines_of(watcher: Watcher, flights: Sequence[Flight]) -> list[TickerLine]:
+def lines_of(watcher: Watcher, flights: Sequence[MessageFlight]) -> list[TickerLine]:
     """All lines of a run, in order of time."""
     lines = [*_messages(flights), *_suspicions(watcher), *_changes(watcher)]
     return sorted(lines, key=lambda line: line.t)
 
 
-def _messages(flights: Sequence[Flight]) -> list[TickerLine]:
+def _messages(flights: Sequence[MessageFlight]) -> list[TickerLine]:
     """What one member sent to several at one instant is one line."""
     groups: dict[tuple[float, MemberId, str, Role], list[MemberId]] = {}
     for flight in flights:

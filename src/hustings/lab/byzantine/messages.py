@@ -13,10 +13,10 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.streams import Stream, derive
 from hustings.protocols.committee.adversary import parse_adversary
-from hustings.protocols.committee.election import Committee, Standing, cast
+from hustings.protocols.committee.election import Committee, CommitteeResult, cast
 from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.lockstep import Lockstep
-from hustings.protocols.committee.misbehaving import Scene, infiltrated
+from hustings.protocols.committee.misbehaving import AdversaryScene, infiltrated
 from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig, too_large
 from hustings.protocols.committee.single import Agreement, CommitteeOfAll, LightestBin
@@ -28,8 +28,10 @@ from hustings.sim.world import World
 
 Metrics = dict[str, float | None]
 Verdicts = dict[str, tuple[Verdict, str]]
-Judge = Callable[[Mapping[MemberId, Lockstep], Scene], tuple[Metrics, Verdicts]]
-Casting = Callable[[Experiment, Sequence[MemberId], int], tuple[Callable[[], Lockstep], Scene]]
+Judge = Callable[[Mapping[MemberId, Lockstep], AdversaryScene], tuple[Metrics, Verdicts]]
+Casting = Callable[
+    [Experiment, Sequence[MemberId], int], tuple[Callable[[], Lockstep], AdversaryScene]
+]
 
 ONE_THIRD = 3
 MOST_IN_ONE = 256  # members of one committee that is played message by message
@@ -85,7 +87,7 @@ def _part_of(experiment: Experiment) -> tuple[Casting, Judge]:
     raise BadInput(f"{experiment.kind.about.name} is no election in synchronous rounds")
 
 
-def _costs(scene: Scene) -> Metrics:
+def _costs(scene: AdversaryScene) -> Metrics:
     """What good members spent."""
     good = [one for member, one in scene.members.items() if not scene.is_bad(member)]
     if not good:
@@ -106,7 +108,7 @@ _COSTS = ("bits_mean", "bits_max", "wire_mean", "wire_max", "messages_mean")
 
 def _cast_committee(
     experiment: Experiment, ids: Sequence[MemberId], seed: int
-) -> tuple[Callable[[], Lockstep], Scene]:
+) -> tuple[Callable[[], Lockstep], AdversaryScene]:
     config = experiment.config
     assert isinstance(config, CommitteeConfig)
     kind = experiment.kind
@@ -115,10 +117,10 @@ def _cast_committee(
 
 
 def _judge_committee(
-    members: Mapping[MemberId, Lockstep], scene: Scene
+    members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
     """By what the good members came out with: who the root elected is what most of them saw."""
-    standings: dict[MemberId, Standing] = {}
+    standings: dict[MemberId, CommitteeResult] = {}
     for member, one in members.items():
         assert isinstance(one, Committee)
         standings[member] = one.result()
@@ -145,7 +147,7 @@ def _judge_committee(
     return metrics, {"uniqueness": verdict}
 
 
-def elected(standings: Iterable[Standing]) -> MemberId | None:
+def elected(standings: Iterable[CommitteeResult]) -> MemberId | None:
     """Whom the root elected: what most good participants saw; nobody if they saw different ones."""
     seen: Counter[MemberId | None] = Counter()
     for each in standings:
@@ -157,7 +159,7 @@ def elected(standings: Iterable[Standing]) -> MemberId | None:
     return winner if 2 * votes > seen.total() else None
 
 
-def _broken(members: Mapping[MemberId, Lockstep], scene: Scene) -> float | None:
+def _broken(members: Mapping[MemberId, Lockstep], scene: AdversaryScene) -> float | None:
     """The share of first elections in which a third or more of the participants are bad."""
     some = next(iter(members.values()))
     assert isinstance(some, Committee)
@@ -171,7 +173,9 @@ def _broken(members: Mapping[MemberId, Lockstep], scene: Scene) -> float | None:
 # What the same committees are good for
 
 
-def _judge_word(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Metrics, Verdicts]:
+def _judge_word(
+    members: Mapping[MemberId, Lockstep], scene: AdversaryScene
+) -> tuple[Metrics, Verdicts]:
     """Whether good members decided the same bit, and what all of them wanted where they did."""
     good: list[GroupAgreement] = []
     for member, one in members.items():
@@ -201,7 +205,9 @@ def _decides(one: Lockstep) -> bool:
     return isinstance(one, GroupAgreement) and one.in_set
 
 
-def _judge_coin(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Metrics, Verdicts]:
+def _judge_coin(
+    members: Mapping[MemberId, Lockstep], scene: AdversaryScene
+) -> tuple[Metrics, Verdicts]:
     """As an election; and how many good members saw the coin that most of them saw."""
     metrics, verdicts = _judge_committee(members, scene)
     seen = Counter(
@@ -221,7 +227,7 @@ def _judge_coin(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Met
 
 def _cast_all(
     experiment: Experiment, ids: Sequence[MemberId], seed: int
-) -> tuple[Callable[[], Lockstep], Scene]:
+) -> tuple[Callable[[], Lockstep], AdversaryScene]:
     config, kind = experiment.config, experiment.kind
     assert isinstance(config, CommitteeOfAll)
     assert issubclass(kind, Lockstep)
@@ -229,12 +235,12 @@ def _cast_all(
     roster = Roster(members, (members,))
     adversary = parse_adversary(config.adversary)
     rng = Stream(derive(seed, "adversary"))
-    scene = Scene(adversary.corrupt(roster, config.liars(len(members)), rng), rng, roster)
+    scene = AdversaryScene(adversary.corrupt(roster, config.liars(len(members)), rng), rng, roster)
     return infiltrated(lambda: kind(config, experiment.choice), adversary, scene), scene
 
 
 def _judge_agreement(
-    members: Mapping[MemberId, Lockstep], scene: Scene
+    members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
     """Whether the good decided the same, and what they all wanted where they did."""
     good: dict[MemberId, Agreement] = {}
@@ -269,7 +275,9 @@ def _judge_agreement(
     )
 
 
-def _judge_bins(members: Mapping[MemberId, Lockstep], scene: Scene) -> tuple[Metrics, Verdicts]:
+def _judge_bins(
+    members: Mapping[MemberId, Lockstep], scene: AdversaryScene
+) -> tuple[Metrics, Verdicts]:
     """Whether the good hold the same elected, and how many of these are bad."""
     seen: Counter[tuple[MemberId, ...] | None] = Counter()
     leaders: Counter[MemberId | None] = Counter()

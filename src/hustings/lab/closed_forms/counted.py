@@ -21,7 +21,7 @@ from hustings.lab.closed_forms.form import (
     Form,
     Number,
     Parameter,
-    Result,
+    TheoryResult,
     plain,
     require,
 )
@@ -152,7 +152,7 @@ def counted(
     default is None is T1 + 2: told, made sure, announced.
     """
 
-    def evaluate(texts: Mapping[str, str]) -> Result:
+    def evaluate(texts: Mapping[str, str]) -> TheoryResult:
         setting, used = read_setting(texts, timers, numbers, flags)
         known = counts(setting)
         for own in (setting.timers, setting.numbers, setting.flags):
@@ -169,7 +169,7 @@ def counted(
         notes = [f"no closed form here for {', '.join(missing)}: {known.why}"] if missing else []
         found += forms(setting)
         printed = {form.name: plain(form.value) for form in found if form.printed}
-        return Result(name, used, corrected, printed, found, notes)
+        return TheoryResult(name, used, corrected, printed, found, notes)
 
     own = {key: "T1 + 2" if value is None else str(plain(value)) for key, value in timers.items()}
     own |= {key: str(value) for key, value in numbers.items()}

@@ -142,7 +142,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class TheoryResult:
     """All forms of one election at one setting."""
 
     protocol: str
@@ -164,11 +164,13 @@ class Result:
         }
 
 
-def result(protocol: str, params: dict[str, object], forms: list[Form], notes: list[str]) -> Result:
+def result(
+    protocol: str, params: dict[str, object], forms: list[Form], notes: list[str]
+) -> TheoryResult:
     """A result of forms that have one value of each kind and name."""
     corrected = {form.name: plain(form.value) for form in forms if not form.printed}
     printed = {form.name: plain(form.value) for form in forms if form.printed}
-    return Result(protocol, params, corrected, printed, forms, notes)
+    return TheoryResult(protocol, params, corrected, printed, forms, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class ClosedForms:
 
     name: str
     parameters: tuple[Parameter, ...]
-    evaluate: Callable[[Mapping[str, str]], Result]
+    evaluate: Callable[[Mapping[str, str]], TheoryResult]
     examples: Mapping[str, Mapping[str, str]]  # by their titles
     about: str = ""  # a paragraph for the reference page
 

@@ -17,7 +17,7 @@ from hustings.lab.closed_forms.form import (
     Form,
     Number,
     Parameter,
-    Result,
+    TheoryResult,
     exact,
     plain,
     require,
@@ -152,7 +152,7 @@ def _group(N: int) -> int:
     return N
 
 
-def evaluate(texts: Mapping[str, str]) -> Result:
+def evaluate(texts: Mapping[str, str]) -> TheoryResult:
     """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
 
     >>> evaluate({"T": "2"}).printed

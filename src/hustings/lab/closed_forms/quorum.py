@@ -21,7 +21,7 @@ from hustings.lab.closed_forms.form import (
     Form,
     Number,
     Parameter,
-    Result,
+    TheoryResult,
     plain,
     require,
     result,
@@ -44,7 +44,7 @@ KEYS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseSetting:
     """One candidate and its voters: the left-hand side of the forms."""
 
     v: int = 3
@@ -81,20 +81,20 @@ class Lease:
         return self.ttl * Fraction(1 + self.drift) / Fraction(1 - self.drift)
 
 
-def acquisition_time(lease: Lease) -> int:
+def acquisition_time(lease: LeaseSetting) -> int:
     """From the first question to the lease: two round trips, 4; none for one's own only vote.
 
     Parameters: a lease.
 
     Source: PREPARE, PROMISE, PROPOSE, ACCEPTED. Verdict: counted. All know one unit later.
 
-    >>> acquisition_time(Lease()), acquisition_time(Lease(v=1, voter=True))
+    >>> acquisition_time(LeaseSetting()), acquisition_time(LeaseSetting(v=1, voter=True))
     (4, 0)
     """
     return 2 * ROUND_TRIP if lease.asked else 0
 
 
-def repeats(lease: Lease) -> tuple[int, int]:
+def repeats(lease: LeaseSetting) -> tuple[int, int]:
     """How often the questions are repeated before the lease is granted: PREPARE, PROPOSE.
 
     The waits are retry, 2 retry, 4 retry, ...; an answer that comes at the very end of a wait is in
@@ -104,8 +104,10 @@ def repeats(lease: Lease) -> tuple[int, int]:
 
     Source: a decision of this protocol. Verdict: counted.
 
-    >>> repeats(Lease()), repeats(Lease(retry=4)), repeats(Lease(retry=Fraction(1, 2)))
-    ((0, 1), (0, 0), (2, 1))
+    >>> repeats(LeaseSetting()), repeats(LeaseSetting(retry=4))
+    ((0, 1), (0, 0))
+    >>> repeats(LeaseSetting(retry=Fraction(1, 2)))
+    (2, 1)
     """
     early = late = 0
     at, wait, end = lease.retry, lease.retry, acquisition_time(lease)
@@ -119,7 +121,7 @@ def repeats(lease: Lease) -> tuple[int, int]:
     return early, late
 
 
-def acquisition_messages(lease: Lease) -> int:
+def acquisition_messages(lease: LeaseSetting) -> int:
     """A new lease, until all have heard of it: two pairs of question and answers, a multicast.
 
     Each repeated question costs a pair more, each repeated PROPOSE a multicast as well: with the
@@ -129,55 +131,55 @@ def acquisition_messages(lease: Lease) -> int:
 
     Source: the rules of the protocol. Verdict: counted.
 
-    >>> acquisition_messages(Lease()), acquisition_messages(Lease(retry=4))
+    >>> acquisition_messages(LeaseSetting()), acquisition_messages(LeaseSetting(retry=4))
     (20, 13)
-    >>> acquisition_messages(Lease(v=5, down=2, voter=True, retry=4))
+    >>> acquisition_messages(LeaseSetting(v=5, down=2, voter=True, retry=4))
     13
     """
     early, late = repeats(lease)
     return (2 + early + late) * lease.pair + 1 + late
 
 
-def renewal_time(lease: Lease) -> int:
+def renewal_time(lease: LeaseSetting) -> int:
     """From the question of a renewal to its grant: one round trip, 2.
 
     Parameters: a lease.
 
     Source: PROPOSE, ACCEPTED. Verdict: counted.
 
-    >>> renewal_time(Lease())
+    >>> renewal_time(LeaseSetting())
     2
     """
     return ROUND_TRIP if lease.asked else 0
 
 
-def renewal_messages(lease: Lease) -> int:
+def renewal_messages(lease: LeaseSetting) -> int:
     """A renewal: a pair of question and answers, and a multicast; 2v + 1.
 
     Parameters: a lease.
 
     Source: the rules of the protocol. Verdict: counted.
 
-    >>> renewal_messages(Lease()), renewal_messages(Lease(v=5, voter=True))
+    >>> renewal_messages(LeaseSetting()), renewal_messages(LeaseSetting(v=5, voter=True))
     (7, 9)
     """
     return lease.pair + 1
 
 
-def renewal_rate(lease: Lease) -> Fraction:
+def renewal_rate(lease: LeaseSetting) -> Fraction:
     """Messages per unit of time at rest: a renewal every ttl / 3.
 
     Parameters: a lease.
 
     Source: the rules of the protocol. Verdict: counted.
 
-    >>> renewal_rate(Lease())
+    >>> renewal_rate(LeaseSetting())
     Fraction(7, 10)
     """
     return Fraction(3 * renewal_messages(lease)) / Fraction(lease.ttl)
 
 
-def failover_time(lease: Lease, since: Number, wait: Number) -> Number:
+def failover_time(lease: LeaseSetting, since: Number, wait: Number) -> Number:
     """From the leader's crash to the next lease.
 
     The last word of the leader needs 1 to arrive; the follower waits until the lease is over by any
@@ -189,7 +191,7 @@ def failover_time(lease: Lease, since: Number, wait: Number) -> Number:
 
     Source: the rules of the protocol. Verdict: counted.
 
-    >>> failover_time(Lease(drift=0), since=0, wait=0)
+    >>> failover_time(LeaseSetting(drift=0), since=0, wait=0)
     Fraction(35, 1)
     """
     latest = Fraction(lease.ttl) / 3 - ROUND_TRIP
@@ -198,7 +200,7 @@ def failover_time(lease: Lease, since: Number, wait: Number) -> Number:
     return 1 + lease.outlasted + wait + acquisition_time(lease) - since
 
 
-def failover_mean(lease: Lease) -> Number:
+def failover_mean(lease: LeaseSetting) -> Number:
     """The same on average: a crash at any phase, and the first of k members that wait.
 
     since is (ttl / 3 - 2) / 2 on average, and the shortest of k waits backoff / (k + 1). Where two
@@ -208,30 +210,30 @@ def failover_mean(lease: Lease) -> Number:
 
     Source: the rules of the protocol. Verdict: counted.
 
-    >>> failover_mean(Lease(drift=0, k=3))
+    >>> failover_mean(LeaseSetting(drift=0, k=3))
     Fraction(33, 1)
     """
     latest = Fraction(lease.ttl) / 3 - ROUND_TRIP
     return failover_time(lease, latest / 2, Fraction(lease.backoff) / (lease.k + 1))
 
 
-def resignation_messages(lease: Lease) -> int:
+def resignation_messages(lease: LeaseSetting) -> int:
     """What a leader says that leaves in good order: RELEASE to the voters and one multicast.
 
     Parameters: the lease that is given back; `voter` is its leader.
 
     Source: the rules of the protocol. Verdict: counted.
 
-    >>> resignation_messages(Lease()), resignation_messages(Lease(voter=True))
+    >>> resignation_messages(LeaseSetting()), resignation_messages(LeaseSetting(voter=True))
     (4, 3)
     """
     return lease.asked + 1
 
 
-def forms(lease: Lease) -> list[Form]:
+def forms(lease: LeaseSetting) -> list[Form]:
     """Every form at one setting.
 
-    >>> [form.name for form in forms(Lease())][:2]
+    >>> [form.name for form in forms(LeaseSetting())][:2]
     ['acquisition_messages', 'acquisition_time']
     """
     latest = Fraction(lease.ttl) / 3 - ROUND_TRIP
@@ -260,7 +262,7 @@ def forms(lease: Lease) -> list[Form]:
     return [Form(name, value, formula, SOURCE, DECIDED) for name, value, formula in rows]
 
 
-def evaluate(texts: Mapping[str, str]) -> Result:
+def evaluate(texts: Mapping[str, str]) -> TheoryResult:
     """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
 
     >>> evaluate({"v": "5"}).corrected["acquisition_time"]
@@ -268,7 +270,7 @@ def evaluate(texts: Mapping[str, str]) -> Result:
     """
     reading.refuse_unknown(texts, [key.key for key in KEYS])
     given = {key.key: texts.get(key.key, key.default) for key in KEYS}
-    lease = Lease(
+    lease = LeaseSetting(
         v=reading.read_int("v", given["v"], 1, MOST_VOTERS),
         down=reading.read_int("down", given["down"], 0, MOST_VOTERS),
         voter=reading.read_flag("voter", given["voter"]),

@@ -24,7 +24,7 @@ from hustings.lab.closed_forms import (
 )
 from hustings.lab.closed_forms.announce import elections as announce
 from hustings.lab.closed_forms.committee import election as committee
-from hustings.lab.closed_forms.form import ClosedForms, Parameter, Result
+from hustings.lab.closed_forms.form import ClosedForms, Parameter, TheoryResult
 from hustings.lab.closed_forms.probabilistic import election as probabilistic
 
 ELECTIONS: Mapping[str, ClosedForms] = {
@@ -66,7 +66,7 @@ def parameters(protocol: str) -> list[Parameter]:
     return list(find(protocol).parameters)
 
 
-def evaluate(protocol: str, params: Mapping[str, str]) -> Result:
+def evaluate(protocol: str, params: Mapping[str, str]) -> TheoryResult:
     """All forms of an election at the given parameters, texts as typed.
 
     Raises `BadInput` with one sentence: unknown protocol or key, value out of range, a detector

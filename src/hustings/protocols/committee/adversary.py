@@ -20,12 +20,12 @@ from hustings.protocols.committee.bits import Bits, pack, width_of
 from hustings.protocols.committee.corruption import CORRUPTIONS, at_random
 from hustings.protocols.committee.lockstep import Outbox, Spoken
 from hustings.protocols.committee.misbehaving import (
+    AdversaryScene,
     Edge,
     Honest,
     Minority,
     Noise,
     Pack,
-    Scene,
     Silent,
     Split,
     Voice,
@@ -47,7 +47,7 @@ class Adversary:
         """Who is bad: at most `budget` members, chosen before the election begins."""
         return at_random(roster, budget, rng)
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         """What a bad member says instead of `mine`, which its honest script would say."""
         return mine.outbox
 
@@ -70,7 +70,7 @@ class Lie:
     name: ClassVar[str] = "lie"
     idea: ClassVar[str] = "tells others that its own members were elected"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         kind = mine.stage.kind
         if kind == "announce":
             return self._announce(scene, mine)
@@ -93,7 +93,7 @@ class Lie:
         chosen = bad[: max(1, bits.length // width)]
         return pack((roster.position[each], width) for each in chosen)
 
-    def _marks(self, scene: Scene, mine: Spoken) -> Outbox:
+    def _marks(self, scene: AdversaryScene, mine: Spoken) -> Outbox:
         """A list by marks: no more than the true one has, else it would not be believed."""
         ours = [each for each in mine.stage.about if scene.is_bad(each)]
         told: dict[int, Bits] = {}
@@ -104,7 +104,7 @@ class Lie:
                 told[count] = pack((int(each in chosen), 1) for each in mine.stage.about)
         return {to: told[bits.value.bit_count()] for to, bits in mine.outbox.items()}
 
-    def _announce(self, scene: Scene, mine: Spoken) -> Outbox:
+    def _announce(self, scene: AdversaryScene, mine: Spoken) -> Outbox:
         about = mine.stage.about
         ours = next((place for place, each in enumerate(about) if scene.is_bad(each)), None)
         if ours is None:
@@ -118,7 +118,7 @@ class Flood:
     name: ClassVar[str] = "flood"
     idea: ClassVar[str] = "asks all monitors, and answers everybody in the last step"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         if mine.stage.kind not in ("ask", "reply"):
             return mine.outbox
         return dict.fromkeys(mine.stage.members, MARK)
@@ -130,7 +130,7 @@ class Claim:
     name: ClassVar[str] = "claim"
     idea: ClassVar[str] = "asks everybody in the last step, as if it had been elected"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         if mine.stage.kind != "poll":
             return mine.outbox
         return dict.fromkeys(mine.stage.members, MARK)
@@ -173,7 +173,7 @@ class Compound(Adversary):
         choose, _ = CORRUPTIONS[self._corruption or "random"]
         return choose(roster, budget, rng)
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         for voice in self._voices:
             mine = replace(mine, outbox=voice.speak(scene, member, mine))
         return mine.outbox

@@ -35,9 +35,9 @@ from typing import Literal
 
 from hustings.core.choice import MemberId
 from hustings.protocols.committee.bits import (
+    BitCounts,
     Bits,
     Planes,
-    Tally,
     bits_of_planes,
     planes_of,
     planes_of_bits,
@@ -134,7 +134,7 @@ def _most(ballots: Sequence[Planes], width: int, quorum: int) -> Planes:
     """Bit by bit, what at least `quorum` ballots say: the only value that so many can hold."""
     winner = []
     for bit in range(width):
-        tally = Tally()
+        tally = BitCounts()
         for ballot in ballots:
             tally.add(ballot[bit])
         winner.append(tally.at_least(quorum))
@@ -190,7 +190,7 @@ def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[P
     # k-t votes are more than half, so a value that has them has the majority in each of its bits:
     # count the bits, then the votes for the one value that may have enough.
     leading = _most(votes, stage.width, k // 2 + 1)
-    support = Tally()
+    support = BitCounts()
     for vote in votes:
         support.add(_equal(vote, leading, batch.everything))
     agreed = support.at_least(k - t)
@@ -206,13 +206,13 @@ def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[P
     return value, sure
 
 
-def _favourite(proposals: Sequence[Planes], width: int) -> tuple[Planes, Tally]:
+def _favourite(proposals: Sequence[Planes], width: int) -> tuple[Planes, BitCounts]:
     """The value that most proposals are for, and its proposals.
 
     Good members propose only one value. If, with at most t lies, more than t propose a value, then
     more than half of all that propose anything propose it: so it has the majority bit by bit.
     """
-    present = Tally()
+    present = BitCounts()
     made = []  # by instance, whether anything was proposed
     for proposal in proposals:
         something = 0
@@ -222,11 +222,11 @@ def _favourite(proposals: Sequence[Planes], width: int) -> tuple[Planes, Tally]:
         present.add(something)
     leading = []
     for bit in range(width):
-        tally = Tally()
+        tally = BitCounts()
         for proposal in proposals:
             tally.add(proposal[bit])
         leading.append(tally.exceeds_half_of(present))
-    support = Tally()
+    support = BitCounts()
     for proposal, something in zip(proposals, made, strict=True):
         support.add(_equal(proposal, tuple(leading), something))
     return tuple(leading), support

@@ -209,13 +209,13 @@ def within(planes: Planes, options: int, count: int) -> int:
     return less | same
 
 
-class Tally:
+class BitCounts:
     """Counts for every instance at once how often its bit was set.
 
     The counts are kept as planes, too: adding a vector ripples a carry through them, which takes
     two operations on average, however many instances there are.
 
-    >>> tally = Tally()
+    >>> tally = BitCounts()
     >>> for vector in (0b011, 0b001, 0b101):
     ...     tally.add(vector)
     >>> [bin(tally.at_least(number)) for number in (1, 2, 3, 4)]
@@ -254,7 +254,7 @@ class Tally:
                 same &= ~plane
         return more | same
 
-    def exceeds_half_of(self, other: Tally) -> int:
+    def exceeds_half_of(self, other: BitCounts) -> int:
         """The instances that have more than half of the votes which `other` has there."""
         mine = [0, *self.planes]  # twice as many
         more = 0

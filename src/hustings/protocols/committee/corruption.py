@@ -151,7 +151,7 @@ def well_seated(
     candidates: tuple[MemberId, ...], depth: int, budget: int, rng: Stream
 ) -> tuple[MemberId, ...]:
     """So many members that make a good leader as unlikely as this search can."""
-    tree = Tree(candidates, min(depth, SIGHT))
+    tree = PathTree(candidates, min(depth, SIGHT))
     order = list(candidates)
     rng.shuffle(order)
     bad = order[:budget]
@@ -165,7 +165,7 @@ def well_seated(
 
 
 def _exchanged(
-    tree: Tree, bad: list[MemberId], value: float, order: Sequence[MemberId]
+    tree: PathTree, bad: list[MemberId], value: float, order: Sequence[MemberId]
 ) -> list[MemberId]:
     """One for another, whichever does most harm, as long as any does."""
     while len(bad) * (len(order) - len(bad)) * 2 * len(tree.levels[-1]) <= MOST_WORK:
@@ -183,7 +183,7 @@ def _exchanged(
     return bad
 
 
-class Tree:
+class PathTree:
     """The holders of its first levels, from the top."""
 
     def __init__(self, candidates: tuple[MemberId, ...], levels: int) -> None:

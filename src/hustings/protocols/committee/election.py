@@ -60,15 +60,15 @@ from hustings.protocols.committee.lockstep import (
     to_all,
     together,
 )
-from hustings.protocols.committee.misbehaving import Scene, infiltrated
-from hustings.protocols.committee.network import Network, Node, lay_out
+from hustings.protocols.committee.misbehaving import AdversaryScene, infiltrated
+from hustings.protocols.committee.network import CommitteeNetwork, CommitteeNode, lay_out
 from hustings.protocols.committee.profiles import Knobs
 from hustings.protocols.committee.roster import distinct
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of, too_large
 from hustings.protocols.committee.tree import (
     MARK,
     Book,
-    Codec,
+    ListCodec,
     Lists,
     Members,
     Value,
@@ -84,7 +84,7 @@ NO_WORD = "no word of a leader came down"
 NOT_CONFIRMED = "elected, but most of those asked did not confirm it"
 
 
-class Standing(msgspec.Struct, frozen=True):
+class CommitteeResult(msgspec.Struct, frozen=True):
     """What a member came out with: what a study reads."""
 
     believed: MemberId | None  # whom it takes for elected
@@ -131,7 +131,7 @@ def subcommittee(
     return tuple(sorted(chosen[:most]))
 
 
-def subcommittee_rounds(node: Node, shape: tuple[int, int, int], knobs: Knobs) -> int:
+def subcommittee_rounds(node: CommitteeNode, shape: tuple[int, int, int], knobs: Knobs) -> int:
     """The most rounds that an election of this node takes."""
     times = shape[2] if knobs.bins == "halving" else 1
     return times * _most_rounds(node.voters)
@@ -191,7 +191,7 @@ class Committee(Lockstep):
             raise ProtocolBug("a committee needs its own settings")
         self._config = config
         self._me: MemberId = 0
-        self._network: Network | None = None
+        self._network: CommitteeNetwork | None = None
         self._book: Book | None = None
         self.believed: MemberId | None = None
         self.chosen: MemberId | None = None
@@ -203,7 +203,7 @@ class Committee(Lockstep):
     # What others may ask
 
     @property
-    def network(self) -> Network:
+    def network(self) -> CommitteeNetwork:
         """The network, once the election has begun."""
         assert self._network is not None
         return self._network
@@ -214,12 +214,14 @@ class Committee(Lockstep):
         assert self._book is not None
         return self._book
 
-    def result(self) -> Standing:
+    def result(self) -> CommitteeResult:
         """What this member came out with."""
         seats: tuple[int, ...] = ()
         if self._book is not None:
             seats = tuple(len(self.book.seats(layer)) for layer in range(self.network.top + 1))
-        return Standing(self.believed, self.leads, self.in_root, self.chosen, self.silenced, seats)
+        return CommitteeResult(
+            self.believed, self.leads, self.in_root, self.chosen, self.silenced, seats
+        )
 
     # The election
 
@@ -305,7 +307,7 @@ class Committee(Lockstep):
         """Whether it elects no more; one that others speak for says what they like."""
         return bool(self.silenced) and not self.mute
 
-    def voters(self, node: Node) -> Members:
+    def voters(self, node: CommitteeNode) -> Members:
         """Who takes part in the election of a node, as far as this member knows; none if it is not
         concerned."""
         layer = node.layer - 1
@@ -314,7 +316,7 @@ class Committee(Lockstep):
             return ()
         return distinct(self.book.committee(layer, below) for below in node.below)
 
-    def inform(self, said: Value | None, codec: Codec) -> Program[Value | None]:
+    def inform(self, said: Value | None, codec: ListCodec) -> Program[Value | None]:
         """Steps 6 and 8: word from the root down to everybody; what this member takes it to be."""
         network, book, top = self.network, self.book, self.network.top
         held: dict[tuple[int, int], Value] = {}
@@ -327,7 +329,7 @@ class Committee(Lockstep):
             word = yield from self._tell_outsiders(said, codec)
         return word if said is None else said
 
-    def _tell_outsiders(self, said: Value | None, codec: Codec) -> Program[Value | None]:
+    def _tell_outsiders(self, said: Value | None, codec: ListCodec) -> Program[Value | None]:
         """A public committee has no tree: it tells everybody else itself."""
         committee, everybody = self.network.roster.leaves[0], self.network.roster.members
         outbox: Outbox = {}
@@ -373,7 +375,7 @@ def cast(
     members: Sequence[MemberId],
     seed: int,
     make: type[Committee] = Committee,
-) -> tuple[Callable[[], Lockstep], Scene]:
+) -> tuple[Callable[[], Lockstep], AdversaryScene]:
     """The members of a world in which the adversary of these settings has its share.
 
     Who is bad depends on the seed, the settings and the ids. The scene knows all inner elections by
@@ -386,5 +388,5 @@ def cast(
     adversary = parse_adversary(config.adversary)
     rng = Stream(derive(seed, "adversary"))
     bad = adversary.corrupt(network.roster, budget(config.b, len(ids)), rng) if config.b else ()
-    scene = Scene(bad, rng, network.roster)
+    scene = AdversaryScene(bad, rng, network.roster)
     return infiltrated(lambda: make(config, choice), adversary, scene), scene

@@ -52,7 +52,7 @@ TELLING = ("send", "bin", "baton", "path")  # the first round of a broadcast
 LOOKAHEAD = 8  # how many steps of a path a bad holder looks down
 
 
-class Scene:
+class AdversaryScene:
     """All that the adversary knows: everybody's words in this round, who is bad, the roster."""
 
     def __init__(self, bad: Iterable[MemberId], rng: Stream, roster: object = None) -> None:
@@ -97,7 +97,7 @@ class Scene:
 class Voice(Protocol):
     """Who says what bad members say: an adversary, or one behaviour of it."""
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         """What `member` says instead of `mine`, which is what its honest script would say."""
 
 
@@ -106,7 +106,7 @@ class Traitor(Lockstep):
 
     __slots__ = ("inner", "scene", "voice")
 
-    def __init__(self, inner: Lockstep, adversary: Voice, scene: Scene) -> None:
+    def __init__(self, inner: Lockstep, adversary: Voice, scene: AdversaryScene) -> None:
         super().__init__(inner.config, inner.choice)
         self.inner = inner
         self.voice = adversary
@@ -152,7 +152,7 @@ class Traitor(Lockstep):
 
 
 def infiltrated(
-    make: Callable[[], Lockstep], adversary: Voice, scene: Scene
+    make: Callable[[], Lockstep], adversary: Voice, scene: AdversaryScene
 ) -> Callable[[], Lockstep]:
     """What makes the members of a world with this adversary."""
     return lambda: Traitor(make(), adversary, scene)
@@ -167,7 +167,7 @@ class Honest:
     name: ClassVar[str] = "honest"
     idea: ClassVar[str] = "bad members follow the protocol"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         return mine.outbox
 
 
@@ -177,7 +177,7 @@ class Silent:
     name: ClassVar[str] = "silent"
     idea: ClassVar[str] = "bad members say nothing"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         return {}
 
 
@@ -187,7 +187,7 @@ class Noise:
     name: ClassVar[str] = "noise"
     idea: ClassVar[str] = "random bits, others for every receiver"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         return {to: _random(bits.length, scene.rng) for to, bits in mine.outbox.items()}
 
 
@@ -210,7 +210,7 @@ class Mood:
     votes: tuple[int, ...]  # for `first`
 
 
-def _mood(scene: Scene, mine: Spoken) -> Mood:
+def _mood(scene: AdversaryScene, mine: Spoken) -> Mood:
     """What the good members of this committee are for; where they are silent, what it was last.
 
     A king is alone to speak in its round: the adversary then goes by what it heard before.
@@ -249,7 +249,7 @@ def _ranked(counts: Sequence[Mapping[int, int]], options: int, before: Mood | No
     return Mood(tuple(first), tuple(second), tuple(votes))
 
 
-def _camps(scene: Scene, mine: Spoken) -> dict[MemberId, bool]:
+def _camps(scene: AdversaryScene, mine: Spoken) -> dict[MemberId, bool]:
     """The receivers in two camps: every other good one, so that both halves have of both."""
     camps = {}
     number = 0
@@ -273,7 +273,7 @@ class Split:
     name: ClassVar[str] = "split"
     idea: ClassVar[str] = "tells each half of the good members that its own value leads"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         stage = mine.stage
         if stage.options < 2 or stage.kind not in (*AGREEING, *TELLING):
             return mine.outbox
@@ -294,7 +294,7 @@ class Minority:
     name: ClassVar[str] = "minority"
     idea: ClassVar[str] = "backs what fewer good members are for, to keep both sides alive"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         if mine.stage.options < 2 or mine.stage.kind not in AGREEING:
             return mine.outbox
         words = scene.once(self.name, mine, lambda: _words(mine, _mood(scene, mine).second))
@@ -307,13 +307,13 @@ class Edge:
     name: ClassVar[str] = "edge"
     idea: ClassVar[str] = "lifts half of the good members over a threshold that the others miss"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         if mine.stage.options < 2 or mine.stage.kind not in AGREEING:
             return mine.outbox
         lifted, left = scene.once(self.name, mine, lambda: self._plan(scene, mine))
         return {to: lifted if camp else left for to, camp in _camps(scene, mine).items()}
 
-    def _plan(self, scene: Scene, mine: Spoken) -> tuple[Bits, Bits]:
+    def _plan(self, scene: AdversaryScene, mine: Spoken) -> tuple[Bits, Bits]:
         stage = mine.stage
         mood = _mood(scene, mine)
         k, t = len(stage.members), stage.bears
@@ -374,7 +374,7 @@ def _missing(good: Sequence[int], target: int, load: int) -> list[int]:
     ]
 
 
-def outlook(walk: Walk, scene: Scene, steps: int) -> float:
+def outlook(walk: Walk, scene: AdversaryScene, steps: int) -> float:
     """How likely a good leader is from here, as far as one can look down the tree.
 
     A good holder throws a coin, a bad one takes the worse branch; where sight ends, the holder
@@ -392,7 +392,7 @@ class Pack:
     name: ClassVar[str] = "pack"
     idea: ClassVar[str] = "fills the lightest bin with its own, having seen all good choices"
 
-    def speak(self, scene: Scene, member: MemberId, mine: Spoken) -> Outbox:
+    def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
         stage = mine.stage
         if member not in stage.about or stage.kind not in TELLING[1:]:
             return mine.outbox
@@ -403,7 +403,7 @@ class Pack:
             move = self.move(scene, stage.detail)
         return dict.fromkeys(mine.outbox, _words(mine, (move,)))
 
-    def _bins(self, scene: Scene, mine: Spoken) -> dict[MemberId, int]:
+    def _bins(self, scene: AdversaryScene, mine: Spoken) -> dict[MemberId, int]:
         stage = mine.stage
         said = scene.good(mine)
         choices = []
@@ -417,7 +417,7 @@ class Pack:
         good = loads(choices, stage.options)
         return dict(zip(ours, packing(good, len(ours)), strict=True))
 
-    def move(self, scene: Scene, game: object) -> int:
+    def move(self, scene: AdversaryScene, game: object) -> int:
         """What a bad holder does at this position of a path or a baton."""
         if isinstance(game, Walk):
             views = [outlook(game.step(branch), scene, LOOKAHEAD) for branch in (0, 1)]

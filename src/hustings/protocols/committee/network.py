@@ -30,7 +30,7 @@ from hustings.protocols.committee.roster import (
 
 
 @dataclass(frozen=True)
-class Node:
+class CommitteeNode:
     """One node: where it stands and what stands around it. Committees come later."""
 
     layer: int
@@ -44,16 +44,16 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Network:
+class CommitteeNetwork:
     """The roster, the elected layers above it, and the root."""
 
     knobs: Knobs
     roster: Roster
-    layers: tuple[tuple[Node, ...], ...]  # layer 0 first, the root's last
+    layers: tuple[tuple[CommitteeNode, ...], ...]  # layer 0 first, the root's last
     above: tuple[tuple[tuple[int, ...], ...], ...]  # of each node: whom it helps to elect
 
     @property
-    def root(self) -> Node:
+    def root(self) -> CommitteeNode:
         """The one node of the last layer."""
         return self.layers[-1][0]
 
@@ -185,7 +185,7 @@ class Network:
 
 
 @lru_cache(maxsize=16)
-def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> Network:
+def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> CommitteeNetwork:
     """The network of a group; every member works out the same one."""
     leaves: tuple[tuple[MemberId, ...], ...]
     if knobs.single:
@@ -198,7 +198,7 @@ def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> Network:
         leaves = tuple(tuple(row) for row in rows)
     layers = [
         tuple(
-            Node(0, leaf, (), (), (leaf,), (leaf,), len(seats), len(seats))
+            CommitteeNode(0, leaf, (), (), (leaf,), (leaf,), len(seats), len(seats))
             for leaf, seats in enumerate(leaves)
         )
     ]
@@ -213,7 +213,7 @@ def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> Network:
     above = tuple(
         _turned(len(lower), (node.below for node in upper)) for lower, upper in pairwise(layers)
     )
-    return Network(knobs, roster, tuple(layers), above)
+    return CommitteeNetwork(knobs, roster, tuple(layers), above)
 
 
 def throws_of(halvings: int, bins: str) -> tuple[int, ...]:
@@ -226,12 +226,12 @@ def throws_of(halvings: int, bins: str) -> tuple[int, ...]:
 
 
 def _next_layer(
-    lower: Sequence[Node],
+    lower: Sequence[CommitteeNode],
     leaves: Sequence[Sequence[MemberId]],
     members: Sequence[MemberId],
     shape: tuple[int, int, int],
     knobs: Knobs,
-) -> tuple[Node, ...]:
+) -> tuple[CommitteeNode, ...]:
     """A layer on top of `lower`: at most q children for each node, and s - q others."""
     q, s, h = shape
     layer = lower[0].layer + 1
@@ -244,7 +244,7 @@ def _next_layer(
         under = [lower[each] for each in below]
         voters = _voters(under, leaves, members)
         nodes.append(
-            Node(
+            CommitteeNode(
                 layer,
                 index,
                 tuple(stretches[index]),
@@ -259,16 +259,20 @@ def _next_layer(
 
 
 def _root(
-    lower: Sequence[Node], leaves: Sequence[Sequence[MemberId]], members: Sequence[MemberId]
-) -> Node:
+    lower: Sequence[CommitteeNode],
+    leaves: Sequence[Sequence[MemberId]],
+    members: Sequence[MemberId],
+) -> CommitteeNode:
     every = tuple(range(len(lower)))
     voters = _voters(lower, leaves, members)
     under = tuple(range(len(leaves)))
-    return Node(lower[0].layer + 1, 0, every, every, under, (), 1, voters)
+    return CommitteeNode(lower[0].layer + 1, 0, every, every, under, (), 1, voters)
 
 
 def _voters(
-    under: Sequence[Node], leaves: Sequence[Sequence[MemberId]], members: Sequence[MemberId]
+    under: Sequence[CommitteeNode],
+    leaves: Sequence[Sequence[MemberId]],
+    members: Sequence[MemberId],
 ) -> int:
     """How many distinct members can meet: exact over leaves, a bound over elected committees."""
     if under[0].layer == 0:
@@ -277,7 +281,7 @@ def _voters(
 
 
 def over_representation(
-    network: Network, members: Iterable[MemberId], layer: int = 0
+    network: CommitteeNetwork, members: Iterable[MemberId], layer: int = 0
 ) -> tuple[float, ...]:
     """By how much each node has a larger share of `members` than the whole group has.
 

@@ -17,7 +17,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.protocols.committee.adversary import parse_adversary
 from hustings.protocols.committee.agreement import BASE, tolerated
 from hustings.protocols.committee.bins import halvings_to
-from hustings.protocols.committee.network import Network, lay_out
+from hustings.protocols.committee.network import CommitteeNetwork, lay_out
 from hustings.protocols.committee.profiles import (
     LARGEST_COMMITTEE,
     PROFILES,
@@ -306,7 +306,7 @@ def too_large(config: CommitteeConfig, n: int) -> str | None:
     return None
 
 
-def messages_of(network: Network) -> int:
+def messages_of(network: CommitteeNetwork) -> int:
     """About how many messages the agreements of an election take, at most."""
     knobs = network.knobs
     total = 0

@@ -37,7 +37,7 @@ from hustings.protocols.committee.lockstep import (
     to_all,
     together,
 )
-from hustings.protocols.committee.network import Network
+from hustings.protocols.committee.network import CommitteeNetwork
 from hustings.protocols.committee.roster import distinct
 
 Members = tuple[MemberId, ...]
@@ -60,7 +60,7 @@ def plurality(values: Iterable[Value | None]) -> Value | None:
     return min(counts, key=lambda value: (-counts[value], value)) if counts else None
 
 
-class Codec(ABC):
+class ListCodec(ABC):
     """How what a committee says is written, and read although it may be a lie."""
 
     @abstractmethod
@@ -72,12 +72,12 @@ class Codec(ABC):
         """The value that was sent; None if it is none that a good member could send."""
 
 
-class Lists(Codec):
+class Lists(ListCodec):
     """Lists of at most so many members: their places in the list of all, in increasing order."""
 
     __slots__ = ("_everybody", "_most", "_position", "_width")
 
-    def __init__(self, network: Network, most: int) -> None:
+    def __init__(self, network: CommitteeNetwork, most: int) -> None:
         self._position = network.roster.position
         self._everybody = network.roster.members
         self._width = network.label
@@ -99,7 +99,7 @@ class Lists(Codec):
         return tuple(self._everybody[place] for place in places)
 
 
-class Marks(Codec):
+class Marks(ListCodec):
     """Some of those who took part in a public election: one bit for each of them."""
 
     __slots__ = ("_most", "_voters")
@@ -118,7 +118,7 @@ class Marks(Codec):
         return tuple(member for member in self._voters if reader.take(1))
 
 
-class Word(Codec):
+class Word(ListCodec):
     """One number of so many bits."""
 
     __slots__ = ("_width",)
@@ -144,7 +144,7 @@ class Book:
 
     __slots__ = ("_known", "me", "network")
 
-    def __init__(self, network: Network, me: MemberId) -> None:
+    def __init__(self, network: CommitteeNetwork, me: MemberId) -> None:
         self.network = network
         self.me = me
         self._known: dict[tuple[int, int], Members] = {}
@@ -174,7 +174,7 @@ class Book:
         )
 
     def hears(
-        self, inbox: Inbox, speakers: Members, own: Value | None, codec: Codec
+        self, inbox: Inbox, speakers: Members, own: Value | None, codec: ListCodec
     ) -> Value | None:
         """What a committee says: what most of its members say, oneself perhaps among them."""
         counts: dict[Bits, int] = {}
@@ -196,7 +196,7 @@ def send_down(
     layer: int,
     held: Mapping[At, Value],
     targets: Mapping[At, tuple[int, ...]],
-    codec: Codec,
+    codec: ListCodec,
 ) -> Program[dict[At, Value]]:
     """Word goes from nodes of a layer down to leaves: what this member hears at its leaves.
 
@@ -233,14 +233,16 @@ def send_down(
     return dict(held)
 
 
-def _under(network: Network, layer: int, index: int, leaves: tuple[int, ...]) -> tuple[int, ...]:
+def _under(
+    network: CommitteeNetwork, layer: int, index: int, leaves: tuple[int, ...]
+) -> tuple[int, ...]:
     """Those of some leaves that are under a node."""
     under = network.layers[layer][index].leaves
     return tuple(leaf for leaf in leaves if leaf in under)
 
 
 def _edges(
-    network: Network, level: int, targets: Mapping[At, tuple[int, ...]]
+    network: CommitteeNetwork, level: int, targets: Mapping[At, tuple[int, ...]]
 ) -> list[tuple[int, int, int]]:
     """Subject, parent and child for every edge of the tree that word must take at one level."""
     return [
@@ -251,7 +253,7 @@ def _edges(
     ]
 
 
-def to_monitors(network: Network, layer: int) -> dict[At, tuple[int, ...]]:
+def to_monitors(network: CommitteeNetwork, layer: int) -> dict[At, tuple[int, ...]]:
     """To which leaves the nodes of `layer` - 1 send word of who was elected on `layer`."""
     found = {
         (node.index, each): _under(network, layer - 1, each, node.monitors)
@@ -380,7 +382,7 @@ def _answer(
             book.note(layer, subject, learnt)
 
 
-def _codec(book: Book, layer: int, subject: int) -> Codec:
+def _codec(book: Book, layer: int, subject: int) -> ListCodec:
     """Names, or marks on a public list where these are fewer bits: both follow from the network."""
     most = book.network.layers[layer][subject].most
     marked = book.network.marked(layer, subject)

@@ -66,7 +66,7 @@ class Skewed(HashFunction):
         return skewed
 
 
-class Table:
+class HashTable:
     """The hashes of one round, each worked out once."""
 
     def __init__(self, function: HashFunction, text: bytes) -> None:
@@ -100,12 +100,12 @@ class Filter:
 
     def __init__(self, function: HashFunction) -> None:
         self._function = function
-        self._tables: dict[tuple[tuple[int, int, int], int], Table] = {}
+        self._tables: dict[tuple[tuple[int, int, int], int], HashTable] = {}
         self._call: Call | None = None  # the latest one asked for, ...
         self._round = 0
-        self._table: Table | None = None  # ... and its table
+        self._table: HashTable | None = None  # ... and its table
 
-    def table(self, call: Call, number: int) -> Table:
+    def table(self, call: Call, number: int) -> HashTable:
         """The hashes of a round."""
         if call is self._call and number == self._round and self._table is not None:
             return self._table
@@ -113,7 +113,7 @@ class Filter:
         if key not in self._tables:
             if len(self._tables) >= ROUNDS_KEPT:
                 del self._tables[next(iter(self._tables))]
-            self._tables[key] = Table(self._function, _text(call, number))
+            self._tables[key] = HashTable(self._function, _text(call, number))
         self._call, self._round, self._table = call, number, self._tables[key]
         return self._table
 

@@ -8,7 +8,7 @@ from hustings.core.errors import BadInput
 from hustings.lab.byzantine.experiment import ByRounds, by_rounds
 from hustings.lab.byzantine.messages import MOST_IN_ONE, check, elected, play
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.protocols.committee.election import Standing
+from hustings.protocols.committee.election import CommitteeResult
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment
@@ -29,8 +29,8 @@ def verdict(result: RunResult, name: str) -> Verdict:
     return result.verdicts[name][0]
 
 
-def standing(chosen: int | None, *, in_root: bool = True) -> Standing:
-    return Standing(chosen, False, in_root, chosen, 0, ())
+def standing(chosen: int | None, *, in_root: bool = True) -> CommitteeResult:
+    return CommitteeResult(chosen, False, in_root, chosen, 0, ())
 
 
 # Whom the root elected

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.committee import bins, costs, network
-from hustings.lab.closed_forms.committee.network import Knobs, lean, robust
+from hustings.lab.closed_forms.committee.network import NetworkNumbers, lean, robust
 from hustings.protocols.committee.profiles import profile
 
 
-def four(n: int) -> Knobs:
+def four(n: int) -> NetworkNumbers:
     """Four leaves for each member: the first network against corruption that knows it."""
     return replace(lean(n), d0=4, layers=((16, 16, 2),) if n == 1000 else lean(n).layers)
 
 
-TWO_LAYERS = Knobs(10**6, 32, 1, ((32, 32, 2), (16, 16, 4)), monitors=16)
+TWO_LAYERS = NetworkNumbers(10**6, 32, 1, ((32, 32, 2), (16, 16, 4)), monitors=16)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ TWO_LAYERS = Knobs(10**6, 32, 1, ((32, 32, 2), (16, 16, 4)), monitors=16)
         (four(10**6), 2048, 128, 125000, 1954, 250112),
     ],
 )
-def test_shapes(knobs: Knobs, k: int, c: int, leaves: int, nodes: int, seats: int) -> None:
+def test_shapes(knobs: NetworkNumbers, k: int, c: int, leaves: int, nodes: int, seats: int) -> None:
     assert round(network.participants(knobs)) == k
     assert round(network.committee(knobs)) == c
     assert (knobs.leaves, network.top_nodes(knobs)) == (leaves, nodes)
@@ -46,7 +46,7 @@ def test_shapes(knobs: Knobs, k: int, c: int, leaves: int, nodes: int, seats: in
 
 
 @pytest.mark.parametrize("name, made", [("lean", lean), ("robust", robust)])
-def test_the_same_numbers_as_the_profiles(name: str, made: Callable[[int], Knobs]) -> None:
+def test_the_same_numbers_as_the_profiles(name: str, made: Callable[[int], NetworkNumbers]) -> None:
     for power in range(16, 81):
         n = int(2 ** (power / 4))
         for size in (n, n + 1, 230, 231, 3162, 3163, 31622, 31623):
@@ -65,7 +65,7 @@ def test_two_layers() -> None:
 
 def test_large_electorates_at_three_tenths() -> None:
     for n in (10**4, 10**5):
-        knobs = Knobs(n, 32, 1, ((64, 64, 1),))
+        knobs = NetworkNumbers(n, 32, 1, ((64, 64, 1),))
         assert network.participants(knobs) == pytest.approx(2048, rel=0.002)
         assert network.committee(knobs) == pytest.approx(1024, rel=0.002)
         assert network.top_members(knobs) == pytest.approx(n / 2)
@@ -94,7 +94,7 @@ SIMULATED = [  # knobs, b, bad at the root, P of full, small, baton
 
 @pytest.mark.parametrize("knobs, b, bad, full, small, baton", SIMULATED)
 def test_random_corruption_as_simulated(
-    knobs: Knobs, b: float, bad: float, full: float, small: float, baton: float
+    knobs: NetworkNumbers, b: float, bad: float, full: float, small: float, baton: float
 ) -> None:
     """Within the noise of two to two hundred trials."""
     assert network.root_bad(knobs, b) == pytest.approx(bad, abs=0.004)
@@ -187,7 +187,7 @@ def test_the_crossover_is_where_the_tree_wins_for_good() -> None:
 
 def test_learning_counted_one_by_one() -> None:
     """A network of 4 nodes: every list that is sent, from whom and to whom."""
-    knobs = Knobs(256, 8, 1, ((8, 8, 2),), monitors=3, fan=2)
+    knobs = NetworkNumbers(256, 8, 1, ((8, 8, 2),), monitors=3, fan=2)
     nodes, c, names = 4, 16, 8
     told = asked = by_leaves = 0
     for node in range(nodes):
@@ -203,7 +203,7 @@ def test_learning_counted_one_by_one() -> None:
 
 def test_names_where_marks_are_longer() -> None:
     """Of 64 participants at most 4 are left, and 8 bits name one of 256."""
-    few = Knobs(256, 8, 1, ((8, 8, 4),), monitors=3, fan=2)
+    few = NetworkNumbers(256, 8, 1, ((8, 8, 4),), monitors=3, fan=2)
     told, asked = 4 * 3 * 64 * 2, 4 * 3 * 4 * 3 * 8
     assert costs.learning_bits(few) == pytest.approx((told + asked) * 4 * 8 / 256)
 
@@ -228,10 +228,10 @@ def test_more_bad_members_are_worse(n: int, b: float) -> None:
 def test_what_makes_no_network() -> None:
     attempts: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: lean(15), "at least 16"),
-        (lambda: Knobs(100, 0), "c0 must be between"),
-        (lambda: Knobs(100, 10, 0), "d0 must be at least 1"),
-        (lambda: Knobs(100, 10, 1, ((4, 3, 1),)), "2 <= q <= s"),
-        (lambda: Knobs(100, 10, 1, ()), "at least one layer"),
+        (lambda: NetworkNumbers(100, 0), "c0 must be between"),
+        (lambda: NetworkNumbers(100, 10, 0), "d0 must be at least 1"),
+        (lambda: NetworkNumbers(100, 10, 1, ((4, 3, 1),)), "2 <= q <= s"),
+        (lambda: NetworkNumbers(100, 10, 1, ()), "at least one layer"),
         (lambda: network.good_leader(lean(1000), 0.1, "dice"), "full, small or baton"),
         (lambda: network.single(10, 0.1, 11), "between 1 and n"),
         (lambda: network.halvings_to(5, 0), "r_end"),

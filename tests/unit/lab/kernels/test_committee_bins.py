@@ -11,7 +11,7 @@ import pytest
 from hustings.lab.kernels.committee.bins import (
     BAD,
     GHOST,
-    Rules,
+    BinRules,
     bad_share_after,
     elect_all,
     empty_committees,
@@ -125,7 +125,7 @@ def test_from_a_third_on_the_adversary_owns_a_node(bad: int, owned: int) -> None
         np.zeros(1, np.int32),
         below,
         state,
-        Rules(1, False, True, False, 3),
+        BinRules(1, False, True, False, 3),
         np.zeros(k, np.int64),
         new_room(k, k, 2),
         out,

@@ -7,7 +7,7 @@ from functools import partial
 
 from hustings.lab.closed_forms.announce import settled, starting
 from hustings.lab.closed_forms.announce.setting import ALL, KEYS, AnnounceSetting, read
-from hustings.lab.closed_forms.form import ClosedForms, Result, Sheet, result
+from hustings.lab.closed_forms.form import ClosedForms, Sheet, TheoryResult, result
 
 EXAMPLES = {
     "no loss": {"N": "500", "l": "0"},
@@ -17,7 +17,7 @@ EXAMPLES = {
 }
 
 
-def evaluate(name: str, texts: Mapping[str, str]) -> Result:
+def evaluate(name: str, texts: Mapping[str, str]) -> TheoryResult:
     """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
 
     >>> found = evaluate("le-s", {"N": "500", "l": "0.7", "loss_model": "uncorrelated"})

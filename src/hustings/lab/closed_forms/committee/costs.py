@@ -16,7 +16,12 @@ from hustings.lab.closed_forms.committee.agreement import (
     phase_king_bits,
 )
 from hustings.lab.closed_forms.committee.exponents import PAPER
-from hustings.lab.closed_forms.committee.network import Knobs, halvings_to, lean, root_members
+from hustings.lab.closed_forms.committee.network import (
+    NetworkNumbers,
+    halvings_to,
+    lean,
+    root_members,
+)
 from hustings.lab.closed_forms.form import Sheet, require
 
 SOURCE = f"{PAPER}: sections 2, 4 and 5, with the agreement of `agreement`"
@@ -158,7 +163,7 @@ def printed_everybody(n: int) -> float:
     return float(n) ** 3
 
 
-def tree_bits(knobs: Knobs, b: float = 0.0) -> float:
+def tree_bits(knobs: NetworkNumbers, b: float = 0.0) -> float:
     """E[bits of a member]: its elections, its part in the root's path, the words between nodes.
 
     Parameters: knobs; b, the share of bad members, who pack every bin.
@@ -172,7 +177,7 @@ def tree_bits(knobs: Knobs, b: float = 0.0) -> float:
     return electing_bits(knobs) + rooting_bits(knobs, b) + learning_bits(knobs)
 
 
-def electing_bits(knobs: Knobs) -> float:
+def electing_bits(knobs: NetworkNumbers) -> float:
     """sum over layers of (elections of a member) x `election_bits(k, h)`.
 
     Parameters: knobs.
@@ -190,7 +195,7 @@ def electing_bits(knobs: Knobs) -> float:
     )
 
 
-def rooting_bits(knobs: Knobs, b: float = 0.0) -> float:
+def rooting_bits(knobs: NetworkNumbers, b: float = 0.0) -> float:
     """(k_top/n) D C(k_top), with k_top distinct members.
 
     Parameters: knobs; b, the share of bad members, who pack every bin.
@@ -206,7 +211,7 @@ def rooting_bits(knobs: Knobs, b: float = 0.0) -> float:
     return share * path_bits(k, knobs.depth)
 
 
-def learning_bits(knobs: Knobs) -> float:
+def learning_bits(knobs: NetworkNumbers) -> float:
     """sum over layers of d0 (N-1) l (fan + c M/q): LEARN-PROCESSORS, with lists of l bits.
 
     All leaves under a node keep its list: c names of ceil log2 n bits, or in the first layer, where
@@ -227,7 +232,7 @@ def learning_bits(knobs: Knobs) -> float:
     )
 
 
-def leaf_learning_bits(knobs: Knobs) -> float:
+def leaf_learning_bits(knobs: NetworkNumbers) -> float:
     """sum over layers of d0 (N-1) c w (fan c0 + c) M/q: the same by M leaves for each node.
 
     M leaves under a node keep its list of c names (w bits each) and those of the others, told by
@@ -247,7 +252,9 @@ def leaf_learning_bits(knobs: Knobs) -> float:
     )
 
 
-def _learning(knobs: Knobs, lists: Callable[[float, float, float], float], *, marks: bool) -> float:
+def _learning(
+    knobs: NetworkNumbers, lists: Callable[[float, float, float], float], *, marks: bool
+) -> float:
     """Lists that one member sends for each other node, summed over nodes and layers, in bits."""
     total = 0.0
     names = (knobs.n - 1).bit_length()
@@ -266,7 +273,7 @@ def _learning(knobs: Knobs, lists: Callable[[float, float, float], float], *, ma
     return total
 
 
-def tree_rounds(knobs: Knobs, b: float = 0.0) -> int:
+def tree_rounds(knobs: NetworkNumbers, b: float = 0.0) -> int:
     """The rounds of the elections, the root's path, and two for each layer to learn who is where.
 
     Parameters: knobs; b, the share of bad members, who pack every bin.
@@ -282,7 +289,7 @@ def tree_rounds(knobs: Knobs, b: float = 0.0) -> int:
     return total
 
 
-def crossover(rival: Callable[[int], float], knobs: Callable[[int], Knobs] = lean) -> int:
+def crossover(rival: Callable[[int], float], knobs: Callable[[int], NetworkNumbers] = lean) -> int:
     """The least n from which on the tree sends fewer bits in the mean, to 2^20 at least.
 
     Parameters: rival, the bits of a member when everybody speaks to everybody; knobs by n.
@@ -328,7 +335,7 @@ def declare_one_election(sheet: Sheet, k: int, h: int) -> None:
         sheet.known("one_shot_bits", one_shot_bits, lambda: one_shot_bits(k, 2**h), lead)
 
 
-def declare(sheet: Sheet, knobs: Knobs, b: float) -> None:
+def declare(sheet: Sheet, knobs: NetworkNumbers, b: float) -> None:
     """Put the forms of this module on a sheet."""
     sheet.source = SOURCE
     sheet.add("bits_mean", tree_bits, knobs, b)

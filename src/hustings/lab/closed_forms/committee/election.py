@@ -16,7 +16,7 @@ from hustings.lab.closed_forms.committee import (
     polling,
 )
 from hustings.lab.closed_forms.committee.setting import PARAMETERS, read
-from hustings.lab.closed_forms.form import ClosedForms, Result, Sheet, result
+from hustings.lab.closed_forms.form import ClosedForms, Sheet, TheoryResult, result
 
 EXAMPLES = {
     "n=10000, b=0.1": {"n": "10000", "b": "0.1"},
@@ -24,7 +24,7 @@ EXAMPLES = {
 }
 
 
-def evaluate(texts: Mapping[str, str]) -> Result:
+def evaluate(texts: Mapping[str, str]) -> TheoryResult:
     """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
 
     >>> found = evaluate({"n": "1e20", "b": "0.3"})
@@ -44,7 +44,7 @@ def evaluate(texts: Mapping[str, str]) -> Result:
     return result("committee", used, sheet.forms, sheet.notes)
 
 
-def _network(knobs: network.Knobs, b: float, sheet: Sheet) -> None:
+def _network(knobs: network.NetworkNumbers, b: float, sheet: Sheet) -> None:
     k, h = round(network.participants(knobs)), knobs.layers[0][2]
     agreement.declare(sheet, k)
     bins.declare(sheet, k, h, b)

@@ -47,7 +47,7 @@ ROBUST = (  # below so many members: leaf size, leaves of a member, children, ha
 
 
 @dataclass(frozen=True, slots=True)
-class Knobs:
+class NetworkNumbers:
     """What a network is built from.
 
     >>> one = lean(10_000)
@@ -153,7 +153,7 @@ class Knobs:
         return share
 
 
-def lean(n: int) -> Knobs:
+def lean(n: int) -> NetworkNumbers:
     """The knobs of the cheapest network for n members.
 
     Parameters: n, at least 16.
@@ -166,7 +166,7 @@ def lean(n: int) -> Knobs:
     require(n >= 16, f"n must be at least 16 for a network, not {n}")
     c0, q, h = next(shape for most, *shape in LEAN if n < most)
     small = n < SMALL
-    return Knobs(
+    return NetworkNumbers(
         n,
         c0,
         1,
@@ -177,7 +177,7 @@ def lean(n: int) -> Knobs:
     )
 
 
-def robust(n: int) -> Knobs:
+def robust(n: int) -> NetworkNumbers:
     """The knobs with several small leaves for each member, whose electorates are halved once.
 
     Parameters: n, at least 16.
@@ -211,7 +211,7 @@ def polled(n: float) -> int:
     return 160
 
 
-def participants(knobs: Knobs) -> float:
+def participants(knobs: NetworkNumbers) -> float:
     """k = s c_below: members that elect a node of the first elected layer.
 
     Parameters: knobs.
@@ -224,7 +224,7 @@ def participants(knobs: Knobs) -> float:
     return knobs.participants[0]
 
 
-def committee(knobs: Knobs) -> float:
+def committee(knobs: NetworkNumbers) -> float:
     """c = k/2^h: seats of a node of the last elected layer.
 
     Parameters: knobs.
@@ -237,7 +237,7 @@ def committee(knobs: Knobs) -> float:
     return knobs.committees[-1]
 
 
-def top_nodes(knobs: Knobs) -> int:
+def top_nodes(knobs: NetworkNumbers) -> int:
     """Nodes of the last elected layer: leaves, divided by q layer by layer and rounded up.
 
     Parameters: knobs.
@@ -250,7 +250,7 @@ def top_nodes(knobs: Knobs) -> int:
     return knobs.nodes[-1]
 
 
-def top_seats(knobs: Knobs) -> float:
+def top_seats(knobs: NetworkNumbers) -> float:
     """k_top = nodes x c: seats below the root.
 
     Parameters: knobs.
@@ -263,7 +263,7 @@ def top_seats(knobs: Knobs) -> float:
     return knobs.seats
 
 
-def top_members(knobs: Knobs) -> float:
+def top_members(knobs: NetworkNumbers) -> float:
     """n (1 - (1 - 2^-h)^R): distinct members at the root, if nobody is bad.
 
     Parameters: knobs.
@@ -276,7 +276,7 @@ def top_members(knobs: Knobs) -> float:
     return knobs.root
 
 
-def most_memberships(knobs: Knobs) -> float:
+def most_memberships(knobs: NetworkNumbers) -> float:
     """R = d0 s/q: elections, and so committees at most, of a member on the first elected layer.
 
     Parameters: knobs.
@@ -289,7 +289,7 @@ def most_memberships(knobs: Knobs) -> float:
     return knobs.groups
 
 
-def root_bad(knobs: Knobs, b: float) -> float:
+def root_bad(knobs: NetworkNumbers, b: float) -> float:
     """E[bad share] at the root, if b n random members are bad and pack every bin.
 
     `bins.halved` layer by layer, of the mean number of bad participants; then distinct members,
@@ -308,7 +308,7 @@ def root_bad(knobs: Knobs, b: float) -> float:
     return bad / (good + bad) if bad else 0.0
 
 
-def root_members(knobs: Knobs, b: float) -> tuple[float, float]:
+def root_members(knobs: NetworkNumbers, b: float) -> tuple[float, float]:
     """Distinct good and bad members at the root: see `root_bad`; all bad if a third is anywhere.
 
     Parameters: knobs; b, the bad share.
@@ -333,7 +333,7 @@ def root_members(knobs: Knobs, b: float) -> tuple[float, float]:
     )
 
 
-def good_leader(knobs: Knobs, b: float, style: str = "full") -> float:
+def good_leader(knobs: NetworkNumbers, b: float, style: str = "full") -> float:
     """P(good leader), if b n random members are bad and pack every bin.
 
     full: phi of the bad share at the root; small and baton: halved to r_end first, in the mean
@@ -445,7 +445,7 @@ def _won(r: int, x: int, depth: int, style: str) -> float:
     return phi(x / r, depth) if style == "small" else endgame.baton(r, x)
 
 
-def declare(sheet: Sheet, knobs: Knobs, b: float) -> None:
+def declare(sheet: Sheet, knobs: NetworkNumbers, b: float) -> None:
     """Put the forms of this module on a sheet."""
     sheet.source = SOURCE
     sheet.add("k", participants, knobs)

@@ -47,7 +47,7 @@ class CommitteeSetting:
     n: float
     ln_n: float
     b: float
-    knobs: network.Knobs | None  # None: n is too small or too large for a network
+    knobs: network.NetworkNumbers | None  # None: n is too small or too large for a network
     why: str  # why there is none
     r: int
     x: int
@@ -99,7 +99,7 @@ def read(texts: Mapping[str, str]) -> tuple[CommitteeSetting, dict[str, object]]
     }
 
 
-def _knobs(texts: Mapping[str, str], n: int) -> tuple[network.Knobs | None, str]:
+def _knobs(texts: Mapping[str, str], n: int) -> tuple[network.NetworkNumbers | None, str]:
     profile = texts.get("profile", "lean").strip()
     if profile not in PROFILES:
         raise UnknownName("profile", profile, list(PROFILES))

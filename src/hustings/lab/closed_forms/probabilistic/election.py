@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hustings.lab.closed_forms.form import ClosedForms, Result, Sheet, result
+from hustings.lab.closed_forms.form import ClosedForms, Sheet, TheoryResult, result
 from hustings.lab.closed_forms.probabilistic import (
     detection,
     events,
@@ -34,7 +34,7 @@ SECTION_5 = {
 }
 
 
-def evaluate(texts: Mapping[str, str]) -> Result:
+def evaluate(texts: Mapping[str, str]) -> TheoryResult:
     """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
 
     >>> found = evaluate(FIGURE_4 | {"K": "24"})

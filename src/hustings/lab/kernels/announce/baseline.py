@@ -14,7 +14,7 @@ from hustings.lab.kernels.announce.sleep_and_loss import (
     CORRELATED,
     EVERYBODY,
     UNCORRELATED,
-    Loss,
+    LossLaw,
     bar_at,
 )
 from hustings.lab.kernels.compiling import compiled
@@ -52,7 +52,7 @@ def hears(run: np.uint64, members: int, number: int, bar: np.uint64, member: int
 @compiled
 def play_run(
     run: np.uint64,
-    loss: Loss,
+    loss: LossLaw,
     T_A: int,
     D: int,
     max_rounds: int,
@@ -111,7 +111,7 @@ def play_run(
 def baseline(
     seed: np.uint64,
     first: int,
-    loss: Loss,
+    loss: LossLaw,
     T_A: int,
     D: int,
     max_rounds: int,

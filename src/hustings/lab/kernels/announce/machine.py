@@ -39,7 +39,7 @@ from hustings.lab.kernels.announce.sleep_and_loss import (
     EVERYBODY,
     NEVER,
     UNCORRELATED,
-    Loss,
+    LossLaw,
     Sleep,
     bar_at,
     nap,
@@ -69,7 +69,7 @@ OWN, OTHERS = 0, 1  # rows of the keys: that of oneself, that of the leader one 
 IDS, KEYS, BASELINE = 0, 1, 2  # by what members compare, and the one where nobody falls silent
 
 
-class Rules(NamedTuple):
+class MachineRules(NamedTuple):
     """What does not change from run to run; times in ticks."""
 
     kind: int
@@ -78,7 +78,7 @@ class Rules(NamedTuple):
     D: int
     relative: bool
     sleep: Sleep
-    loss: Loss
+    loss: LossLaw
     max_rounds: int
 
 
@@ -165,7 +165,7 @@ def weakness(kind: int, s: State, member: int) -> float:
 
 
 @compiled
-def loosen(rules: Rules, s: State, member: int) -> None:
+def loosen(rules: MachineRules, s: State, member: int) -> None:
     """A member holds itself again."""
     block, weak = member // BLOCK, weakness(rules.kind, s, member)
     s.weakest[block] = max(s.weakest[block], weak)
@@ -183,7 +183,7 @@ def unfollow(s: State, member: int) -> None:
 
 
 @compiled
-def suppress(run: np.uint64, rules: Rules, s: State, member: int) -> None:
+def suppress(run: np.uint64, rules: MachineRules, s: State, member: int) -> None:
     """A member takes itself for the leader and sleeps."""
     if rules.kind == KEYS:
         unfollow(s, member)
@@ -223,7 +223,7 @@ def send(c: Ints, who: int, members: Ints, messages: Ints, repeats: Ints, T_A: i
 
 
 @compiled
-def announce(rules: Rules, s: State, who: int) -> bool:
+def announce(rules: MachineRules, s: State, who: int) -> bool:
     """A member says that it leads; False: it has said so too often."""
     if s.m[PHASE, who] == SUPPRESS:
         s.m[PHASE, who] = ANNOUNCE
@@ -235,7 +235,7 @@ def announce(rules: Rules, s: State, who: int) -> bool:
 
 
 @compiled
-def listen(rules: Rules, s: State, member: int, who: int, key: float) -> None:
+def listen(rules: MachineRules, s: State, member: int, who: int, key: float) -> None:
     """A member has heard whom it holds for the leader from now on, or still."""
     if s.m[HELD, member] == member:
         if s.m[PHASE, member] == ANNOUNCE:
@@ -283,7 +283,7 @@ def new_pair(s: State, who: int, member: int) -> bool:
 
 
 @compiled
-def count(rules: Rules, s: State, member: int, who: int, number: int) -> bool:
+def count(rules: MachineRules, s: State, member: int, who: int, number: int) -> bool:
     """Note that a member has held another one; whether all others have by now."""
     n = s.m.shape[1]
     if rules.kind == KEYS:
@@ -300,7 +300,7 @@ def count(rules: Rules, s: State, member: int, who: int, number: int) -> bool:
 
 @compiled
 def reach(
-    run: np.uint64, rules: Rules, s: State, place: int, bar: np.uint64, first: int, last: int
+    run: np.uint64, rules: MachineRules, s: State, place: int, bar: np.uint64, first: int, last: int
 ) -> int:
     """A message comes to members `first` .. `last` - 1; its sender if all have held it by now."""
     who, number = s.messages[WHO, place], s.messages[NUMBER, place]
@@ -322,7 +322,7 @@ def reach(
 
 
 @compiled
-def arrive(run: np.uint64, rules: Rules, s: State, place: int) -> int:
+def arrive(run: np.uint64, rules: MachineRules, s: State, place: int) -> int:
     """One message arrives; the leader whom all have held by now, or -1."""
     who = s.messages[WHO, place]
     bar = bar_at(rules.loss, s.c[BEFORE] - s.messages[LOW, place] - 1)
@@ -349,7 +349,7 @@ def arrive(run: np.uint64, rules: Rules, s: State, place: int) -> int:
 
 
 @compiled
-def arrive_together(run: np.uint64, rules: Rules, s: State) -> int:
+def arrive_together(run: np.uint64, rules: MachineRules, s: State) -> int:
     """All messages that were sent at one tick arrive; the leader whom all have held, or -1.
 
     The best comes first, and few can care for the others then: whom a member holds in the end is
@@ -368,7 +368,7 @@ def arrive_together(run: np.uint64, rules: Rules, s: State) -> int:
 
 
 @compiled
-def next_sender(rules: Rules, s: State) -> tuple[int, int, bool]:
+def next_sender(rules: MachineRules, s: State) -> tuple[int, int, bool]:
     """When somebody speaks next, who, and whether it wakes up; plans that were given up go."""
     room = s.repeats.shape[1]
     while s.wakers[0, 0]:
@@ -408,7 +408,7 @@ def next_listener(s: State) -> int:
 
 
 @compiled
-def expire(run: np.uint64, rules: Rules, s: State) -> None:
+def expire(run: np.uint64, rules: MachineRules, s: State) -> None:
     """A leader has been silent for T_L: its listener is in the race again."""
     member = heap_pop(s.listeners)
     s.m[QUEUED, member] = 0
@@ -421,7 +421,7 @@ def expire(run: np.uint64, rules: Rules, s: State) -> None:
 
 
 @compiled
-def begin(run: np.uint64, rules: Rules, s: State) -> None:
+def begin(run: np.uint64, rules: MachineRules, s: State) -> None:
     """Everybody starts."""
     s.c[:] = 0
     s.m[:] = 0
@@ -438,7 +438,7 @@ def begin(run: np.uint64, rules: Rules, s: State) -> None:
 
 
 @compiled
-def play_run(run: np.uint64, rules: Rules, s: State) -> int:
+def play_run(run: np.uint64, rules: MachineRules, s: State) -> int:
     """One run; the leader whom all have held, -1 if it was given up, FULL if there is no room."""
     begin(run, rules, s)
     found = -1
@@ -480,7 +480,7 @@ def agreed(m: Ints) -> int:
 
 @compiled
 def machine(
-    seed: np.uint64, first: int, rules: Rules, s: State, rows: Floats, done: int = 0
+    seed: np.uint64, first: int, rules: MachineRules, s: State, rows: Floats, done: int = 0
 ) -> int:
     """Runs from number `first` on, one for each row after those done; how many are done then."""
     for number in range(done, rows.shape[0]):

@@ -19,7 +19,7 @@ from hustings.lab.kernels.announce.sleep_and_loss import (
     NEVER,
     NONE,
     UNCORRELATED,
-    Loss,
+    LossLaw,
     Sleep,
     first_naps,
 )
@@ -102,7 +102,7 @@ def play_machine(setting: AnnounceParameters, seed: int, first: int, rows: Float
     """The whole state machine, which a finite T_L needs and an infinite one does not."""
     n = setting.members
     kind = {"le-m": machines.KEYS, "al": machines.BASELINE}.get(setting.protocol, machines.IDS)
-    rules = machines.Rules(
+    rules = machines.MachineRules(
         kind=kind,
         T_A=ticks(setting.T_A),
         T_L=ticks(setting.T_L) if setting.finite else NEVER,
@@ -143,9 +143,9 @@ def _sleep(setting: AnnounceParameters) -> Sleep:
     return Sleep(setting.interval * TICKS, steepness)
 
 
-def _loss(setting: AnnounceParameters) -> Loss:
+def _loss(setting: AnnounceParameters) -> LossLaw:
     bar = np.uint64(limit(setting.loss))  # called from here it comes back as a plain number
-    return Loss(_MODELS[setting.loss_model], setting.loss, setting.collision, bar)
+    return LossLaw(_MODELS[setting.loss_model], setting.loss, setting.collision, bar)
 
 
 @compiled

@@ -38,7 +38,7 @@ from hustings.lab.kernels.announce.sleep_and_loss import (
     EVERYBODY,
     NEVER,
     UNCORRELATED,
-    Loss,
+    LossLaw,
     Sleep,
     bar_at,
     nap_of,
@@ -233,7 +233,7 @@ def sift(c: Ints, key: np.uint64, bar: np.uint64, worth: int, members: Shorts) -
 
 @inlined
 def arrive(
-    c: Ints, run: np.uint64, loss: Loss, members: Shorts, messages: Ints, slots: Shorts
+    c: Ints, run: np.uint64, loss: LossLaw, members: Shorts, messages: Ints, slots: Shorts
 ) -> None:
     """All messages of one tick arrive, the last one first: who sleeps no time speaks by id."""
     room, n = messages.shape[1], members.shape[1]
@@ -267,7 +267,7 @@ def play_run(
     c: Ints,
     run: np.uint64,
     sleep: Sleep,
-    loss: Loss,
+    loss: LossLaw,
     T_A: int,
     D: int,
     max_rounds: int,
@@ -324,7 +324,7 @@ def race(
     seed: np.uint64,
     first: int,
     sleep: Sleep,
-    loss: Loss,
+    loss: LossLaw,
     T_A: int,
     D: int,
     by_key: bool,

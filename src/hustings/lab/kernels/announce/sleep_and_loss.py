@@ -23,7 +23,7 @@ class Sleep(NamedTuple):
     lam: float
 
 
-class Loss(NamedTuple):
+class LossLaw(NamedTuple):
     """A loss model; `collision` is what each other message under way adds."""
 
     model: int
@@ -59,7 +59,7 @@ def first_naps(run: np.uint64, sleep: Sleep, slept: Floats, wakes: Ints) -> None
 
 
 @compiled
-def bar_at(loss: Loss, sharing: int) -> np.uint64:
+def bar_at(loss: LossLaw, sharing: int) -> np.uint64:
     """The limit of the loss for a message that shared the network with `sharing` others."""
     if loss.collision == 0.0:
         return loss.bar

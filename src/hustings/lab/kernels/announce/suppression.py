@@ -10,7 +10,7 @@ from hustings.lab.kernels.announce.sleep_and_loss import (
     EVERYBODY,
     NEVER,
     UNCORRELATED,
-    Loss,
+    LossLaw,
     Sleep,
     bar_at,
     first_naps,
@@ -32,7 +32,7 @@ COUNTERS = 5
 def arrive(
     c: Ints,
     run: np.uint64,
-    loss: Loss,
+    loss: LossLaw,
     now: int,
     low: int,
     who: int,
@@ -64,7 +64,7 @@ def arrive(
 def play_run(
     c: Ints,
     run: np.uint64,
-    loss: Loss,
+    loss: LossLaw,
     D: int,
     wakes: Ints,
     order: Ints,
@@ -102,7 +102,7 @@ def play_run(
 
 
 @compiled
-def last_event(c: Ints, run: np.uint64, loss: Loss, D: int, wakes: Ints, sent: Ints) -> int:
+def last_event(c: Ints, run: np.uint64, loss: LossLaw, D: int, wakes: Ints, sent: Ints) -> int:
     """When the last message arrived, or was sent; one that is lost by all does not arrive."""
     last = int(wakes[sent[c[SENT] - 1]])
     for place in range(c[SENT] - 1, -1, -1):
@@ -116,7 +116,7 @@ def last_event(c: Ints, run: np.uint64, loss: Loss, D: int, wakes: Ints, sent: I
 
 @compiled
 def suppression(
-    seed: np.uint64, first: int, sleep: Sleep, loss: Loss, D: int, members: int, rows: Floats
+    seed: np.uint64, first: int, sleep: Sleep, loss: LossLaw, D: int, members: int, rows: Floats
 ) -> None:
     """Runs from number `first` on, one for each row."""
     n = members

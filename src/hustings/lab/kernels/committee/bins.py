@@ -39,7 +39,7 @@ class Committees(NamedTuple):
     candidates: Ints  # of all its rounds together
 
 
-class Rules(NamedTuple):
+class BinRules(NamedTuple):
     """How a sub-election goes."""
 
     halvings: int
@@ -120,7 +120,7 @@ def elect_all(
     neighbours: NDArray[np.int32],
     below: Committees,
     state: Flags,
-    rules: Rules,
+    rules: BinRules,
     taken: Ints,
     room: Room,
     out: Committees,
@@ -241,7 +241,9 @@ def _honest(key: np.uint64, zeros: int, ones: int, faulty: int, room: Room) -> t
 
 
 @compiled
-def _one_shot(key: np.uint64, good: int, faulty: int, rules: Rules, room: Room) -> tuple[int, int]:
+def _one_shot(
+    key: np.uint64, good: int, faulty: int, rules: BinRules, room: Room
+) -> tuple[int, int]:
     """One round of 2^h bins."""
     bins = np.uint64(1) << np.uint64(rules.halvings)
     counts = room.counts
@@ -338,7 +340,7 @@ def bad_share_after(k: int, faulty: int, halvings: int, oneshot: bool, key: np.u
     state = np.zeros(k, np.uint8)
     state[:faulty] = BAD
     out = empty_committees(1, k)
-    rules = Rules(halvings, oneshot, True, False, 0)  # 0: owned by nobody, whatever the share
+    rules = BinRules(halvings, oneshot, True, False, 0)  # 0: owned by nobody, whatever the share
     elect_all(
         key,
         np.array([0, 1]),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from hustings.lab.kernels.committee.bins import (
     BAD,
-    Rules,
+    BinRules,
     bad_share_after,
     elect_all,
     empty_committees,
@@ -32,7 +32,7 @@ from hustings.lab.kernels.committee.bins import (
     leaf_committees,
     new_room,
 )
-from hustings.lab.kernels.committee.network import Ids, Network, grown, shuffled
+from hustings.lab.kernels.committee.network import Ids, NetworkArrays, grown, shuffled
 from hustings.lab.kernels.committee.parameters import CommitteeParameters
 from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.results import Flags, Floats, Ints
@@ -54,7 +54,9 @@ class Sitting(NamedTuple):
     nodes: Ids
 
 
-def corrupt(parameters: CommitteeParameters, network: Network | None, key: np.uint64) -> Flags:
+def corrupt(
+    parameters: CommitteeParameters, network: NetworkArrays | None, key: np.uint64
+) -> Flags:
     """The state of every member: good or bad."""
     n, budget = parameters.members, parameters.budget
     order = shuffled(grown(key, 0), n)
@@ -79,19 +81,19 @@ def _first_seen(ids: Ids, n: int) -> Ids:
     return np.argsort(place, kind="stable").astype(np.int32)
 
 
-def _clustered(network: Network) -> Ids:
+def _clustered(network: NetworkArrays) -> Ids:
     below, cuts = network.layers[0].below, network.cuts
     return np.concatenate([network.seats[cuts[leaf] : cuts[leaf + 1]] for leaf in below])
 
 
-def _half_leaves(network: Network) -> Ids:
+def _half_leaves(network: NetworkArrays) -> Ids:
     cuts = network.cuts
     return np.concatenate(
         [network.seats[cut : cut + (end - cut + 1) // 2] for cut, end in pairwise(cuts.tolist())]
     )
 
 
-def sitting(network: Network, n: int) -> Sitting:
+def sitting(network: NetworkArrays, n: int) -> Sitting:
     """Who sits where in layer 1."""
     layer = network.layers[0]
     sizes = np.diff(network.cuts)
@@ -130,7 +132,9 @@ def _fill_sitting(
         start[node + 1] = place
 
 
-def _aware(parameters: CommitteeParameters, network: Network, order: Ids, key: np.uint64) -> Flags:
+def _aware(
+    parameters: CommitteeParameters, network: NetworkArrays, order: Ids, key: np.uint64
+) -> Flags:
     """Own nodes; what is left over is spread over the others, where it may pack."""
     seats = sitting(network, parameters.members)
     need = -(-np.diff(seats.start) // parameters.parts)
@@ -163,7 +167,9 @@ def _owning(
     return state
 
 
-def _harm(parameters: CommitteeParameters, network: Network, state: Flags, key: np.uint64) -> float:
+def _harm(
+    parameters: CommitteeParameters, network: NetworkArrays, state: Flags, key: np.uint64
+) -> float:
     """What these bad members cost the good on average, tried out: 1 where the root falls."""
     times = max(2, min(16, TRIED // network.layers[0].nodes))
     total = 0.0
@@ -176,7 +182,7 @@ def _harm(parameters: CommitteeParameters, network: Network, state: Flags, key: 
 
 
 def _root(
-    parameters: CommitteeParameters, network: Network, state: Flags, key: np.uint64
+    parameters: CommitteeParameters, network: NetworkArrays, state: Flags, key: np.uint64
 ) -> tuple[int, int]:
     """Good and faulty members of the root after one election of all layers, if all is learnt."""
     below = leaf_committees(network.cuts, network.seats)
@@ -184,7 +190,9 @@ def _root(
     room = new_room(parameters.members, widest, 1 << max(h for _, _, h in parameters.layers))
     for depth, layer in enumerate(network.layers):
         out = empty_committees(layer.nodes, int(np.diff(below.start)[layer.below].sum()))
-        rules = Rules(layer.halvings, parameters.bins == "oneshot", True, False, parameters.parts)
+        rules = BinRules(
+            layer.halvings, parameters.bins == "oneshot", True, False, parameters.parts
+        )
         taken = np.zeros(parameters.members, np.int64)
         room.stamp[:] = -1
         turn = grown(key, depth)
@@ -196,7 +204,7 @@ def _root(
 
 def _best_number(
     parameters: CommitteeParameters,
-    network: Network,
+    network: NetworkArrays,
     seats: Sitting,
     need: Ints,
     targets: Ids,
@@ -277,7 +285,7 @@ def _best_targets(seats: Sitting, need: Ints, order: Ids, budget: int) -> tuple[
     return best, most
 
 
-def _below(network: Network, need: Ints, parts: int) -> Ids:
+def _below(network: NetworkArrays, need: Ints, parts: int) -> Ids:
     """Nodes of the first layer in such an order that nodes of the last fall one after another."""
     price = need
     falls: list[Ids] = [np.array([node], np.int32) for node in range(len(need))]  # below each

@@ -100,7 +100,7 @@ def most_rounds(k: int) -> int:
 STALLS = 8  # rounds of two bins in which nobody drops out, at most
 
 
-class Ledger(NamedTuple):
+class CostLedger(NamedTuple):
     """By member."""
 
     bits: Floats
@@ -127,9 +127,9 @@ class Bill(NamedTuple):
 NOTHING = Bill(0.0, 0.0, 0.0)
 
 
-def new_ledger(members: int) -> Ledger:
+def new_ledger(members: int) -> CostLedger:
     """Nothing sent yet."""
-    return Ledger(np.zeros(members), np.zeros(members), np.zeros(members))
+    return CostLedger(np.zeros(members), np.zeros(members), np.zeros(members))
 
 
 def broadcasts(k: int, senders: float, values: int) -> Bill:
@@ -253,7 +253,7 @@ def charge_participants(
     state: Flags,
     bills: Floats,
     stamp: Ints,
-    ledger: Ledger,
+    ledger: CostLedger,
 ) -> None:
     """Every distinct good participant of a node pays its bill; `bills` has a row for each node."""
     for node in range(start.size - 1):
@@ -269,7 +269,7 @@ def charge_participants(
 
 
 @compiled
-def charge_seats(committees: Committees, state: Flags, bills: Floats, ledger: Ledger) -> None:
+def charge_seats(committees: Committees, state: Flags, bills: Floats, ledger: CostLedger) -> None:
     """Every good member of a node pays its bill, as often as it sits."""
     for node in range(committees.start.size - 1):
         for seat in range(committees.start[node], committees.start[node + 1]):

@@ -11,9 +11,9 @@ from hustings.lab.kernels.committee.bins import (
     BAD,
     GOOD,
     SILENT,
+    BinRules,
     Committees,
     Room,
-    Rules,
     elect_all,
     empty_committees,
     gather,
@@ -22,7 +22,7 @@ from hustings.lab.kernels.committee.bins import (
 )
 from hustings.lab.kernels.committee.corruption import corrupt
 from hustings.lab.kernels.committee.costs import (
-    Ledger,
+    CostLedger,
     charge_participants,
     charge_seats,
     elections,
@@ -43,7 +43,7 @@ from hustings.lab.kernels.committee.learning import (
     relays,
     wrong_share,
 )
-from hustings.lab.kernels.committee.network import Network, build, grown
+from hustings.lab.kernels.committee.network import NetworkArrays, build, grown
 from hustings.lab.kernels.committee.outcome import CORRUPTION, ELECTION, LEARNING, Summit, finish
 from hustings.lab.kernels.committee.parameters import CommitteeParameters
 from hustings.lab.kernels.committee.tree import searched
@@ -54,9 +54,9 @@ class Climb(NamedTuple):
     """What is carried from layer to layer."""
 
     parameters: CommitteeParameters
-    network: Network
+    network: NetworkArrays
     state: Flags
-    ledger: Ledger
+    ledger: CostLedger
     room: Room
     sizes: Ints  # of leaves
     bad: Ints  # in leaves
@@ -97,7 +97,11 @@ def _public_committee(parameters: CommitteeParameters, state: Flags) -> Summit:
 
 
 def _climb(
-    parameters: CommitteeParameters, network: Network, state: Flags, ledger: Ledger, key: np.uint64
+    parameters: CommitteeParameters,
+    network: NetworkArrays,
+    state: Flags,
+    ledger: CostLedger,
+    key: np.uint64,
 ) -> Summit:
     """All layers, from the leaves to the root."""
     sizes = np.diff(network.cuts)
@@ -148,7 +152,7 @@ def _elect(climb: Climb, depth: int, below: Committees, key: np.uint64) -> Commi
     parameters, layer = climb.parameters, climb.network.layers[depth]
     seats = int(np.diff(below.start)[layer.below].sum())
     out = empty_committees(layer.nodes, seats)
-    rules = Rules(
+    rules = BinRules(
         layer.halvings,
         parameters.bins == "oneshot",
         parameters.packs,

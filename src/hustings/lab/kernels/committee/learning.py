@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hustings.lab.kernels.committee.bins import BAD, GOOD, Committees
-from hustings.lab.kernels.committee.network import Layer, Network
+from hustings.lab.kernels.committee.network import NetworkArrays, NetworkLayer
 from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.counter import branch, number_of, word
 from hustings.lab.kernels.results import Flags, Floats, Ints
@@ -39,7 +39,7 @@ class Polling(NamedTuple):
     asked: Ints  # by leaf: messages
 
 
-def leaf_ranges(layers: tuple[Layer, ...], leaves: int) -> list[Ints]:
+def leaf_ranges(layers: tuple[NetworkLayer, ...], leaves: int) -> list[Ints]:
     """For each layer, where the leaves below its nodes begin, and where the last ones end."""
     found = []
     ends = np.arange(leaves + 1, dtype=np.int64)
@@ -50,7 +50,9 @@ def leaf_ranges(layers: tuple[Layer, ...], leaves: int) -> list[Ints]:
     return found
 
 
-def monitoring(network: Network, depth: int, ranges: list[Ints]) -> tuple[Ints, NDArray[np.int32]]:
+def monitoring(
+    network: NetworkArrays, depth: int, ranges: list[Ints]
+) -> tuple[Ints, NDArray[np.int32]]:
     """The monitoring sets of the nodes of a layer: where each begins, and their leaves."""
     layer = network.layers[depth]
     if depth == 0:

@@ -22,7 +22,7 @@ from hustings.lab.kernels.results import Ints
 Ids = NDArray[np.int32]
 
 
-class Layer(NamedTuple):
+class NetworkLayer(NamedTuple):
     """One elected layer: node j has neighbours `below[start[j] : start[j + 1]]`."""
 
     start: Ints
@@ -36,12 +36,12 @@ class Layer(NamedTuple):
         return len(self.start) - 1
 
 
-class Network(NamedTuple):
+class NetworkArrays(NamedTuple):
     """Leaf j has members `seats[cuts[j] : cuts[j + 1]]`."""
 
     cuts: Ints
     seats: Ids
-    layers: tuple[Layer, ...]
+    layers: tuple[NetworkLayer, ...]
 
     @property
     def leaves(self) -> int:
@@ -68,7 +68,7 @@ def fill_words(key: np.uint64, words: NDArray[np.uint64]) -> None:
         words[index] = word(key, np.uint64(index))
 
 
-def build(parameters: CommitteeParameters, key: np.uint64) -> Network:
+def build(parameters: CommitteeParameters, key: np.uint64) -> NetworkArrays:
     """The network of a key."""
     n, d0 = parameters.members, parameters.d0
     each = max(1, n // parameters.c0)
@@ -83,10 +83,10 @@ def build(parameters: CommitteeParameters, key: np.uint64) -> Network:
     for depth, (q, s, h) in enumerate(parameters.layers):
         layers.append(_layer(grown(key, 1000 + depth), below, q, s, h))
         below = layers[-1].nodes
-    return Network(cuts.astype(np.int64), seats, tuple(layers))
+    return NetworkArrays(cuts.astype(np.int64), seats, tuple(layers))
 
 
-def _layer(key: np.uint64, below: int, q: int, s: int, h: int) -> Layer:
+def _layer(key: np.uint64, below: int, q: int, s: int, h: int) -> NetworkLayer:
     nodes = ceil(below / q)
     ends = np.arange(nodes + 1, dtype=np.int64) * below // nodes
     parent = np.repeat(np.arange(nodes, dtype=np.int32), np.diff(ends))
@@ -94,7 +94,7 @@ def _layer(key: np.uint64, below: int, q: int, s: int, h: int) -> Layer:
     start = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
     found = np.empty(start[-1], np.int32)
     _fill_neighbours(key, ends, start, found, np.zeros(below, np.int64))
-    return Layer(start, found, parent, h)
+    return NetworkLayer(start, found, parent, h)
 
 
 @compiled

@@ -14,7 +14,7 @@ from hustings.lab.kernels.committee.bins import BAD
 from hustings.lab.kernels.committee.costs import (
     NOTHING,
     Bill,
-    Ledger,
+    CostLedger,
     deciding,
     encoded,
     last_stage,
@@ -27,7 +27,7 @@ from hustings.lab.kernels.committee.endgame import (
     path_value,
 )
 from hustings.lab.kernels.committee.learning import informed_members, upper_tail
-from hustings.lab.kernels.committee.network import Network, grown, shuffled
+from hustings.lab.kernels.committee.network import NetworkArrays, grown, shuffled
 from hustings.lab.kernels.committee.parameters import CommitteeParameters
 from hustings.lab.kernels.counter import number_of
 from hustings.lab.kernels.draws import binomial
@@ -82,9 +82,9 @@ class Summit(NamedTuple):
 
 def finish(
     parameters: CommitteeParameters,
-    network: Network | None,
+    network: NetworkArrays | None,
     state: Flags,
-    ledger: Ledger,
+    ledger: CostLedger,
     summit: Summit,
     key: np.uint64,
 ) -> Floats:
@@ -95,9 +95,9 @@ def finish(
 
 def _elected(
     parameters: CommitteeParameters,
-    network: Network | None,
+    network: NetworkArrays | None,
     state: Flags,
-    ledger: Ledger,
+    ledger: CostLedger,
     summit: Summit,
     key: np.uint64,
 ) -> Floats:
@@ -137,9 +137,9 @@ def _elected(
 
 def _decided(
     parameters: CommitteeParameters,
-    network: Network | None,
+    network: NetworkArrays | None,
     state: Flags,
-    ledger: Ledger,
+    ledger: CostLedger,
     summit: Summit,
     key: np.uint64,
 ) -> Floats:
@@ -189,7 +189,7 @@ def _deciders(
 
 
 def _hearing(
-    parameters: CommitteeParameters, network: Network | None, state: Flags, summit: Summit
+    parameters: CommitteeParameters, network: NetworkArrays | None, state: Flags, summit: Summit
 ) -> int:
     """Good members that hear the truth from an honest root."""
     if network is None:
@@ -199,7 +199,7 @@ def _hearing(
     return int(informed_members(network.cuts, network.seats, summit.right, state, votes))
 
 
-def _spent(state: Flags, ledger: Ledger) -> tuple[float, ...]:
+def _spent(state: Flags, ledger: CostLedger) -> tuple[float, ...]:
     """What good members sent: means and most."""
     paying = state != BAD
     if not paying.any():
@@ -253,7 +253,7 @@ def _endgame(
 def _charge_root(
     parameters: CommitteeParameters,
     summit: Summit,
-    ledger: Ledger,
+    ledger: CostLedger,
     whole: Bill,
     few: Bill,
     left: int,

@@ -26,7 +26,7 @@ STEPS = 12  # of each
 MOST_WORK = 1 << 23  # places looked at in one round of exchanges; where there are more, none
 
 
-class Tree(NamedTuple):
+class SearchedTree(NamedTuple):
     """The labels of its first levels from the top, and what the places below the last are worth."""
 
     labels: list[Ints]
@@ -58,7 +58,7 @@ def searched(
     return _exchanged(tree, best, found, n)
 
 
-def _exchanged(tree: Tree, bad: Ints, value: float, n: int) -> tuple[Ints, float]:
+def _exchanged(tree: SearchedTree, bad: Ints, value: float, n: int) -> tuple[Ints, float]:
     """One for another, whichever does most harm, as long as any does."""
     while True:
         others = np.setdiff1d(np.arange(n), bad)
@@ -77,16 +77,16 @@ def _exchanged(tree: Tree, bad: Ints, value: float, n: int) -> tuple[Ints, float
         bad, value = best, found
 
 
-def _written_out(n: int, share: float, depth: int, sight: int, key: np.uint64) -> Tree:
+def _written_out(n: int, share: float, depth: int, sight: int, key: np.uint64) -> SearchedTree:
     levels = min(depth, sight)
     labels = [_words(grown(key, level), 1 << level) % np.uint64(n) for level in range(levels + 1)]
     whole = [each.astype(np.int64) for each in labels]
     if levels == depth:
-        return Tree(whole, None)
+        return SearchedTree(whole, None)
     values, law = path_law(share, depth - levels)
     draws = _words(grown(key, sight + 1), 1 << levels) / 2.0**64
     worth = values[np.minimum(np.searchsorted(np.cumsum(law), draws), len(values) - 1)]
-    return Tree(whole, worth)
+    return SearchedTree(whole, worth)
 
 
 def _words(key: np.uint64, count: int) -> NDArray[np.uint64]:
@@ -95,7 +95,7 @@ def _words(key: np.uint64, count: int) -> NDArray[np.uint64]:
     return words
 
 
-def _harms(tree: Tree, bad: Ints, n: int) -> tuple[float, Floats]:
+def _harms(tree: SearchedTree, bad: Ints, n: int) -> tuple[float, Floats]:
     """P(good leader), and what each member takes from it by being bad, the others as they are."""
     state = np.zeros(n, np.bool_)
     state[bad] = True

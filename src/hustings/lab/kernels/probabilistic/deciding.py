@@ -34,8 +34,8 @@ from hustings.lab.kernels.probabilistic.rules import (
     WEAK,
     WEAK_LIVE,
     WHOLE_GROUP,
-    Beginning,
     ElectionRules,
+    RoundBeginning,
     chance_below,
     relaying,
 )
@@ -123,7 +123,7 @@ def decide_untracked(heard: float, none: float, run: Run) -> int:
 
 @compiled
 def ask_again(
-    rules: ElectionRules, round_: Beginning, detectors: int, run: Run
+    rules: ElectionRules, round_: RoundBeginning, detectors: int, run: Run
 ) -> tuple[int, float]:
     """How many multicast the next Init, and how long before the round the first of them does."""
     members, now = run.members, run.now
@@ -150,7 +150,7 @@ def ask_again(
 
 
 @compiled
-def thinned(rules: ElectionRules, round_: Beginning) -> float:
+def thinned(rules: ElectionRules, round_: RoundBeginning) -> float:
     """The chance that hash thinning lets one of whom nothing is known ask: the mean of K / N_i."""
     K, n, v = round_.K, rules.members, rules.view_prob
     if rules.estimate != VIEW:
@@ -257,13 +257,15 @@ def judge(group: int, run: Run) -> None:
 
 
 @compiled
-def end_of(rules: ElectionRules, round_: Beginning) -> float:
+def end_of(rules: ElectionRules, round_: RoundBeginning) -> float:
     """From the first Init of a round to its end."""
     return round_.start + relaying(rules, round_.K) + 2.0 * rules.T_3
 
 
 @compiled
-def over(rules: ElectionRules, round_: Beginning, heard: float, none: float, run: Run) -> float:
+def over(
+    rules: ElectionRules, round_: RoundBeginning, heard: float, none: float, run: Run
+) -> float:
     """When it was over, after its first Init; 0 if nothing ever came of it."""
     late = 0
     for place in range(run.sizes[MEMBERS]):
@@ -298,14 +300,14 @@ def over(rules: ElectionRules, round_: Beginning, heard: float, none: float, run
 
 
 @compiled
-def _alive_at(rules: ElectionRules, round_: Beginning, when: float) -> float:
+def _alive_at(rules: ElectionRules, round_: RoundBeginning, when: float) -> float:
     """The chance that one who crashes in this round has not done so yet."""
     gone = (when - (round_.start - rules.T_3)) / round_.length
     return max(0.0, min(1.0, 1.0 - gone))
 
 
 @compiled
-def _last_init(rules: ElectionRules, round_: Beginning, run: Run) -> float:
+def _last_init(rules: ElectionRules, round_: RoundBeginning, run: Run) -> float:
     """When one of the Inits that asked for this round was last there.
 
     Whether any but its sender has heard it is drawn anew, and not from who takes part.

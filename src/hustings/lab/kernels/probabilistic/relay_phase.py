@@ -38,8 +38,8 @@ from hustings.lab.kernels.probabilistic.rules import (
     RELAYED,
     UCASTS,
     VIEW,
-    Beginning,
     ElectionRules,
+    RoundBeginning,
     chance_below,
     relaying,
     view_size,
@@ -49,7 +49,7 @@ LAST_PLACE = (1 << PLACE) - 1
 
 
 @compiled
-def filter_members(rules: ElectionRules, round_: Beginning, run: Run) -> None:
+def filter_members(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
     """Who passes, and whom somebody else may take for one who does."""
     members = run.members
     top = round_.K / round_.size
@@ -100,7 +100,7 @@ def _put_in_order(first: bool, run: Run) -> None:
 
 @compiled
 def hear_and_crash(
-    rules: ElectionRules, round_: Beginning, heard: float, place: int, run: Run
+    rules: ElectionRules, round_: RoundBeginning, heard: float, place: int, run: Run
 ) -> None:
     members = run.members
     members[place].aware = members[place].forced or coin(run.stream, heard)
@@ -112,7 +112,7 @@ def hear_and_crash(
 
 
 @compiled
-def _join(rules: ElectionRules, round_: Beginning, one: int, run: Run) -> None:
+def _join(rules: ElectionRules, round_: RoundBeginning, one: int, run: Run) -> None:
     """A member begins to relay: what it prefers, and whom it tells."""
     members = run.members
     member = members[one]
@@ -163,7 +163,7 @@ def _tell(p_ucastl: float, one: int, only: int, step: int, filled: int, run: Run
 
 
 @compiled
-def relay(rules: ElectionRules, round_: Beginning, run: Run) -> None:
+def relay(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
     """The relay phase, message by message: first sent, first there."""
     members = run.members
     p = rules.p_ucastl
@@ -210,7 +210,7 @@ def relay(rules: ElectionRules, round_: Beginning, run: Run) -> None:
 
 
 @compiled
-def speak(rules: ElectionRules, round_: Beginning, heard: float, run: Run) -> int:
+def speak(rules: ElectionRules, round_: RoundBeginning, heard: float, run: Run) -> int:
     """The final multicasts: how many, and which leaders they name."""
     members = run.members
     run.finals[:] = 0

@@ -70,8 +70,8 @@ from hustings.lab.kernels.probabilistic.rules import (
     UCASTS,
     VARIATES,
     WHOLE_GROUP,
-    Beginning,
     ElectionRules,
+    RoundBeginning,
     relaying,
     view_size,
 )
@@ -124,7 +124,7 @@ def play(rules: ElectionRules, sizes: NDArray[np.float64], run: Run) -> None:
             K = size
         row[ROUNDS] = number
         length = relaying(rules, K) + 3.0 * rules.T_3
-        round_ = Beginning(number, K, size, copies, start, length)
+        round_ = RoundBeginning(number, K, size, copies, start, length)
         if rules.members > WHOLE_GROUP and rules.members <= K:
             everybody(rules, round_, run)
             row[TIME] = opened + end_of(rules, round_)
@@ -151,7 +151,7 @@ def play(rules: ElectionRules, sizes: NDArray[np.float64], run: Run) -> None:
 
 
 @compiled
-def _round(rules: ElectionRules, round_: Beginning, run: Run) -> tuple[int, float]:
+def _round(rules: ElectionRules, round_: RoundBeginning, run: Run) -> tuple[int, float]:
     """One round; how many have noticed that it failed, and how long it lasted."""
     heard = 1.0 - rules.p_mcastl**round_.copies
     filter_members(rules, round_, run)
@@ -174,7 +174,7 @@ def _round(rules: ElectionRules, round_: Beginning, run: Run) -> tuple[int, floa
 
 
 @compiled
-def everybody(rules: ElectionRules, round_: Beginning, run: Run) -> None:
+def everybody(rules: ElectionRules, round_: RoundBeginning, run: Run) -> None:
     """K is the whole of a large group: all that have heard of it relay, and settle on rank 0."""
     members = run.members
     heard = 1.0 - rules.p_mcastl**round_.copies

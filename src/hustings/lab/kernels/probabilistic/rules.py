@@ -76,7 +76,7 @@ class ElectionRules(NamedTuple):
     skew: float  # of the hash: 1 if it is fair
 
 
-class Beginning(NamedTuple):
+class RoundBeginning(NamedTuple):
     """How a round begins."""
 
     number: int
