@@ -113,7 +113,7 @@ class Played:
 
 
 def play(cell: Cell, adversary: str, runs: int, **settings: object) -> Played:
-    """So many runs."""
+    """This many runs."""
     n, profile, b = cell
     given = {"N": n, "profile": profile, "b": b, "adversary": adversary, **settings}
     found = play_large(CommitteeConfig.parse(given), n, SEED, 0, runs).metrics

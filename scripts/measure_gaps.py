@@ -5,7 +5,7 @@
     python scripts/measure_gaps.py replay rest.json busy.json --set D=0.02 --set tail=peak
 
 `record` runs one process that sends a datagram every period to some watching processes over
-loopback, beside so many processes that do nothing but work. Each watcher writes down when a
+loopback, beside this many processes that do nothing but work. Each watcher writes down when a
 heartbeat came, when it had been sent, and how late a timer of its own fired. At most 300 s.
 
 `replay` drives the real detector with what was written down, so that settings are compared on the

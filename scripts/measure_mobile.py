@@ -9,12 +9,13 @@ not announce; `composed` puts it together as `join` does; `preempt` is that, and
 takes over. Elections that are not for use run alone only, unless they are named.
 
 Shares are those of a random member's time. `one leader`: all members of its component hold one
-leader, and that is one of them. `best`: and it is the best of them. `none`, `several`: so many lead
-by their own word. `after split` and `after merger`: mean seconds to one leader, for components that
-began without one; in brackets the share of them that changed again before. `relapses` (components
-at rest that lost their leader) and `changes` (of the leader that a member holds) are counted by the
-minute. `messages`: per member and second, with heartbeats. `holds`: runs in which no component
-lacked one leader for longer than `--settle`, of those in which two members stayed together so long.
+leader, and that is one of them. `best`: and it is the best of them. `none`, `several`: this many
+lead by their own word. `after split` and `after merger`: mean seconds to one leader, for components
+that began without one; in brackets the share of them that changed again before. `relapses`
+(components at rest that lost their leader) and `changes` (of the leader that a member holds) are
+counted by the minute. `messages`: per member and second, with heartbeats. `holds`: runs in which no
+component lacked one leader for longer than `--settle`, of those in which two members stayed
+together so long.
 """
 
 from __future__ import annotations

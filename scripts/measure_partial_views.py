@@ -125,7 +125,7 @@ class Real:
 
 @asynccontextmanager
 async def opened(case: Case) -> AsyncIterator[Real]:
-    """So many members on loopback."""
+    """This many members on loopback."""
     async with AsyncExitStack() as stack:
         members: list[Member] = []
         for number in range(case.members):

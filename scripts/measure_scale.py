@@ -22,7 +22,7 @@ COLUMNS = ("members", "unicasts", "multicasts", "rounds", "bytes/member", "s/run
 
 
 def experiment_of(members: int, loss: float) -> Experiment:
-    """One election in a group of so many."""
+    """One election in a group of this many."""
     settings: dict[str, object] = {
         "N": members,
         "p_ucastl": loss,

@@ -125,7 +125,7 @@ def turned(items: list[T], by: int) -> list[T]:
 
 
 def memory(results: Results) -> None:
-    """What one run of so many members has allocated at its most."""
+    """What one run of this many members has allocated at its most."""
     games: dict[tuple[str, int], Callable[[], object]] = {
         ("le-s", members): partial(announce.play, replace(GROUP, members=members), SEED, 0, 1)
         for members in SIZES

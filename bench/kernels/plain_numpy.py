@@ -42,7 +42,7 @@ def heard_by(key: np.uint64, members: Words, bar: np.uint64) -> NDArray[np.bool_
 
 
 def play(runs: int) -> Rows:
-    """So many runs; of each the columns that a message's way to all others decides."""
+    """This many runs; of each the columns that a message's way to all others decides."""
     rows = np.zeros((runs, col.COLUMNS))
     with np.errstate(over="ignore"):  # words wrap around
         for run in range(runs):

@@ -36,7 +36,7 @@ def version() -> str:
 
 
 def build() -> Callable[[int], Rows] | None:
-    """Play so many runs in C; nothing where there is no compiler."""
+    """Play this many runs in C; nothing where there is no compiler."""
     name = compiler()
     if name is None:
         return None

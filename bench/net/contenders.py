@@ -91,8 +91,9 @@ def bully(
     """The bully by beat: the leader's heartbeats to its heir are most of the packets.
 
     Two more a second and member are gossip, and about one and a half the comparing of notes. The
-    worst lateness counts half after six seconds, whatever the period. Whoever was paused itself
-    distrusts its own timing half as much after 0.15 s: who is next has often been that, here.
+    worst lateness counts half after six seconds, whatever the period. A member that was paused
+    itself distrusts its own timing half as much after 0.15 s: who is next has often been that,
+    here.
     """
     detector = {
         "T": others_s,

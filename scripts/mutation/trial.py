@@ -39,7 +39,7 @@ from scripts.mutation.operators import Mutant
 KILLED, SURVIVED, UNCALLED, TIMEOUT = "killed", "survived", "uncalled", "timeout"
 ENDLESS = "endless"  # a loop of no end: it used far more of the processor than the tests do
 _SLOWER = 4.0  # times as long as without a mutant is waited for it
-_SPARE = 20.0  # and so many seconds
+_SPARE = 20.0  # and this many seconds
 _LONGEST = 240.0
 _ALONE = 2.0  # times as long when it is tried once more
 _LARGEST = 2 << 30  # bytes that a process with a mutant may take

@@ -2,8 +2,8 @@
 
 Model      Synchronous and complete: a message to a live member arrives within delta. The view
            holds the live members; somebody repairs it.
-Idea       START to all others; whoever hears of the round sends its ID to all others; with all
-           ids in, or after T, each decides for the best it has heard of.
+Idea       START to all others; a member that hears of the round sends its ID to all others; with
+           all ids in, or after T, each decides for the best it has heard of.
 Invariant  Two members that have heard the same ids of a round take the same leader.
 Cost       (N-1) + N(N-1) messages, N(N-1) if the start carries the id, in 2 delays; each further
            simultaneous initiator costs N-1 STARTs more, or nothing. N counts the live members.

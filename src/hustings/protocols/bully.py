@@ -153,7 +153,7 @@ class Bully(Election):
         if member == self.leader:
             self.begin(ctx)
         elif self.phase == ASKING and not self.awaits_anybody(ctx):
-            self.win(ctx)  # whoever was asked is gone: there is no answer to wait for
+            self.win(ctx)  # the member asked is gone: there is no answer to wait for
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         self.dead.discard(member)
@@ -255,7 +255,7 @@ class Bully(Election):
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == ANSWERS:
             self.win(ctx)
-        elif self.runs < self.config.max_runs:  # whoever answered has fallen silent
+        elif self.runs < self.config.max_runs:  # the one that answered has fallen silent
             self.phase = IDLE
             self.begin(ctx)
         else:

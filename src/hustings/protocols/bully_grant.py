@@ -18,9 +18,9 @@ The rest is decided here:
   once are heard within delta of each other, so W = delta is the default; with equal delays W = 0
   is enough, because timers fire after the arrivals of their instant. T1 comes on top of W.
 - Every initiator waits, also the best, also one that knows all better members to be dead.
-- Whoever hears a lower initiator stops asking and waits for COORDINATOR, one delta longer than the
-  initiator itself would; then it asks. The initiator waits T2 after its GRANT and asks again;
-  `max_runs` such runs in a row end in giving up.
+- A member that hears a lower initiator stops asking and waits for COORDINATOR, one delta longer
+  than the initiator itself would; then it asks. The initiator waits T2 after its GRANT and asks
+  again; `max_runs` such runs in a row end in giving up.
 - An initiator that dies while it asks leaves those it did not reach unanswered by those it did, and
   one of them may take office. Those that are better wait and then ask, which puts it right.
 - A leader in office answers and waits like everybody else; granted office, it announces itself
@@ -31,8 +31,8 @@ The rest is decided here:
 - For 2 delta after an announcement others may act without having heard it. In that time a caller
   that knows only an earlier term is answered but not waited for, a GRANT is ignored, and so is the
   COORDINATOR of somebody worse than the announced leader: it crossed the better one's.
-- A returning leader may announce a term that was another's meanwhile, or that is over. Whoever led
-  then, or has no leader, asks, and appoints it again: in a term of its own.
+- A returning leader may announce a term that was another's meanwhile, or that is over. A member
+  that led then, or has no leader, asks, and appoints it again: in a term of its own.
 - A worse member's COORDINATOR makes a leader announce itself again and any other member ask.
 - A suspicion taken back leads, T2 later, to a run if that member is better than the leader.
 """
@@ -347,7 +347,7 @@ class BullyGrant(Election):
             self.conclude(ctx)
         elif key == RECHECK:
             self.recheck(ctx)
-        elif self.runs < self.config.max_runs:  # whoever was to act has fallen silent
+        elif self.runs < self.config.max_runs:  # the one that was to act has fallen silent
             self.ask(ctx)
         else:
             runs = self.runs

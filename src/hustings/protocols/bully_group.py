@@ -13,21 +13,20 @@ Paper      Gholipour et al. 2009, known here from the overhead-aware election pa
 
 The summary leaves much open. Decided here: a detector that is an alternate itself, or better than
 one, tells only the alternates better than itself and then takes its own turn, CHECK included. A
-member that already looks into the matter (it tells, asks or checks) is not started a second time
-by further detectors: all wait for its one result. Alternates that the detector suspects are not
-told. The list travels with each COORDINATOR and at no other time, so a member that has come back
-is not on it until the next one; being better than those on the list it takes its own turn.
-Members tell a leader with an outdated term (back from a crash, or from behind a partition) what
-they know, and the better leader announces itself anew. A leader that is told of a crash, or asked,
-repeats its COORDINATOR to the doubter.
-Of two COORDINATORs of one term a member may drop the better one for an old suspicion and take the
-worse one. So whoever trusts a member again that is better than the leader it follows, or does so
-in a run of its own, asks that member, which says so if it leads. An ALIVE that clears the accused
-counts for the run that it answers only, unless the accused itself sends it: it may have left
-before the crash that this run is about.
-The best alive leads in the end if every crash is told to all, and told after the last words of the
-dead have arrived (delta); a suspicion that overtakes them may leave a dead leader in place.
-T1 is the wait for answers, T2 the wait for an alternate to act: it is told, waits T1, is heard of.
+member that already looks into the matter (it tells, asks or checks) is not started a second time by
+further detectors: all wait for its one result. Alternates that the detector suspects are not told.
+The list travels with each COORDINATOR and at no other time, so a member that has come back is not
+on it until the next one; being better than those on the list it takes its own turn. Members tell a
+leader with an outdated term (back from a crash, or from behind a partition) what they know, and the
+better leader announces itself anew. A leader that is told of a crash, or asked, repeats its
+COORDINATOR to the doubter. Of two COORDINATORs of one term a member may drop the better one for an
+old suspicion and take the worse one. So a member that trusts a member again that is better than the
+leader it follows, or does so in a run of its own, asks that member, which says so if it leads. An
+ALIVE that clears the accused counts for the run that it answers only, unless the accused itself
+sends it: it may have left before the crash that this run is about. The best alive leads in the end
+if every crash is told to all, and told after the last words of the dead have arrived (delta); a
+suspicion that overtakes them may leave a dead leader in place. T1 is the wait for answers, T2 the
+wait for an alternate to act: it is told, waits T1, is heard of.
 """
 
 from __future__ import annotations

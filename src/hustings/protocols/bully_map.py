@@ -3,7 +3,7 @@
 Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
            Everybody knows everybody and keeps them in a list from best to worst, the MAP.
 Idea       Walk down the MAP below the dead leader. The first that answers OK takes office without
-           an election of its own; who comes to its own name takes office itself.
+           an election of its own; a member that comes to its own name takes office itself.
 Invariant  While the model holds, a member takes office only when all better ones were silent.
 Cost       n - m ELECTION, 1 OK, m - 1 LEADER: n messages, in time (n - 1 - m)T + 2, with m the
            best alive. If m is the detector, n - 1 - m ELECTION and no OK, n - 2 messages; of k
@@ -22,12 +22,13 @@ What the paper leaves open is decided so:
   crossed, and the worse one has stepped down by then. A STOP too many costs one T2.
 - Later, a leader answers STOP and repeats LEADER to the caller; if the caller knows of a later
   term, somebody else was announced meanwhile, and the leader announces itself to all again.
-- Whoever comes back from a crash walks from the top, so a returning best member resumes at once.
-  Any other cannot know what it has missed, so it walks on to the leader or to its own name:
-  it answers STOP if it is asked itself, and passes over the LEADER of a member it has yet to ask.
-  A leader that it asks repeats LEADER even in the first 2 delta.
-- A returning leader may announce a term that was another's meanwhile, or that is over. Whoever led
-  then tells it the later term by an ELECTION, and it announces itself again in one of its own.
+- A member that comes back from a crash walks from the top, so a returning best member resumes at
+  once. Any other cannot know what it has missed, so it walks on to the leader or to its own name:
+  it answers STOP if it is asked itself, and passes over the LEADER of a member it has yet to ask. A
+  leader that it asks repeats LEADER even in the first 2 delta.
+- A returning leader may announce a term that was another's meanwhile, or that is over. A member
+  that led then tells it the later term by an ELECTION, and it announces itself again in one of its
+  own.
 - A worse member's LEADER makes a leader announce itself again and any other member walk.
 - A suspicion taken back leads, T2 later, to a walk if that member is better than the leader.
 """
@@ -303,7 +304,7 @@ class BullyMap(Election):
     def correct(self, ctx: Context, sender: MemberId, term: int) -> None:
         """A leader that was away shall announce itself in a term of its own.
 
-        Whoever led meanwhile says so, or who looks for a leader; the others hear the result.
+        A member that led meanwhile, or that looks for a leader, says so; others hear the result.
         """
         if self.leader in (None, ctx.me.id) or self.electing():
             self.term += term == self.term
@@ -346,7 +347,7 @@ class BullyMap(Election):
             self.recheck(ctx)
         elif key == ANSWER:
             self.ask_next(ctx)
-        elif self.runs < self.config.max_runs:  # whoever answered has fallen silent
+        elif self.runs < self.config.max_runs:  # the one that answered has fallen silent
             self.walk(ctx)
         else:
             runs = self.runs

@@ -17,7 +17,7 @@ What goes wrong:
   is never asked: n = 4 with 3 and 4 dead elects 1, not 2; n = 8 with 7 and 8 dead asks 7, then 5.
   n = 3 with 2 and 3 dead asks 2 and ends with nobody elected, which is declared as giving up.
 - Nothing ends the loop at the first OK, so everybody below is elected too, one after the other,
-  and whoever was told to lead is never told of the next.
+  and a member that was told to lead is never told of the next.
 - Nothing tests whether MAP[i] is the detector: it asks itself, answers itself, goes on below.
 - n-(n-i) is i, which includes the new leader; and the detector sends LEADER, where the text and
   Fig. 3 let the new leader send it. So LEADER must carry a name.

@@ -2,10 +2,10 @@
 
 Model      Asynchronous and complete; members crash and come back with what they stored. The view
            holds all members, also the dead. A failure detector, perhaps wrong, says when to begin.
-Idea       Term k is instance k of consensus (Paxos, single decree). Whoever calls proposes the best
-           member that it does not suspect: PREPARE to all, PROMISE from a majority, ACCEPT of the
-           value that was accepted with the highest ballot, or else of its own, ACCEPTED from a
-           majority: decided. DECIDED tells the others.
+Idea       Term k is instance k of consensus (Paxos, single decree). A member that calls proposes
+           the best member that it does not suspect: PREPARE to all, PROMISE from a majority, ACCEPT
+           of the value that was accepted with the highest ballot, or else of its own, ACCEPTED from
+           a majority: decided. DECIDED tells the others.
 Invariant  Once a majority has accepted a leader for a term, every higher ballot of that term has
            that leader too.
 Cost       5(N-1) messages in 5 delays for one proposer and no crash. N counts the dead, too.
@@ -262,7 +262,7 @@ class Consensus(Election):
         elif self.tries >= self.config.attempts:
             self.stop(ctx)
             self.give_up(ctx, f"no majority in {self.config.attempts} attempts")
-        else:  # whoever outbid me is left undisturbed for a while
+        else:  # a member that outbid me is left undisturbed for a while
             self.phase = RESTING
             ctx.set_timer(WAIT, ctx.rng.random() * self.config.wait * 2 ** min(self.tries, 6))
 

@@ -17,7 +17,7 @@ All are told of a crash, so the best proposes at once, and the others wait T1 fo
 With `belief=silent` silence gives consent, and one notice is enough: a member objects only if it
 leads itself, follows another than the accused, or was last told that the accused lives.
 One wrong belief that the leader lives blocks the election until a detector says something new.
-Whoever learns of the crash last proposes last: a detector that is right in the end is enough.
+A member that learns of the crash last proposes last: a detector that is right in the end is enough.
 What else was decided: docs/decisions/0007.
 """
 
@@ -440,7 +440,7 @@ class Stable(Election):
             self.follow(ctx, message.leader, message.committed)
         elif self.leader is None:
             if self.config.unanimous and message.leader in self.dead - self.charged:
-                self.accuse(ctx, message.leader)  # whoever objected may have learnt better since
+                self.accuse(ctx, message.leader)  # the objector may have learnt better since
             else:
                 self.block(ctx, f"somebody believes that {message.leader} leads")
 

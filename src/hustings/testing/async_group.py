@@ -218,7 +218,7 @@ class AsyncGroup:
         """Until all members agree who leads, and that one does too; its name.
 
         Asked are all that are up and not paused, or those given. The agreement must last for
-        `steady` seconds, and be there `within` so many.
+        `steady` seconds, and be there `within` this many.
         """
         asked = None if among is None else [self._seat(name).name for name in among]
         try:

@@ -109,7 +109,7 @@ class Group:
         """Until all members agree who leads, and that one does too; its name.
 
         Asked are all that are up and not paused, or those given. The agreement must last for
-        `steady` seconds, and be there `within` so many, else `NotSettled` says who believes what.
+        `steady` seconds, and be there `within` this many, else `NotSettled` says who believes what.
         """
         return self._wait("settle", lambda: self.inside.settle(among, within=within, steady=steady))
 

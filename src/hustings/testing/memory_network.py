@@ -38,7 +38,7 @@ from hustings.net.transport import (
 )
 from hustings.net.wire import Direction
 
-HELD_UP = 3.0  # a datagram that is overtaken takes up to so many delays more
+HELD_UP = 3.0  # a datagram that is overtaken takes up to this many delays more
 RESEND = 0.2  # seconds until a lost part of a connection is sent again; doubled each time
 RESEND_LONGEST = 2.0
 FAREWELL = 60.0  # seconds for which the end of a connection is told to a far end that does not hear
@@ -157,7 +157,7 @@ class MemoryNetwork:
         self._cuts[sender, to] = None
 
     def partition(self, *sides: Sequence[Endpoint]) -> None:
-        """Whoever stands on different sides cannot reach each other."""
+        """A member that stands on different sides cannot reach each other."""
         for number, side in enumerate(sides):
             for other in sides[:number] + sides[number + 1 :]:
                 for sender in side:
@@ -300,7 +300,7 @@ class MemoryTransport:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting = 0  # bytes of datagrams
         self._arrived = 0  # datagrams so far ...
-        self._stale = 0  # ... of which so many are not to be read any more
+        self._stale = 0  # ... of which this many are not to be read any more
         self._unread = 0  # frames of connections
         self._closed = False
         self.lines: dict[MemoryConnection, None] = {}  # accepted

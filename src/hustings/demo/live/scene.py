@@ -13,7 +13,7 @@ from hustings.demo.live.member_process import MemberPlan, joining
 FEWEST, MOST = 3, 100
 NAMES = ("start", "kill", "restart", "pause", "resume", "cut", "heal", "transfer")
 LIMIT = 15.0  # seconds for an act, ...
-LIMIT_EACH = 0.1  # ... and so many more for each member
+LIMIT_EACH = 0.1  # ... and this many more for each member
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ class FilmPace:
         self._begins = [0.0, *accumulate(self._lengths)]
 
     def at(self, elapsed: float) -> float:
-        """The instant to show after so many seconds."""
+        """The instant to show after this many seconds."""
         place = min(max(bisect_right(self._begins, elapsed) - 1, 0), len(self._spans) - 1)
         start, end = self._spans[place]
         part = (elapsed - self._begins[place]) / self._lengths[place]

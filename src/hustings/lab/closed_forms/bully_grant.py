@@ -22,7 +22,7 @@ SOURCE = f"{OVERHEAD}, section 2 [7]"
 def election_messages(n: int, initiators: Sequence[int]) -> int:
     """ELECTION messages: the sum of n - d over the initiators d.
 
-    Only initiators ask; whoever is asked answers and starts nothing.
+    Only initiators ask; a member that is asked answers and starts nothing.
 
     Parameters: n, counting the crashed leader; initiators, all at once.
 

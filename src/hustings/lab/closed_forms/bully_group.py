@@ -38,7 +38,7 @@ def crash_leader_messages(dead: int, K: int) -> int:
 
 
 def check_messages() -> int:
-    """CHECK messages: 1, by whoever is about to take over.
+    """CHECK messages: 1, by a member that is about to take over.
 
     Source: overhead-aware election, section 2. Verdict: counted.
 

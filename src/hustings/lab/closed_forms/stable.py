@@ -58,8 +58,8 @@ def aborted_messages(n: int, r: int | None = None) -> int:
 def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
-    Five messages one after the other: 5 units; whoever is asked and dead is waited for until T1,
-    which takes the place of the first two.
+    Five messages one after the other: 5 units; a member that is asked and dead is waited for until
+    T1, which takes the place of the first two.
 
     Parameters: a setting with timer T1.
 

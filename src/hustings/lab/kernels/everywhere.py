@@ -3,11 +3,11 @@
 Nearly all good members know a bit, as after an election by committees; the rest shall learn it.
 Every good member asks some others at random, and takes what most answer. A good member answers a
 bounded number of questions; where more come, each is answered with the same chance. Bad members
-answer whoever asks them, wrongly, and may ask everybody, once each.
+answer all that ask them, wrongly, and may ask everybody, once each.
 
 With labels everybody asks under each label some others, and a label is thrown by all who know the
-bit when all questions are out: only questions under it are answered. Who asks does not know it, and
-takes the label under which most answered.
+bit when all questions are out: only questions under it are answered. A member that asks does not
+know it, and takes the label under which most answered.
 
 Attacks: `none` asks nothing; `blind` asks every member under a label drawn at random, for it sees
 no question; `rushing` sees all questions first, and spends all its own on those whom a few chosen

@@ -5,7 +5,7 @@ race once it follows k that are better than itself, and then takes up only one t
 the weakest of those.
 
 A leader that stays silent ages. While it has an age it is still followed, but it no longer keeps
-anybody out: whoever announces itself and is better than this member takes its place.
+anybody out: a member that announces itself and is better than this member takes its place.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def place(view: View, choice: Choice, member: MemberId) -> float:
     """The part of a view that is better than `member`: 0 for the best.
 
     A member asks nobody for it. Where views differ several may wake at once, which costs messages
-    and nothing else; who knows nobody but itself takes itself for the best and does not sleep.
+    and nothing else; a member that knows nobody but itself takes itself for the best and does not
+    sleep.
     """
     ranking = view.ranking(choice)
     return ranking.position.get(member, 0) / max(1, len(ranking.ids))

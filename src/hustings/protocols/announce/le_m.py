@@ -3,7 +3,7 @@
 Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
            With key=absolute clocks are compared: they should be roughly synchronised.
 Idea       Members stand with the time at which they wake; the earliest is the best, then the
-           higher id. Whoever speaks has woken early, so one message silences all who sleep.
+           higher id. A member that speaks has woken early, so one message silences all who sleep.
 Invariant  As `machine.py`. With key=absolute nobody who comes later unseats a living leader.
 Cost       At a simultaneous start without loss N delta/T_S + 1 messages, T_S/(N+1) and a delay.
 Guarantee  Advisory.

@@ -1,7 +1,7 @@
 """The announce-listen state machine, which stands beside Programs 5.1 and 5.2 line by line.
 
 Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
-           Nobody need know the group: whoever claims to lead says who it is.
+           Nobody need know the group: a member that claims to lead says who it is.
 Idea       Everybody takes itself for the leader, sleeps a while, and announces itself every T_A,
            until it hears somebody better; then it listens, and begins anew after T_L of silence.
 Invariant  A member runs one timer for itself: it sleeps (T_S), announces (T_A), or is kept out of
@@ -21,8 +21,8 @@ Decided here, for the thesis does not say:
   claim its term or a later one, after a false departure or a start at the same moment, takes a new
   term with its next announcement, so that the last leader has the last term.
 - With k leaders (`leaders`) a member keeps out of the race once it has heard k better ones; the
-  best of them is `leader`, for everybody, the other k - 1 included. Who becomes one of the k, or is
-  one no more, declares its `leader` again: so the world learns of it.
+  best of them is `leader`, for everybody, the other k - 1 included. A member that becomes one of
+  the k, or is one no more, declares its `leader` again: so the world learns of it.
 - A claim whose id is not its sender's, or that cannot be ranked, is not heard.
 
 What the thesis's section 5.7 sketches is here, too:

@@ -1,4 +1,4 @@
-"""SUP+AL: suppression as it is, then announcements; whoever is heard is elected.
+"""SUP+AL: suppression as it is, then announcements; a member that is heard is elected.
 
 Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
 Idea       Sleep a random time t in [0, T_S]; announce yourself every T_A from then on, unless you
@@ -115,7 +115,7 @@ class SupAl(Election):
             self.defer(ctx, sender, message.term)
 
     def defer(self, ctx: Context, sender: MemberId, term: int) -> None:
-        """Somebody was heard, whoever it is: it leads."""
+        """The member that was heard leads."""
         self.phase = LISTEN
         ctx.cancel_timer(SUPPRESS_TIMER)
         ctx.cancel_timer(ANNOUNCE_TIMER)

@@ -3,8 +3,8 @@
 Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
 Idea       In every interval sleep a random time t in [0, T_S] and announce yourself, unless you
            have heard anybody in this interval; hold the best member that you have heard of.
-Invariant  In every interval somebody speaks: whoever is silent has heard one who was not. What a
-           member holds only gets better, until it expires.
+Invariant  In every interval somebody speaks: a member that is silent has heard one who was not.
+           What a member holds only gets better, until it expires.
 Cost       In every interval as many messages as one round of sup: N delta/T_S + 1 without loss,
            where al takes N.
 Guarantee  Advisory.

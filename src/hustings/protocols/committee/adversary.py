@@ -2,8 +2,8 @@
 
 An adversary is a small class with `corrupt` and `speak`. Those of the catalogue are made of one
 corruption and some behaviours, written `greedy+pack+lie`; with no behaviour named the bad members
-do the worst known in every stage. Whoever writes another one subclasses `Adversary`, gives it a
-name and registers it; its name may then stand among the words, too.
+do the worst known in every stage. To write another one, subclass `Adversary`, give it a name
+and register it; its name may then stand among the words, too.
 """
 
 from __future__ import annotations

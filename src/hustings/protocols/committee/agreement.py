@@ -5,9 +5,10 @@ Model      k participants in a public order, in synchronous rounds, of whom f li
 Idea       Graded consensus takes two rounds. Vote: tell all your value. Propose: if k-t members
            voted for the same value propose it, else propose nothing; then adopt a value that more
            than t proposed, and be sure of it if k-t did. If one good member is sure, all good ones
-           hold its value. Who is not sure listens to somebody: in phase king to the king of the
-           phase, and t+1 phases have one good king; in recursive phase king first to one half of
-           the participants, which agreed among itself in the same way, then to the other half.
+           hold its value. A member that is not sure listens to somebody: in phase king to the king
+           of the phase, and t+1 phases have one good king; in recursive phase king first to one
+           half of the participants, which agreed among itself in the same way, then to the other
+           half.
 Invariant  Once all good members hold the same value they are all sure of it in every later graded
            consensus, so no king and no half, however bad, moves them any more. No two good members
            ever propose different values.
@@ -49,7 +50,7 @@ from hustings.protocols.committee.lockstep import Inbox, Script, Spoken, Stage, 
 
 Method = Literal["king", "recursive"]
 
-BASE = 16  # so many or fewer use phase king; 8 would send a little less, in more rounds
+BASE = 16  # this many or fewer use phase king; 8 would send a little less, in more rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """So many instances of agreement on one of so many options."""
+    """This many instances of agreement on one of this many options."""
 
     count: int
     options: int
@@ -91,7 +92,7 @@ def tolerated(members: int) -> int:
 
 
 def agreement_rounds(members: int, method: Method = "recursive", t: int | None = None) -> int:
-    """How many rounds an agreement of so many takes.
+    """How many rounds an agreement of this many takes.
 
     >>> agreement_rounds(128), agreement_rounds(1024), agreement_rounds(128, "king")
     (186, 1530, 129)
@@ -131,7 +132,7 @@ def _proposals(bits: Bits | None, batch: Batch) -> Planes:
 
 
 def _most(ballots: Sequence[Planes], width: int, quorum: int) -> Planes:
-    """Bit by bit, what at least `quorum` ballots say: the only value that so many can hold."""
+    """Bit by bit, what at least `quorum` ballots say: the only value that this many can hold."""
     winner = []
     for bit in range(width):
         tally = BitCounts()

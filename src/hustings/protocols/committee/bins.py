@@ -69,7 +69,7 @@ def elected(candidates: Sequence[MemberId], choices: Sequence[int], bins: int) -
 
 
 def padded(chosen: Members, members: Sequence[MemberId], size: int) -> Members:
-    """The elected and the lowest ids besides, until there are so many: as printed, not as advised.
+    """The elected and the lowest ids besides, up to this many: as printed, not as advised.
 
     >>> padded((5, 9), [9, 1, 2, 5], 3)
     (5, 9, 1)
@@ -84,21 +84,21 @@ def padded(chosen: Members, members: Sequence[MemberId], size: int) -> Members:
 def throw(
     seat: Seat, candidates: Members, bins: int, rng: Stream, step: int = 0
 ) -> Script[Members]:
-    """One election with so many bins: who of the candidates is left."""
+    """One election with this many bins: who of the candidates is left."""
     mine = rng.below(bins) if seat.me in candidates else 0
     choices = yield from broadcast(seat, candidates, mine, bins, kind="bin", step=step)
     return elected(candidates, choices, bins)
 
 
 def throw_rounds(seat: Seat, times: int = 1) -> int:
-    """How many rounds so many elections take."""
+    """How many rounds this many elections take."""
     return times * broadcast_rounds(len(seat.members), seat.method, seat.t)
 
 
 def halving(
     seat: Seat, times: int, rng: Stream, candidates: Members | None = None
 ) -> Script[Members]:
-    """So many elections with two bins each."""
+    """This many elections with two bins each."""
     left = seat.members if candidates is None else candidates
     for step in range(times):
         left = yield from throw(seat, left, 2, rng, step)
@@ -108,7 +108,7 @@ def halving(
 def one_shot(
     seat: Seat, bins: int, rng: Stream, candidates: Members | None = None
 ) -> Script[Members]:
-    """One election with so many bins."""
+    """One election with this many bins."""
     return (yield from throw(seat, seat.members if candidates is None else candidates, bins, rng))
 
 

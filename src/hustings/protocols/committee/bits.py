@@ -27,7 +27,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Bits(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """So many bits; the first one written is the lowest of `value`."""
+    """This many bits; the first one written is the lowest of `value`."""
 
     value: int
     length: int
@@ -128,7 +128,7 @@ class Reader:
 
 
 def width_of(options: int) -> int:
-    """How many bits tell so many options apart: ceil(log2 options).
+    """How many bits tell this many options apart: ceil(log2 options).
 
     >>> [width_of(options) for options in (1, 2, 3, 4, 5, 128, 129)]
     [0, 1, 2, 2, 3, 7, 8]
@@ -239,7 +239,7 @@ class BitCounts:
             planes.append(vector)
 
     def at_least(self, number: int) -> int:
-        """The instances that have so many votes or more; `number` is at least 1."""
+        """The instances that have this many votes or more; `number` is at least 1."""
         planes = self.planes
         if number >> len(planes):
             return 0

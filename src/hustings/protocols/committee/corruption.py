@@ -39,7 +39,7 @@ def the_first(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def greedy(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Own as many electorates as possible, a third of each; who is left over sits in the others."""
+    """Own as many electorates as possible, a third of each; members left over sit in the others."""
     market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
     _, taken = market.best(market.targets(rng))
     return market.spread(taken)
@@ -150,7 +150,7 @@ MOST_WORK = 1 << 19  # places looked at in one round of exchanges; where there a
 def well_seated(
     candidates: tuple[MemberId, ...], depth: int, budget: int, rng: Stream
 ) -> tuple[MemberId, ...]:
-    """So many members that make a good leader as unlikely as this search can."""
+    """This many members that make a good leader as unlikely as this search can."""
     tree = PathTree(candidates, min(depth, SIGHT))
     order = list(candidates)
     rng.shuffle(order)

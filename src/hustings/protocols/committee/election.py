@@ -9,7 +9,7 @@ Idea       Members sit in small public leaves. The leaves under a node elect a f
 Invariant  Of an honest node all good participants know the same participants and the same result:
            what happens in a broken one touches those below it only, and the share it adds above.
 Cost       Measured: `bits` and `rounds` of each member. How many rounds there are follows from
-           public numbers alone, so that all stay in step; who has nothing to do waits.
+           public numbers alone, so that all stay in step; a member that has nothing to do waits.
 Guarantee  Advisory. A good leader with a probability that depends on the bad share at the root; if
            the root is honest, all good members with an honest way up from most of their leaves know
            the same leader, and no other good member takes itself for it.

@@ -5,7 +5,7 @@ Model      As for lightest bins: r candidates in a public order, x of them bad, 
 Idea       Three games. Feige: lightest bin with two bins, down to one. Baton: the first candidate
            holds a baton and passes it to one who has not had it; the last to get it leads. Path: a
            public binary tree has a candidate at every node; the one at the root chooses a branch,
-           then the one found there, D times; who is found at the end leads.
+           then the one found there, D times; a member that is found at the end leads.
 Invariant  All good participants see the same position of the game, since moves are broadcast.
 Cost       Feige about log2(r) broadcasts by all left; baton r-2 and path D by one member each, of
            ceil(log2 of those left) and of one bit.

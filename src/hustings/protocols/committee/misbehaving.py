@@ -336,7 +336,7 @@ class Edge:
 
 
 def packing(good: Sequence[int], bad: int) -> list[int]:
-    """The bins in which so many bad candidates do best, given how many good ones are in each.
+    """The bins in which this many bad candidates do best, given how many good ones are in each.
 
     Some of them join the bin that is to win, as many as it bears and stays the lightest; the others
     fill up those bins that would be lighter. Of all bins, the one with the highest share of bad.

@@ -1,8 +1,9 @@
 """How an adversary pays for nodes: which members own many of them, and where the rest does most.
 
-A member that sits in several electorates counts in all of them. Whoever is left over when no more
-nodes can be owned sits in those that stay honest, about equally many in each, where packing turns a
-few into many. `best_number` weighs one against the other by an estimate, `harm` by trying it out.
+A member that sits in several electorates counts in all of them. A member that is left over when no
+more nodes can be owned sits in those that stay honest, about equally many in each, where packing
+turns a few into many. `best_number` weighs one against the other by an estimate, `harm` by trying
+it out.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Market:
     def of(
         cls, rows: Sequence[Row], parts: int, roster: Roster, budget: int, rng: Stream
     ) -> Market:
-        """To own a row takes one of so many parts of it."""
+        """To own a row takes one of this many parts of it."""
         order = list(roster.members)
         rng.shuffle(order)  # which of two members that do the same is chance
         sits: dict[MemberId, list[int]] = {member: [] for member in order}
@@ -63,8 +64,8 @@ class Market:
     def best(self, targets: list[int]) -> tuple[list[int], list[MemberId]]:
         """Rows that can be owned at once, as many as possible, and the members that do it.
 
-        Whoever was taken sits in other rows, too: ordering targets by what they still lack then
-        makes a better list.
+        A member that was taken sits in other rows, too: ordering targets by what they still lack
+        then makes a better list.
         """
         best: list[MemberId] = []
         owned: list[int] = []
@@ -198,7 +199,7 @@ def _together(committees: Iterable[Row]) -> list[MemberId]:
 def _subcommittee(
     row: Row, bad: frozenset[MemberId], throws: Sequence[int], rng: Stream
 ) -> list[MemberId]:
-    """Who is elected of these, if the bad pack; whoever owns the electorate fills all seats."""
+    """Which of these are elected if the bad pack; an adversary that owns them fills all seats."""
     theirs = [member for member in row if member == GHOST or member in bad]
     if PARTS * len(theirs) >= len(row):
         return [GHOST] * (len(row) // prod(throws))

@@ -33,7 +33,7 @@ Shape = tuple[int, int, int]  # children in the tree, neighbours below, halvings
 BY_MESSAGE = 128  # members: up to here the profiles are made for the event simulator
 LARGEST_COMMITTEE = 64  # members that agree message by message
 
-ROBUST = (  # below so many members: leaf size, leaves of a member, children, halvings, monitors
+ROBUST = (  # below this many members: leaf size, leaves of a member, children, halvings, monitors
     (3_163, 16, 8, 8, 1, 4),
     (25_000, 16, 8, 16, 1, 3),
     (125_000, 16, 4, 16, 1, 3),
@@ -43,7 +43,7 @@ ROBUST = (  # below so many members: leaf size, leaves of a member, children, ha
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True):
-    """All numbers of one election. Whoever has these and the ids knows the whole schedule."""
+    """All numbers of one election. A member that has these and the ids knows the whole schedule."""
 
     members: int
     c0: int  # members of a leaf, or one more

@@ -49,7 +49,7 @@ class CommitteeOfAll(Config, frozen=True, kw_only=True):
     bad: Annotated[int, Meta(ge=0, description="how many are bad; default t")] | None = None
 
     def seat(self, me: MemberId, members: Members) -> Seat:
-        """A member's seat, if the group is large enough for so many liars."""
+        """A member's seat, if the group is large enough for this many liars."""
         if self.t is not None and self.t > tolerated(len(members)):
             raise BadInput(
                 f"t = {self.t} needs more than {3 * self.t} members, and there are {len(members)}"

@@ -1,11 +1,11 @@
 """How committees speak to members: SEND-MESSAGE-DOWN-TREE and LEARN-PROCESSORS.
 
-A node says something by all its members saying it; who hears it takes what most of them said, so it
-must know who they are. Leaves are public. Of an elected committee know its members those who took
-part in the election: so a node can speak to its children in the tree, and they understand it. Its
-monitors, the leaves under its neighbours, are told down the tree; their members, its guards, keep
-its list. Members of other committees of its layer, which will elect together with it, learn it in
-three rounds:
+A node says something by all its members saying it; a member that hears it takes what most of them
+said, so it must know who they are. Leaves are public. Of an elected committee know its members
+those who took part in the election: so a node can speak to its children in the tree, and they
+understand it. Its monitors, the leaves under its neighbours, are told down the tree; their members,
+its guards, keep its list. Members of other committees of its layer, which will elect together with
+it, learn it in three rounds:
 
 report  guards of B tell guards of A who is in B (see `Network._sources`).
 ask     members of A ask all members of some monitors of A, drawn at random when everybody has long
@@ -73,7 +73,7 @@ class ListCodec(ABC):
 
 
 class Lists(ListCodec):
-    """Lists of at most so many members: their places in the list of all, in increasing order."""
+    """Lists of at most this many members: their places in the list of all, in increasing order."""
 
     __slots__ = ("_everybody", "_most", "_position", "_width")
 
@@ -119,7 +119,7 @@ class Marks(ListCodec):
 
 
 class Word(ListCodec):
-    """One number of so many bits."""
+    """One number of this many bits."""
 
     __slots__ = ("_width",)
 

@@ -2,9 +2,9 @@
 
 Model      Unreliable unicast and multicast, crashes, views that are partial and differ; a bound on
            the delay of what does arrive. Nobody need be told of a crash but to call an election.
-Idea       An Init goes to all. Whoever's hash with it falls below K/N_i becomes a relay member:
-           about K of them, whatever N, and each can tell who else of its view is one. They tell
-           each other the best candidate they know of, then all of them tell everybody.
+Idea       An Init goes to all. A member whose hash with it falls below K/N_i becomes a relay
+           member: about K of them, whatever N, and each can tell who else of its view is one. They
+           tell each other the best candidate they know of, then all of them tell everybody.
 Invariant  A member holds the one leader that the finals of the latest round it heard of name, or
            none if they name several or none; until they are there, what it held before.
 Cost       About K + 1 multicasts and, on average, O(K**2) unicasts a round, whatever N.
@@ -23,8 +23,8 @@ and `detect` step 3. What the figure leaves open or gets wrong is decided as fol
 - Everybody decides T_2 + 2 T_3 after the beginning of a round: members begin up to T_3 apart.
 - Detectors wait a random part of the same window W. An Init says how much of it is left, and the
   round begins T_3 after its end, for all at once, whichever of several Inits they have heard.
-- Who calls with a number long past is told by a few what holds now. Who comes back from a crash
-  calls, and so learns who leads.
+- A member that calls with a number long past is told by a few what holds now. A member that comes
+  back from a crash calls, and so learns who leads.
 - With `relay_by` = multicast each relay member tells all, once, whom it prefers: where views are
   small the relay graph would not be connected, and so it is complete.
 - Terms: round l of sequence s has term (s - 1) max_rounds + l; terms never fall.
@@ -259,7 +259,7 @@ class Probabilistic(RoundBased):
         return max(1, len(ctx.view))
 
     def correct(self, ctx: Context, sender: MemberId, message: InitMsg) -> None:
-        """Whoever called has been away: those that would relay tell it what holds now."""
+        """A member that called has been away: those that would relay tell it what holds now."""
         if self.phase is not IDLE or self.held is None or not message.call.sound:
             return
         table = self.filter.table(message.call, message.round)
@@ -328,7 +328,7 @@ class Probabilistic(RoundBased):
         self.compare(ctx, sender, message.best)
 
     def compare(self, ctx: Context, sender: MemberId, theirs: Candidate) -> None:
-        """Take the better of two choices; whoever has the worse one is told."""
+        """Take the better of two choices; a member that has the worse one is told."""
         mine = self.best
         if theirs.id in self.current.without:
             return

@@ -28,7 +28,7 @@ class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.sequence, self.initiator, self.nonce
 
     def term(self, number: int, rounds: int) -> int:
-        """The term of round `number`, where an election has so many: terms number all rounds."""
+        """The term of round `number`, where an election has this many: terms number all rounds."""
         return (self.sequence - 1) * rounds + number
 
     @property

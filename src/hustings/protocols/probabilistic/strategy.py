@@ -22,7 +22,7 @@ class Strategy:
 
     @property
     def rounds(self) -> int:
-        """After so many the election is given up."""
+        """After this many the election is given up."""
         return len(self.sizes)
 
     def K(self, number: int, group: float) -> float:

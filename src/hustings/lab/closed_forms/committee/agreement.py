@@ -31,7 +31,7 @@ def widths(values: int) -> tuple[int, int]:
 
 
 def tolerated(k: int) -> int:
-    """t = floor((k-1)/3): so many may be bad.
+    """t = floor((k-1)/3): this many may be bad.
 
     Parameters: k, participants.
 

@@ -78,7 +78,7 @@ def path(share: float, depth: int) -> float:
     Parameters: share, of bad candidates; depth (D).
 
     Source: reference [2]. Verdict: exact to 0.0003 in the mean over trees, for bad candidates
-    fixed before the tree is drawn; who knows the tree first can choose worse ones: see
+    fixed before the tree is drawn; a member that knows the tree first can choose worse ones: see
     `path_depth`.
 
     >>> [round(path(share, 128), 3) for share in (0.05, 0.1, 0.2, 0.3)]

@@ -25,7 +25,7 @@ STYLES = ("full", "small", "baton")
 
 Shape = tuple[int, int, int]  # q, s, h
 
-LEAN = (  # below so many members: leaf size, children, halvings
+LEAN = (  # below this many members: leaf size, children, halvings
     (32, 4, 2, 1),
     (64, 4, 4, 1),
     (104, 8, 4, 1),
@@ -37,7 +37,7 @@ LEAN = (  # below so many members: leaf size, children, halvings
     (LARGEST_GROUP + 1, 32, 64, 4),
 )
 
-ROBUST = (  # below so many members: leaf size, leaves of a member, children, halvings, monitors
+ROBUST = (  # below this many members: leaf size, leaves of a member, children, halvings, monitors
     (3_163, 16, 8, 8, 1, 4),
     (25_000, 16, 8, 16, 1, 3),
     (125_000, 16, 4, 16, 1, 3),
@@ -437,7 +437,7 @@ def _after(k: int, share: float, h: int) -> float:
 
 
 def _sits(mean: float, tries: int) -> float:
-    """P(at least one of some seats), in so many elections with that mean."""
+    """P(at least one of some seats), in this many elections with that mean."""
     return 1 - (1 - min(1.0, mean / tries)) ** tries
 
 

@@ -77,7 +77,7 @@ def unanswered(b: float, poll: int, informed: float) -> float:
 
 
 def corrected_tau(mean: float) -> int:
-    """tau = max(8, 4 mean): so many committees of a layer a member may sit in.
+    """tau = max(8, 4 mean): this many committees of a layer a member may sit in.
 
     Parameters: mean, committees of a member on that layer.
 

@@ -113,7 +113,7 @@ def _crowded(one: Round) -> float:
 def strategy(K: float, N: int, rounds: int = 5, name: str = "paper") -> list[float]:
     """The K of each round: the paper's 7, 14, 28, 56, N, or doubling all along.
 
-    Parameters: K, of the first round; N, members; rounds, at most so many; name, paper (doubling,
+    Parameters: K, of the first round; N, members; rounds, at most this many; name, paper (doubling,
     and N in the last of several rounds) or doubling.
 
     Source: sections 3.2 and 5. Verdict: as printed.

@@ -25,7 +25,7 @@ def printed_unicasts(m: int) -> float:
 
 
 def most_fresh_unicasts(m: int) -> float:
-    """(m^3 - m)/2: at most so many if nobody sends the same choice to the same member twice.
+    """(m^3 - m)/2: at most this many if nobody sends the same choice to the same member twice.
 
     Rank the first choices of the m members, equal ones alike, the best 1; a member whose first
     choice has rank i sends only choices of ranks 1..i, since its choice only gets better: at most

@@ -43,7 +43,7 @@ def lead(c: Ints) -> None:
 
 @compiled
 def defer(c: Ints, members: int) -> None:
-    """So many less do."""
+    """This many less do."""
     c[AREA] += members * c[NOW]
     c[LEADING] -= members
 

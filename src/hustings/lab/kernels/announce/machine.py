@@ -51,7 +51,7 @@ from hustings.lab.kernels.results import Flags, Floats, Ints, Words
 REPEATS = SHARED  # where the queue of repeated announcements ends; REPEAT is where it begins
 PAIRS = SHARED + 1  # members and leaders that they have held, where each counts
 COUNTERS = SHARED + 2
-AT, WHO, NUMBER, LOW = 0, 1, 2, 3  # of messages: sent at, by, its how manieth, landed before it
+AT, WHO, NUMBER, LOW = 0, 1, 2, 3  # of messages: sent at, by, its number, landed before it
 MESSAGE_ROWS = 4
 
 # Rows of the members' table.
@@ -200,7 +200,7 @@ def suppress(run: np.uint64, rules: MachineRules, s: State, member: int) -> None
 
 @compiled
 def send(c: Ints, who: int, members: Ints, messages: Ints, repeats: Ints, T_A: int, D: int) -> int:
-    """A member announces itself; its how manieth time it is. Rings are powers of two in size."""
+    """A member announces itself; the number of that. Rings are powers of two in size."""
     room = messages.shape[1]
     while c[LANDED] < c[SENT] and messages[AT, c[LANDED] & (room - 1)] <= c[NOW] - D:
         c[LANDED] += 1

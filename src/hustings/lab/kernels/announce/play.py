@@ -1,6 +1,6 @@
 """Simultaneous starts of announcing groups, by the million: `play`.
 
-Run number k of a setting and a seed is the same run whoever plays it, alone or among others.
+Run number k of a setting and a seed is the same run no matter who plays it, alone or among others.
 Metrics bear the names and meanings that the event simulator gives them.
 """
 

@@ -59,7 +59,7 @@ COUNTERS = SHARED + 8
 
 # Rows of the tables.
 AT = 0  # of messages: when sent,
-WHO, NUMBER, BESIDE = 0, 1, 2  # by whom, its how manieth, how many others were under way
+WHO, NUMBER, BESIDE = 0, 1, 2  # by whom, its number, how many others were under way
 WORTH, SPOKEN, OUT, ORDER, RUNNER, UNHEARD = 0, 1, 2, 3, 4, 5  # of members; the last 3 are lists
 BOXES = UNHEARD  # which is not needed yet while boxes are
 MESSAGE_ROWS, SLOT_ROWS, MEMBER_ROWS = 1, 3, 6
@@ -154,7 +154,7 @@ def step(c: Ints, count: int, place: int, room: int) -> None:
 
 @inlined
 def send(c: Ints, who: int, D: int, members: Shorts, messages: Ints, slots: Shorts) -> int:
-    """A member announces itself; its how manieth time it is."""
+    """A member announces itself; which of its announcements this is."""
     room = messages.shape[1]
     while c[LANDED] < c[SENT] and messages[AT, c[LANDED_AT]] <= c[NOW] - D:
         step(c, LANDED, LANDED_AT, room)

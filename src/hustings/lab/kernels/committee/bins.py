@@ -62,7 +62,7 @@ class Room(NamedTuple):
 
 
 def new_room(members: int, widest: int, bins: int) -> Room:
-    """Room for nodes of so many participants."""
+    """Room for nodes of this many participants."""
     return Room(
         np.full(members, -1, np.int64),
         np.zeros(members, np.int64),
@@ -182,7 +182,7 @@ def _order_faulty(key: np.uint64, faulty: int, coordinates: bool, taken: Ints, r
 
 @compiled
 def _halve(key: np.uint64, good: int, faulty: int, packs: bool, room: Room) -> tuple[int, int]:
-    """One round of two bins; who is left stands first in the room."""
+    """One round of two bins; a member that is left stands first in the room."""
     ones = 0
     for place in range(good):
         room.side[place] = np.int32(word(key, np.uint64(room.good[place])) >> np.uint64(63))
@@ -334,7 +334,7 @@ def empty_committees(nodes: int, seats: int) -> Committees:
 
 
 def bad_share_after(k: int, faulty: int, halvings: int, oneshot: bool, key: np.uint64) -> float:
-    """One election among k of whom so many are bad: their share in what is elected."""
+    """One election among k of whom this many are bad: their share in what is elected."""
     members = np.arange(k, dtype=np.int32)
     below = leaf_committees(np.array([0, k]), members)
     state = np.zeros(k, np.uint8)

@@ -306,7 +306,8 @@ def _reach(
 ) -> tuple[Ids, int]:
     """The longest beginning of the targets that the budget owns, and its members.
 
-    Only one longer than `least` is looked for; where there is none, whoever was taken on the way.
+    Only one longer than `least` is looked for; where there is none, those that were taken on the
+    way.
     """
     room = np.empty(len(order), np.int32)
     if least and _cost(seats, targets[: least + 1], need, order, budget, room) < 0:
@@ -392,7 +393,7 @@ def _touching(seats: Sitting, begin: int, order: NDArray[np.int32]) -> None:
 def _spread_evenly(
     seats: Sitting, parts: int, order: NDArray[np.int32], left: int, state: NDArray[np.uint8]
 ) -> None:
-    """Corrupt so many more, the nodes that are not owned about equally."""
+    """Corrupt this many more, the nodes that are not owned about equally."""
     nodes = seats.start.size - 1
     held = np.zeros(nodes, np.int64)
     full = np.zeros(nodes, np.uint8)

@@ -17,7 +17,7 @@ from hustings.lab.kernels.committee.parameters import CommitteeParameters
 from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.results import Flags, Floats, Ints
 
-BASE = 16  # so many or fewer take the plain phase king
+BASE = 16  # this many or fewer take the plain phase king
 frame = 10  # bytes of an encoded message beside its value, if that is short
 
 
@@ -34,7 +34,7 @@ class Load(NamedTuple):
         return self.plain + self.wide
 
     def bits(self, values: int = 2, instances: float = 1.0) -> float:
-        """Bits of values, for so many agreements on one of so many values.
+        """Bits of values, for this many agreements on one of this many values.
 
         >>> round(load(128).bits()), round(load(1024).bits())
         (1823, 14346)
@@ -48,12 +48,12 @@ class Load(NamedTuple):
 
 
 def width(values: int) -> int:
-    """Bits that tell one of so many values."""
+    """Bits that tell one of this many values."""
     return max(0, (values - 1).bit_length())
 
 
 def encoded(bits: float) -> float:
-    """Bits on the wire of a message with so many bits of value: a marker bit makes it whole."""
+    """Bits on the wire of a message with this many bits of value: a marker bit makes it whole."""
     return 8.0 * (frame + int(bits + 1 + 7) // 8)
 
 
@@ -89,7 +89,7 @@ def _longest() -> list[int]:
 def most_rounds(k: int) -> int:
     """The most rounds that telling all and agreeing on it takes among k or fewer.
 
-    What is scheduled: all must stay in step, whoever takes part in the end.
+    What is scheduled: all must stay in step, no matter who takes part in the end.
     """
     known = _longest()
     while len(known) <= k:
@@ -116,7 +116,7 @@ class Bill(NamedTuple):
     messages: float
 
     def plus(self, other: Bill, times: int = 1) -> Bill:
-        """This and so many times another one."""
+        """This and this many times another one."""
         return Bill(
             self.bits + times * other.bits,
             self.wire + times * other.wire,
@@ -133,7 +133,7 @@ def new_ledger(members: int) -> CostLedger:
 
 
 def broadcasts(k: int, senders: float, values: int) -> Bill:
-    """So many of k tell all one of so many values, and all agree on what each has said."""
+    """So many of k tell all one of this many values, and all agree on what each has said."""
     one = load(k)
     own = senders / max(1, k) * (k - 1)  # messages in which a sender tells its value
     instances = max(1, round(senders))
@@ -198,7 +198,7 @@ def _leading(
 
 
 def last_rounds(parameters: CommitteeParameters, size: int) -> int:
-    """Rounds that are scheduled for a root of so many at most."""
+    """Rounds that are scheduled for a root of this many at most."""
     if parameters.task == "agreement":
         return deciding_rounds(parameters, size)
     coin = most_rounds(size) if parameters.task == "coin" else 0
@@ -222,7 +222,7 @@ def deciding(size: int, rounds: list[float], left: int) -> tuple[Bill, Bill]:
 
 
 def deciding_rounds(parameters: CommitteeParameters, size: int) -> int:
-    """Rounds scheduled to halve a root of so many, to agree among those left, and to tell it."""
+    """Rounds scheduled to halve a root of this many, to agree among those left, and to tell it."""
     halvings = 0
     while size >> halvings > parameters.deciders:
         halvings += 1

@@ -28,9 +28,9 @@ from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.draws import binomial
 from hustings.lab.kernels.results import Floats
 
-GRID = 1024  # values of a place are told apart to 1 part in so many
+GRID = 1024  # values of a place are told apart to 1 part in this many
 SHARES = 128  # bad shares of 0 .. 1 at which the path is tabled
-FEIGE_TABLE = 128  # up to so many candidates Feige to one is tabled
+FEIGE_TABLE = 128  # up to this many candidates Feige to one is tabled
 FAINT = 1e-13  # states less likely than this are dropped
 
 
@@ -50,7 +50,7 @@ def path_table(depth: int) -> Floats:
 
 @lru_cache(maxsize=8)
 def path_law(share: float, depth: int) -> tuple[Floats, Floats]:
-    """What a place of the tree is worth with so many levels below it: values and their chances."""
+    """What a place of the tree is worth with this many levels below: values and their chances."""
     shares, low, cell = np.array([[share]]), np.zeros(1), np.full(1, 1.0 / GRID)
     law = np.zeros((1, GRID + 1))
     law[0, 0], law[0, GRID] = share, 1.0 - share
@@ -192,7 +192,7 @@ def after_halving(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, list[float]]:
     """Two bins as often as it takes to come to `until`: good, bad and chance of all ends.
 
-    How often follows from how many there are, which is public, and not from luck; whoever is still
+    How often follows from how many there are, which is public, and not from luck; any that is still
     too many is cut, in the adversary's favour. Also how many candidates each round has, on average.
     """
     if not packs and bad:
@@ -246,7 +246,7 @@ def _sampled(
 
 
 def _drawn(size: int, x: int, good: int, bad: int) -> float:
-    """P(x of a sample of so many are bad)."""
+    """P(x of a sample of this many are bad)."""
     return exp(_choose(bad, x) + _choose(good, size - x) - _choose(good + bad, size))
 
 

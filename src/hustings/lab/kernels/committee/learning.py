@@ -26,7 +26,7 @@ from hustings.lab.kernels.compiling import compiled
 from hustings.lab.kernels.counter import branch, number_of, word
 from hustings.lab.kernels.results import Flags, Floats, Ints
 
-STEPS = 512  # shares of wrong tellers are told apart to 1 part in so many, upwards
+STEPS = 512  # shares of wrong tellers are told apart to 1 part in this many, upwards
 
 
 class Polling(NamedTuple):

@@ -259,7 +259,7 @@ def _charge_root(
     left: int,
     key: np.uint64,
 ) -> None:
-    """The root pays, and so many good ones of it what the few send besides."""
+    """The root pays, and this many good ones of it what the few send besides."""
     members = summit.members
     ledger.bits[members] += whole.bits
     ledger.wire[members] += whole.wire
@@ -312,7 +312,7 @@ def _final_poll(
 def _gain(parameters: CommitteeParameters, helped: int, misled: int) -> float:
     """The most false leaders that one misled member adds by answering another one.
 
-    So many back each of some; the best number of backers bounds every way to share them out.
+    This many back each of some; the best number of backers bounds every way to share them out.
     """
     if misled == 0:
         return 0.0

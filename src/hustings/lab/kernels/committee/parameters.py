@@ -39,7 +39,7 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 128  # of the random path
     r_end: int = 128  # candidates at which halving ends before the last stage
     poll: int = 64
-    tau: int | None = None  # silence beyond so many nodes of a layer; None: max(8, 4 x mean)
+    tau: int | None = None  # silence beyond this many nodes of a layer; None: max(8, 4 x mean)
     endgame: str = "full"
     bins: str = "halving"
     final: str = "conjunction"
@@ -124,7 +124,7 @@ class CommitteeParameters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> int:
-        """Agreement holds while the faulty are fewer than one part in so many."""
+        """Agreement holds while the faulty are fewer than one part in this many."""
         return 2 if self.signed else 3
 
 

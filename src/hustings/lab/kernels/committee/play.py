@@ -2,7 +2,7 @@
 
 Agreement is replaced by its outcome, which is exact while the faulty are fewer than a third of the
 distinct participants; from there on the node belongs to the adversary, which is never too good.
-Run number k of some parameters and a seed is the same run, whoever plays it, alone or among
+Run number k of some parameters and a seed is the same run, no matter who plays it, alone or among
 others.
 
 `p_good` is the chance of a good leader given who sits in the root, `good_leader` is drawn by it,

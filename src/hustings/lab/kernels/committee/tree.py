@@ -2,10 +2,10 @@
 
 Without a network the candidates are public, and so is the tree that is labelled by a hash of them.
 Here its first levels are written out. Below them a place is worth what the law of such trees says,
-for whoever is bad; the adversary knows also that. It takes those members who sit where it does most
-harm, given whom it has, and again, and keeps the best that it comes upon; in small groups it then
-changes one for another as long as that helps. That bounds from below what can be done with so many
-levels in sight.
+for the bad; the adversary knows also that. It takes those members who sit where it does most harm,
+given whom it has, and again, and keeps the best that it comes upon; in small groups it then changes
+one for another as long as that helps. That bounds from below what can be done with this many levels
+in sight.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Nothing about a member depends on its identity until somebody reads it. So members are counted by
 class (whom they hold, whom they ever held, whether they are certain to hear of the next round), and
-only those that matter one by one are tracked: whoever has passed the filter, dead or deaf members
-included, because messages go to them; and whoever was named as a leader. A member that is tracked
-for the first time is drawn from the classes without replacement.
+only those that matter one by one are tracked: a member that has passed the filter, dead or deaf
+members included, because messages go to them; and a member that was named as a leader. A member
+that is tracked for the first time is drawn from the classes without replacement.
 
 Who knows whom is a coin keyed by the run, the one and the other, tossed when it is asked for: the
 same answer in every round, and no memory. Identities are ranks: 0 is the best candidate.
@@ -254,7 +254,7 @@ def preference(run: Run, owner: int, bar: np.uint64) -> int:
 
 @compiled
 def put(run: Run, count: int, holds: int, ever: np.uint64, forced: int) -> None:
-    """So many members more come out of the round like this."""
+    """This many members more come out of the round like this."""
     if count <= 0:
         return
     for each in range(run.sizes[THEN]):

@@ -173,7 +173,7 @@ def _one_after_another(
 ) -> tuple[int, float]:
     """Each waits a random part of the window, and asks unless it has heard another one by then.
 
-    Those that have heard nobody yet are counted: the next of them to ask is the first of so many
+    Those that have heard nobody yet are counted: the next of them to ask is the first of this many
     draws from what is left of the law; each multicast, when it is there, leaves p_mcastl of them.
     """
     arrivals = run.arrivals

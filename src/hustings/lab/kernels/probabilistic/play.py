@@ -1,7 +1,7 @@
 """Probabilistic elections by the million, in groups to a billion: `play`.
 
-Run number k of some parameters and a seed is the same run whoever plays it, alone or among others.
-Metrics bear the names and meanings that the event simulator gives them.
+Run number k of some parameters and a seed is the same run no matter who plays it, alone or among
+others. Metrics bear the names and meanings that the event simulator gives them.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def filter_members(rules: ElectionRules, round_: RoundBeginning, run: Run) -> No
 
 @compiled
 def _put_in_order(first: bool, run: Run) -> None:
-    """By id, the worst first: so members act at one instant. Who has called begins last."""
+    """By id, the worst first: so members act at one instant. The caller begins last."""
     near, members = run.near, run.members
     for last in range(1, run.sizes[NEAR]):
         one, place = near[last], last

@@ -8,8 +8,8 @@ Exact but for this, and for groups of more than 600 alone: where K is the whole 
 to choose rank 0, and unicasts are counted by their mean; with N_i the size of the own view, what a
 member knows is independent of how many it knows, which makes a difference of O(1/N). In a group of
 any size, with N_i the size of the own view all take the N of a round without a cap for T_2, and not
-each its own. Who joins on contact is late for the end of the round, but speaks with the others
-here.
+each its own. A member that joins on contact is late for the end of the round, but speaks with the
+others here.
 """
 
 from __future__ import annotations
