@@ -13,9 +13,8 @@ from hustings.core.errors import BadInput
 from hustings.lab.closed_forms import ring as theory
 from hustings.protocols.ring import Ring
 from hustings.sim.experiment import Description, build
-from hustings.sim.ordering import Order
 from hustings.sim.play import play
-from hustings.sim.scenarios import Scenario
+from hustings.sim.scenarios import Order, Scenario
 from tests.unit.lab.closed_forms import rings
 
 LECTURE = (3, 32, 5, 80, 6, 12)  # clockwise, as the lecture draws them

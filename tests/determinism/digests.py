@@ -18,17 +18,16 @@ from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import find
 from hustings.protocols.ring import Ring, RingConfig
-from hustings.sim.churn import Rates
-from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Fixed, Lognormal, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.loss import Correlated, Uncorrelated
+from hustings.sim.member import Clocks
 from hustings.sim.mobility import DIRECT, RandomWaypoint
 from hustings.sim.network import Network
 from hustings.sim.play import RunResult
 from hustings.sim.play import play as play_world
-from hustings.sim.scenarios import Scenario
+from hustings.sim.scenarios import Rates, Scenario
 from hustings.sim.trace import Tracer
 
 FAULTS = Scenario(

@@ -17,8 +17,8 @@ from hustings.protocols.announce.le_m import LeM
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.machine import Machine
 from hustings.sim.faults import Crash, Join, Leave, schedule
-from hustings.sim.instants import on_grid
 from hustings.sim.loss import Loss, Uncorrelated
+from hustings.sim.queue import on_grid
 from tests.paper.announcing import DELTA, NO_LOSS, Group, asleep, group, uncorrelated
 
 

@@ -23,7 +23,7 @@ from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.le_s_printed import LeSPrinted
 from hustings.protocols.announce.sup import Sup
 from hustings.sim.faults import Crash, Heal, Join, OneWay, Update, schedule
-from hustings.sim.instants import on_grid
+from hustings.sim.queue import on_grid
 from tests.paper.announcing import DELTA, Group, asleep, group, uncorrelated
 
 # 5.1, "Basic Algorithm"

@@ -27,9 +27,9 @@ from hustings.sim.faults import (
     Resume,
     schedule,
 )
-from hustings.sim.instants import TICKS, on_grid
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.queue import TICKS, on_grid
 from tests.unit.layers.detector.listeners import Listening, Note
 
 T, D = 1.0, 0.25

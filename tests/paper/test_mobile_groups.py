@@ -175,7 +175,7 @@ def test_members_reach_exactly_those_of_their_component() -> None:
         }
         for one, near in mates.items():
             for other in mates:
-                assert world.cuts.between(one, other) is (other not in near)
+                assert world.partitions.between(one, other) is (other not in near)
 
 
 def test_one_seed_makes_the_world() -> None:

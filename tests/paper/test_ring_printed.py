@@ -12,7 +12,7 @@ from hustings.protocols.ring import Ring
 from hustings.protocols.ring_printed import RingPrinted
 from hustings.sim.checkers import Verdict
 from hustings.sim.faults import Call, Happening, Leave
-from hustings.sim.ordering import places_of
+from hustings.sim.scenarios import places_of
 from hustings.sim.world import Ended
 from tests.paper.playing import Ids, Played, played
 from tests.unit.lab.closed_forms import rings

@@ -177,7 +177,7 @@ class Turmoil:
         members = [*self.electors, *self.observers]
         self.rng.shuffle(members)
         half = 1 + self.rng.below(len(members) - 1)
-        self.world.cuts.partition("cut", (tuple(members[:half]), tuple(members[half:])))
+        self.world.partitions.partition("cut", (tuple(members[:half]), tuple(members[half:])))
 
     def misfortune(self) -> None:
         rng, world = self.rng, self.world
@@ -209,7 +209,7 @@ class Turmoil:
 
     def calm(self) -> None:
         world = self.world
-        world.cuts.heal("cut")
+        world.partitions.heal("cut")
         world.carrier = Carrier(world, SMOOTH)
         for ctx in list(world.members.values()):
             self.resume(ctx.id)

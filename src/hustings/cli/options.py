@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from hustings.core.numbers import parse_number, parse_whole
-from hustings.sim.course import MAX_STEPS
 from hustings.sim.delay import USAGES
 from hustings.sim.mobility import MODELS
 from hustings.sim.scenarios import HORIZON, SCENARIOS
+from hustings.sim.time_series import MAX_STEPS
 
 F = TypeVar("F", bound=Callable[..., Any])
 

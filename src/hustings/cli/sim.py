@@ -13,11 +13,11 @@ from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options
 from hustings.lab.simulation import Goals, Study, prepare
-from hustings.sim.course import Course
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 from hustings.sim.scenarios import SCENARIOS
+from hustings.sim.time_series import TimeSeries
 
-MOST_ROWS = 20  # of a course
+MOST_ROWS = 20  # of a time series
 WIDEST = 30  # characters of the longest bar
 
 
@@ -163,8 +163,8 @@ def show_report(study: Study) -> None:
             for name, summary in result.metrics.items()
         ]
     show_table(study.title, columns, rows)
-    if result.course is not None:
-        show_course(result.course)
+    if result.time_series is not None:
+        show_time_series(result.time_series)
         click.echo()
     for name, counts in result.verdicts.items():
         told = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
@@ -178,19 +178,19 @@ def show_report(study: Study) -> None:
         click.echo(f"{'replay':12} the same with --runs 1 --run {result.failure} --trace FILE")
 
 
-def show_course(course: Course) -> None:
+def show_time_series(time_series: TimeSeries) -> None:
     """A table with bars: every instant, or evenly spread ones if there are many."""
-    points = len(course.time)
+    points = len(time_series.time)
     stride = -(-points // MOST_ROWS)
-    highest = max(course.mean)
+    highest = max(time_series.mean)
     rows: list[list[object]] = [
         [
-            course.time[place],
-            course.mean[place],
-            course.stderr[place],
-            course.max[place],
-            course.under_way[place],
-            "█" * round(WIDEST * course.mean[place] / highest) if highest else "",
+            time_series.time[place],
+            time_series.mean[place],
+            time_series.stderr[place],
+            time_series.max[place],
+            time_series.under_way[place],
+            "█" * round(WIDEST * time_series.mean[place] / highest) if highest else "",
         ]
         for place in range(0, points, stride)
     ]

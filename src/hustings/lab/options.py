@@ -17,17 +17,15 @@ from hustings.lab import parsing
 from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import Protocol, is_ours
 from hustings.sim import experiment as sim_experiment
-from hustings.sim.churn import Rates
-from hustings.sim.clocks import Clocks
 from hustings.sim.delay import parse_delay
 from hustings.sim.experiment import Composed, Description, Experiment, ToVoting
 from hustings.sim.loss import parse_loss
+from hustings.sim.member import Clocks
 from hustings.sim.mobility import Mobility, parse_mobility
 from hustings.sim.network import Network
-from hustings.sim.ordering import Order
 from hustings.sim.pauses import Pauses, parse_pauses
-from hustings.sim.scenarios import JOINING, Scenario
-from hustings.sim.sites import check_alone, parse_sites, site_delay, site_loss
+from hustings.sim.scenarios import JOINING, Order, Rates, Scenario
+from hustings.sim.sites import parse_sites, site_delay, site_loss
 
 if TYPE_CHECKING:
     from hustings.quorum import QuorumConfig
@@ -273,7 +271,8 @@ def _network(typed: Options) -> Network:
     settings = parsing.settings(typed.loss_settings)
     loss = parse_loss(typed.loss_model, typed.loss, typed.collision, settings)
     if typed.sites is None:
-        check_alone(typed.between, typed.between_loss)
+        if typed.between or typed.between_loss:
+            raise BadInput("--between and --between-loss go with --sites")
     else:
         if typed.links:
             raise BadInput("--link does not go with --sites: --between gives delays")

@@ -23,7 +23,7 @@ from hustings.sim.faults import (
     Resume,
     Suspect,
 )
-from hustings.sim.ordering import Order
+from hustings.sim.scenarios import Order
 
 SIMPLE: dict[str, Callable[..., Happening]] = {
     "crash": Crash,

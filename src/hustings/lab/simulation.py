@@ -42,19 +42,19 @@ from hustings.lab.runs.playing import Goal, Precision, Runs, Series, Tell, play_
 from hustings.lab.tables import Table, as_html, needed
 from hustings.lab.warnings import (
     warnings_on,
-    warnings_on_course,
     warnings_on_faults,
     warnings_on_outcome,
+    warnings_on_time_series,
 )
 from hustings.protocols.registry import Protocol, Use, find, use_of
-from hustings.sim.course import Course
+from hustings.sim.announcing import warm_up
 from hustings.sim.experiment import Experiment
 from hustings.sim.files import TraceFile
 from hustings.sim.metrics import Summary
 from hustings.sim.play import play
 from hustings.sim.play import prepare as prepare_run
 from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
-from hustings.sim.steady import warm_up
+from hustings.sim.time_series import TimeSeries
 from hustings.sim.trace import Tracer
 
 ENGINES = (EVENTS, FAST, AUTO)
@@ -233,7 +233,7 @@ class Simulation:
         after = [
             *(_shortfall(found.report) if experiment.scenario.mobility is None else []),
             *given_up(found.report),
-            *warnings_on_course(found.report.course),
+            *warnings_on_time_series(found.report.time_series),
             *warnings_on_outcome(experiment, found.report),
             *warnings_on_faults(experiment, found.report),
         ]
@@ -268,7 +268,7 @@ class Simulation:
                 values = {
                     name: [value] for name, value in played.metrics.items() if value is not None
                 }
-                return Gathered(report([played], first, experiment.course), values)
+                return Gathered(report([played], first, experiment.time_series), values)
             return gather(self.chosen, self.goal, first, jobs, on, tell)
 
     def _choices(self, found: Gathered) -> dict[str, object]:
@@ -446,9 +446,9 @@ class Study(Table):
         return self.report.digest
 
     @property
-    def course(self) -> Course | None:
+    def time_series(self) -> TimeSeries | None:
         """How many led at which time, where it was asked for."""
-        return self.report.course
+        return self.report.time_series
 
     def __getitem__(self, metric: str) -> Summary:
         if metric not in self.metrics:
@@ -505,17 +505,17 @@ class Study(Table):
         }
         if experiment.guard is not None:
             shown["guard"] = msgspec.to_builtins(experiment.guard)
-        if report.course is not None:
-            shown["courses"] = {"simultaneous_leaders": report.course.to_json()}
+        if report.time_series is not None:
+            shown["time_series"] = {"simultaneous_leaders": report.time_series.to_json()}
         if report.digest is not None:
             shown["digest"] = report.digest
         return {name: plain(value) for name, value in {**shown, **self.choices}.items()}
 
     def plot(self, metric: str | None = None, axes: Any = None) -> Any:
-        """How often each value of a metric came about, or the course if there is one; the axes."""
+        """How often each value of a metric came about, or the time series; returns the axes."""
         axes = needed("matplotlib.pyplot", "figures").figure().subplots() if axes is None else axes
-        if metric is None and self.course is not None:
-            axes.plot(self.course.time, self.course.mean)
+        if metric is None and self.time_series is not None:
+            axes.plot(self.time_series.time, self.time_series.mean)
             axes.set_xlabel("time")
             axes.set_ylabel("simultaneous leaders, mean")
         else:

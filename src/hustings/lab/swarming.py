@@ -18,9 +18,9 @@ from hustings.lab.tables import Table, as_html
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.checkers import Verdict
+from hustings.sim.random_election import Fickle
 from hustings.sim.runs import MAX_JOBS
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
-from hustings.sim.swarm_fickle import Fickle
 
 MAX_SEEDS = 100_000_000
 SHOWN = 10  # violations told; the others are counted

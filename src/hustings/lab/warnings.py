@@ -12,13 +12,13 @@ from hustings.protocols.announce.unused_settings import (
     says_goodbye,
     unused_settings,
 )
-from hustings.sim.course import MAX_STEPS, Course
 from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, scenario_settings
 from hustings.sim.faults import Happening, Leave
-from hustings.sim.ordering import renamed
 from hustings.sim.preflight import idle_faults
 from hustings.sim.runs import Report
+from hustings.sim.scenarios import renamed
+from hustings.sim.time_series import MAX_STEPS, TimeSeries
 from hustings.sim.world import Ended
 
 
@@ -195,13 +195,13 @@ def _named(experiment: Experiment, voting: Voters) -> str:
     return f"members {', '.join(map(str, voters))}"
 
 
-def warnings_on_course(course: Course | None) -> list[str]:
-    """What the course does not show."""
-    if course is None or not course.cut:
+def warnings_on_time_series(time_series: TimeSeries | None) -> list[str]:
+    """What the time series does not show."""
+    if time_series is None or not time_series.cut:
         return []
     return [
-        f"the course ends at {course.time[-1]:g}, after {MAX_STEPS:,} steps, and some runs went "
-        "on: a longer --time-series STEP shows more"
+        f"the time series ends at {time_series.time[-1]:g}, after {MAX_STEPS:,} steps, and some "
+        "runs went on: a longer --time-series STEP shows more"
     ]
 
 

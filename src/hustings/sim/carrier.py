@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from hustings.core.messages import Message
 from hustings.sim.delay import Fixed
-from hustings.sim.instants import on_grid
+from hustings.sim.fast_path import hear_at_once
 from hustings.sim.loss import Coins, Loss
 from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
-from hustings.sim.traced import hear_at_once
+from hustings.sim.queue import on_grid
 
 if TYPE_CHECKING:
     from hustings.core.choice import MemberId
@@ -106,7 +106,7 @@ class Carrier:
         elif loss.p and world.coin() < loss.p:
             self._lose(flight, to, "loss")
             return
-        if world.cuts and world.cuts.between(sender.id, to):
+        if world.partitions and world.partitions.between(sender.id, to):
             self._lose(flight, to, "cut")
             return
         self._copies(sender.id, target, flight)
@@ -132,13 +132,13 @@ class Carrier:
             elif loss.p and world.coin() < loss.p:
                 self._lose(flight, None, "loss")
                 return
-        if self._one_delay and not world.cuts and fate is None:
+        if self._one_delay and not world.partitions and fate is None:
             self._schedule(sender.id, None, flight, self._network.delay.bound)
             return
         for member in others:  # a delay each, so those who join later do not hear it
             if fate is not None and fate(world.now, sender.id, member.id):
                 self._lose(flight, member.id, "loss")
-            elif world.cuts and world.cuts.between(sender.id, member.id):
+            elif world.partitions and world.partitions.between(sender.id, member.id):
                 self._lose(flight, member.id, "cut")
             else:
                 self._copies(sender.id, member, flight)
@@ -234,7 +234,12 @@ class Carrier:
             p = flight.loss.at(self._overlapping(flight))
         reach = world.reach()
         marks, _ = reach.marks(sender, p, world.chance)
-        if reach.all_up and not world.cuts and flight.reach is None and flight.doomed is False:
+        if (
+            reach.all_up
+            and not world.partitions
+            and flight.reach is None
+            and flight.doomed is False
+        ):
             return hear_at_once(world, reach, marks, sender, flight.number, flight.message)
         received = 0
         for member, reached in zip(reach.members, marks, strict=True):
@@ -261,7 +266,7 @@ class Carrier:
         world = self._world
         if self._is_lost(flight):
             self._lose(flight, target.id, "loss")
-        elif world.cuts and world.cuts.between(sender, target.id):
+        elif world.partitions and world.partitions.between(sender, target.id):
             self._lose(flight, target.id, "cut")
         elif target.up:
             if world.tracer is not None:

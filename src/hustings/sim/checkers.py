@@ -15,7 +15,7 @@ from enum import Enum
 
 from hustings.core.choice import Choice, MemberId
 from hustings.core.outcome import ELECTING, Elected, GaveUp, NoLeader, Outcome
-from hustings.sim.confirming import obstacle
+from hustings.sim.guarding import obstacle
 from hustings.sim.member import SimContext
 from hustings.sim.world import Ended, World
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from hustings.core.choice import MemberId
 from hustings.core.outcome import Elected, Outcome
-from hustings.sim.course import MAX_STEPS, Sampled
-from hustings.sim.instants import NEVER, on_grid
 from hustings.sim.member import SimContext
+from hustings.sim.queue import NEVER, on_grid
+from hustings.sim.time_series import MAX_STEPS, SampledSeries
 from hustings.sim.world import World
 
 Metrics = dict[str, float | None]
@@ -167,14 +167,14 @@ class Leaders:
     """
 
     def __init__(self) -> None:
-        self.step: float | None = None  # of a course; to be set before time passes
+        self.step: float | None = None  # of a time series; to be set before time passes
         self._began: float | None = None
         self._several = False
         self._claims: dict[MemberId, None] = {}
         self._at = 0.0
         self._area = 0.0
         self._most = 0
-        self._counts = array("I")  # at the instants of the course
+        self._counts = array("I")  # at the instants of the time series
 
     def begin(self, world: World) -> None:
         """Watch from now on."""
@@ -221,13 +221,13 @@ class Leaders:
                 self._counts.append(len(self._claims))
 
     def _next(self) -> float:
-        """The instant of the course that is to be noted next, once it is over."""
+        """The instant of the time series that is to be noted next, once it is over."""
         place = len(self._counts)
         if self._began is None or self.step is None or place > MAX_STEPS + 1:
             return NEVER
         return on_grid(self._began + place * self.step)
 
-    def course(self, world: World) -> Sampled | None:
+    def time_series(self, world: World) -> SampledSeries | None:
         """How many led at each instant of the grid, as it was when that instant was over."""
         if self._began is None or self.step is None:
             return None
@@ -235,7 +235,7 @@ class Leaders:
         counts, last = self._counts[:], len(self._claims)
         if self._next() == world.now:
             counts.append(last)
-        return Sampled(counts[: MAX_STEPS + 1], last, cut=len(counts) > MAX_STEPS + 1)
+        return SampledSeries(counts[: MAX_STEPS + 1], last, cut=len(counts) > MAX_STEPS + 1)
 
     def metrics(self, world: World) -> Metrics:
         """At the end of a run."""

@@ -21,6 +21,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number
 from hustings.core.plugins import source_digest
+from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream, derive
 from hustings.layers.detector.accrual import AccrualConfig
 from hustings.layers.detector.detector import Detector
@@ -29,28 +30,31 @@ from hustings.layers.detector.layer import DetectorLayer
 from hustings.layers.gossip.layer import GossipConfig
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.layers.measurement import WORST
-from hustings.sim.churn import Plan, draw
-from hustings.sim.clocks import Clocks
-from hustings.sim.course import check_step
 from hustings.sim.faults import Alive, Suspect
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.guarding import Present, Voting
 from hustings.sim.loss import Loss, check_probability
+from hustings.sim.member import Clocks
 from hustings.sim.network import Network
-from hustings.sim.ordering import PLACE, RANDOM, Order, places_of
 from hustings.sim.pauses import Pauses
 from hustings.sim.preflight import endless_wait
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.resident import Composition
-from hustings.sim.rounds import has_rounds
 from hustings.sim.scenarios import (
     HORIZON,
     JOINING,
+    PLACE,
+    RANDOM,
     Cast,
+    Order,
+    Plan,
     Scenario,
     cast,
+    draw,
+    places_of,
 )
 from hustings.sim.stacking import settled_at
+from hustings.sim.time_series import check_step
 from hustings.sim.trace import Header
-from hustings.sim.voting import Present, Voting
 from hustings.sim.world import MAX_EVENTS
 
 MAX_MEMBERS = 1_000_000
@@ -103,7 +107,7 @@ class Experiment:
     consensus: bool = False  # judge the last bit of the leader's id as a decision, too
     debug: bool = False
     digest: bool = False  # digest every run, as a trace would
-    course: float | None = None  # note the number of leaders in such steps of time
+    time_series: float | None = None  # note the number of leaders in such steps of time
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run, before anything starts."""
@@ -142,8 +146,8 @@ class Experiment:
             self._check_composed()
         elif self.guard is not None:
             self.make_election()  # what a guard cannot confirm is told before anything starts
-        if self.course is not None:
-            self._check_course(self.course)
+        if self.time_series is not None:
+            self._check_time_series(self.time_series)
         # A plain start of ids names nobody and ranks nothing, so nothing can be wrong with it.
         plain = self.scenario == Scenario() and isinstance(self.choice, HighestId)
         if not plain and not has_rounds(self.kind):
@@ -227,10 +231,10 @@ class Experiment:
                 f"{self.members:,}: all of them gossip all the time"
             )
 
-    def _check_course(self, step: float) -> None:
+    def _check_time_series(self, step: float) -> None:
         if not self.announces and self.scenario.name != "churn":
             raise BadInput(
-                "a course is kept of leaders that come and go by themselves: take an election "
+                "a time series is kept of leaders that come and go by themselves: take an election "
                 "that announces, or scenario churn"
             )
         check_step(step, self.horizon if self.endless else None)
@@ -447,11 +451,12 @@ def build(described: Description) -> Experiment:
         consensus=described.consensus,
         debug=described.debug,
         digest=described.digest,
-        course=described.time_series,
+        time_series=described.time_series,
     )
     if not has_rounds(described.kind):  # such a group may be too large to be made
         experiment.check_playable()
-    if described.until is None and described.max_events is None:
+    unlimited = described.until is None and described.max_events is None
+    if unlimited and experiment.announces:
         wait = endless_wait(experiment)
         if wait is not None:
             raise BadInput(wait)
@@ -508,7 +513,7 @@ def _composed(
         consensus=described.consensus,
         debug=described.debug,
         digest=described.digest,
-        course=described.time_series,
+        time_series=described.time_series,
     )
 
 
@@ -720,3 +725,8 @@ def told_delta(kind: type[Election], config: Config, network: Network) -> Config
     if broken:
         raise BadInput("; ".join(broken))
     return config
+
+
+def has_rounds(kind: type[Election]) -> bool:
+    """Whether an election of this kind tells what opens a round."""
+    return issubclass(kind, RoundBased)

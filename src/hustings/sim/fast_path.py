@@ -1,20 +1,82 @@
-"""The fast path: messages with one fixed delay and nothing but plain loss to fear.
+"""The fast path of messages, with and without a trace: one fixed delay, losses by coins alone.
+
+`Reach` holds the members that a multicast can reach, until somebody comes or goes. With a trace,
+queue items carry the messages' numbers, and every arrival is written down.
 
 What is here could be done, slower, by `Carrier`; a test holds the two to the same runs.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from hustings.sim.instants import NEVER
-from hustings.sim.traced import STRETCH
+from hustings.core.choice import MemberId
+from hustings.core.messages import Message
+from hustings.sim.loss import reached
+from hustings.sim.queue import NEVER
+from hustings.sim.trace import Tracer
 
 if TYPE_CHECKING:
+    from random import Random
+
     from hustings.core.choice import MemberId
+    from hustings.core.election import Election, Handler
     from hustings.core.messages import Message
+    from hustings.sim.member import SimContext
+    from hustings.sim.queue import Delivery
     from hustings.sim.world import World
+
+
+_OTHER = bytes([1, 0]) + bytes(254)  # a table that turns marks round
+
+
+class Reach:
+    """The members that messages can reach, up or paused, by id."""
+
+    __slots__ = ("all_up", "ids", "members", "pairs", "table")
+
+    def __init__(self, everybody: Iterable[SimContext]) -> None:
+        self.members = [one for one in everybody if one.awake or one.backlog is not None]
+        self.ids = [one.id for one in self.members]
+        up = [one for one in self.members if one.awake]
+        self.all_up = len(up) == len(self.members)
+        # If one table of handlers serves all, a look-up serves them all too.
+        self.table: Mapping[type[Message], Handler] | None = None
+        self.pairs: list[tuple[Election, SimContext]] = []
+        if self.all_up and up:
+            first = up[0].handlers
+            pairs = [(one.election, one) for one in up if one.handlers is first]
+            if len(pairs) == len(up):
+                self.table = first
+                self.pairs = pairs
+
+    def __contains__(self, member: MemberId) -> bool:
+        place = bisect_left(self.ids, member)
+        return place < len(self.ids) and self.ids[place] == member
+
+    def of(self, marks: bytearray) -> list[MemberId]:
+        """Whom these marks stand for."""
+        return list(compress(self.ids, marks))
+
+    def but(self, marks: bytearray, sender: MemberId) -> list[MemberId]:
+        """Whom a multicast with these marks misses."""
+        missed = list(compress(self.ids, marks.translate(_OTHER)))
+        if sender in self:
+            missed.remove(sender)
+        return missed
+
+    def marks(self, sender: MemberId, loss: float, chance: Random) -> tuple[bytearray, int]:
+        """For each member a 1 if a multicast of `sender` reaches it, else a 0; how many lose it."""
+        ids = self.ids
+        marks = reached(len(ids), loss, chance)
+        place = bisect_left(ids, sender)
+        if place < len(ids) and ids[place] == sender:
+            marks[place] = 0
+            return marks, marks.count(0) - 1
+        return marks, marks.count(0)
 
 
 def relay(world: World, at: float, until: float, max_events: int) -> int:
@@ -72,3 +134,73 @@ def spread(world: World, sender: MemberId, message: Message) -> int:
             if not world.keep(member, sender, message):
                 world.lost[member.status.value] += 1
     return received
+
+
+STRETCH = 150  # messages between two looks at how long the trace has grown
+
+
+def arrive_traced(world: World, batch: list[Delivery], tracer: Tracer) -> int:
+    """Hand a batch of arrivals to their receivers; how many receptions came of it."""
+    received = len(batch)
+    add, now = tracer.add, world.now  # Tracer.received, without its call
+    for place in range(0, len(batch), STRETCH):
+        for target, sender, (number, message) in batch[place : place + STRETCH]:
+            if target is None:
+                received += _spread_traced(world, sender, number, message, tracer) - 1
+            elif target.awake:
+                add(("recv", now, target.id, number))
+                target.handlers[message.__class__](target.election, target, sender, message)
+            else:
+                received -= 1
+                if not world.keep(target, sender, message, number):
+                    world.lose((number, message), target.id, target.status.value)
+        tracer.breathe()
+    return received
+
+
+def _spread_traced(
+    world: World, sender: MemberId, number: int, message: Message, tracer: Tracer
+) -> int:
+    loss = 0.0 if world.loss_is_correlated else world.multicast_loss
+    reach = world.reach()
+    marks, _ = reach.marks(sender, loss, world.chance)
+    if reach.all_up:
+        return hear_at_once(world, reach, marks, sender, number, message)
+    received = 0
+    add, now, kind = tracer.add, world.now, message.__class__
+    for member, mark in zip(reach.members, marks, strict=True):
+        if member.id == sender:
+            continue
+        if not mark:
+            world.lose((number, message), member.id, "loss")
+        elif member.up:
+            received += 1
+            add(("recv", now, member.id, number))
+            member.handlers[kind](member.election, member, sender, message)
+        elif not world.keep(member, sender, message, number):
+            world.lose((number, message), member.id, member.status.value)
+    return received
+
+
+def hear_at_once(
+    world: World,
+    reach: Reach,
+    marks: bytearray,
+    sender: MemberId,
+    number: int,
+    message: Message,
+) -> int:
+    """A multicast that only loss keeps from anybody: one record for all who hear it."""
+    missed = reach.but(marks, sender)
+    if missed:
+        world.lost["loss"] += len(missed)
+    if world.tracer is not None:
+        world.tracer.spread(world.now, number, reach.of(marks), missed)
+    if reach.table is not None and not world.debug:
+        handler = reach.table[message.__class__]
+        for election, member in compress(reach.pairs, marks):
+            handler(election, member, sender, message)
+    else:
+        for member in compress(reach.members, marks):
+            world.receive(member, sender, message)
+    return marks.count(1)

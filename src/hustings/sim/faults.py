@@ -14,12 +14,11 @@ from types import MappingProxyType
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.errors import BadInput
 from hustings.sim.carrier import Carrier
-from hustings.sim.cuts import Cuts
+from hustings.sim.crash_points import Trap
 from hustings.sim.guarding import GUARD
-from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import Status
-from hustings.sim.network import Network
-from hustings.sim.swarm_traps import Trap
+from hustings.sim.network import Network, Partitions
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.trace import Linked
 from hustings.sim.world import World
 
@@ -230,11 +229,11 @@ class Partition(Happening):
         for side in self.sides:
             for member in side:
                 _reachable(world, member)
-        Cuts().partition(self.name, self.sides)
+        Partitions().partition(self.name, self.sides)
         world.be_careful()
 
     def happen(self, world: World) -> None:
-        world.cuts.partition(self.name, self.sides)
+        world.partitions.partition(self.name, self.sides)
         _note(world, "partition", self.name, self.sides)
 
 
@@ -252,7 +251,7 @@ class OneWay(Happening):
         world.be_careful()
 
     def happen(self, world: World) -> None:
-        world.cuts.one_way(self.name, self.senders, self.to)
+        world.partitions.one_way(self.name, self.senders, self.to)
         _note(world, "one-way", self.name, (self.senders, self.to))
 
 
@@ -263,7 +262,7 @@ class Heal(Happening):
     name: str = "partition"
 
     def happen(self, world: World) -> None:
-        world.cuts.heal(self.name)
+        world.partitions.heal(self.name)
         _note(world, "heal", self.name)
 
 

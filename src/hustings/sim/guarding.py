@@ -4,25 +4,34 @@ One register: who holds which token until when, by the guard's own clock. Questi
 travel with the network's delays, losses, copies and overtakings, and run into cuts: in partitions
 the guard is number 0, and if it is not named, it is reached from every side. It never crashes; a
 partition that leaves it alone makes it as good as gone. What it forgets, tests make it forget.
+
+`obstacle` says whether anybody can be confirmed as things are. Only what is certain counts: a
+message may get lost and the next one arrive, and a member that has not joined yet may be needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hustings.core.choice import MemberId
+from hustings.core.election import Election
 from hustings.core.guard import Granted, Held, Verdict
 from hustings.core.streams import derive
-from hustings.sim.instants import END_OF_TIME, on_grid
+from hustings.layers.layer import find
+from hustings.layers.lease import LeaseLayer
+from hustings.sim.member import Status
+from hustings.sim.queue import END_OF_TIME, on_grid
 
 if TYPE_CHECKING:
     from hustings.core.outcome import Outcome
+    from hustings.quorum.layer import VotesNeeded
     from hustings.sim.member import SimContext
     from hustings.sim.world import World
+
 
 GUARD: MemberId = 0  # no member has this id
 
@@ -144,7 +153,7 @@ class MemoryGuard:
         world, network, chance = self.world, self.world.network, self._chance
         if self._network is not network:
             self._network, self._fate = network, network.loss.fate(chance)
-        if self._fate(world.now, sender, receiver) or world.cuts.between(sender, receiver):
+        if self._fate(world.now, sender, receiver) or world.partitions.between(sender, receiver):
             return
         copies = 2 if network.duplicate and chance.random() < network.duplicate else 1
         for _ in range(copies):
@@ -160,7 +169,7 @@ class MemoryGuard:
 
     def _land(self, sender: MemberId, receiver: MemberId, arrive: Callable[[], None]) -> None:
         self.world.events += 1
-        if not self.world.cuts.between(sender, receiver):
+        if not self.world.partitions.between(sender, receiver):
             arrive()
 
     # What the world tells
@@ -174,3 +183,93 @@ class MemoryGuard:
         if member.up:
             for answer in waiting:
                 world.at(world.now, answer)
+
+
+def obstacle(world: World) -> str | None:
+    """Why nobody can be confirmed; None if somebody may be, or if nobody needs to."""
+    if any(member.status is Status.OUT for member in world.members.values()):
+        return None
+    if world.guard is None:
+        return _no_majority(world)
+    if any(_meet(world, member.id, GUARD) for member in world.live()):
+        return None
+    return "no live member reaches the guard"
+
+
+def _meet(world: World, one: MemberId, other: MemberId) -> bool:
+    """Whether a question may arrive there and an answer here."""
+    if one == other:
+        return True
+    cut = world.partitions.between(one, other) or world.partitions.between(other, one)
+    return not cut and world.network.loss.p < 1.0
+
+
+def _votes_needed(election: Election) -> VotesNeeded | None:
+    """Whose votes this member needs; None where nobody votes."""
+    # Few worlds have voters, and the others do not load them.
+    from hustings.quorum.layer import QuorumLeaseLayer  # noqa: PLC0415
+
+    layer = find(QuorumLeaseLayer, election)
+    return None if layer is None else layer.votes_needed()
+
+
+def _no_majority(world: World) -> str | None:
+    first: VotesNeeded | None = None
+    for member in world.live():
+        needed = _votes_needed(member.election)
+        if needed is None:
+            return None
+        first = first or needed
+        able = [each for each in needed.voters if _may_vote(world, needed, each)]
+        if sum(_meet(world, member.id, each) for each in able) >= needed.enough:
+            return None
+    return None if first is None else _reason(world, first)
+
+
+def _may_vote(world: World, needed: VotesNeeded, voter: MemberId) -> bool:
+    """Whether a voter votes, or may yet be let in.
+
+    Voters that remember no vote begin when all of them have met; later one that votes lets others
+    in.
+    """
+    own = _voting(world, voter)
+    if own is None:
+        return False
+    others = [each for each in needed.voters if each != voter]
+    met = [each for each in others if _voting(world, each) is not None]
+    met = [each for each in met if _meet(world, voter, each)]
+    return own or len(met) == len(others) or any(_voting(world, each) for each in met)
+
+
+def _voting(world: World, voter: MemberId) -> bool | None:
+    """Whether a voter votes now; None if it is not up."""
+    member = world.members.get(voter)
+    if member is None or not member.up:
+        return None
+    own = _votes_needed(member.election)
+    return own is not None and own.votes
+
+
+def _reason(world: World, needed: VotesNeeded) -> str:
+    voters = needed.voters
+    up = [each for each in voters if _voting(world, each) is not None]
+    said = f"{needed.enough} of the voters {_listed(voters)} have to be up and to reach each other"
+    if len(up) >= needed.enough and not any(_voting(world, each) for each in up):
+        said = f"the voters {_listed(voters)} have never voted, and to begin all have to meet"
+    down = [each for each in voters if each not in up]
+    return said + (f": {_listed(down)} {'is' if len(down) == 1 else 'are'} down" if down else "")
+
+
+def _listed(members: Iterable[MemberId]) -> str:
+    return ", ".join(str(each) for each in members)
+
+
+Present = tuple[MemberId, ...]  # who is there from the beginning
+
+
+class Voting(Protocol):
+    """Puts a part in the guard round a member's election."""
+
+    def __call__(self, confirmed: LeaseLayer, present: Present = ()) -> Election:
+        """The voters are among those who are present, if anybody is named."""
+        ...

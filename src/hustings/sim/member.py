@@ -1,25 +1,33 @@
-"""One member of the simulated world: its context, and what the world keeps about it."""
+"""One member of the simulated world: its context, its clock, and whom it knows.
+
+A clock is off by a rate and an offset of its own. At the start a member knows everybody, a random
+part of the group, or the members that are listed. The candidates of a world are looked up in the
+members themselves: there is no second table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from hustings.core.choice import Candidate, MemberId
-from hustings.core.errors import ProtocolBug
+from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import Message
 from hustings.core.outcome import Elected, Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
-from hustings.sim.instants import EAGER, NEVER, ROUND, TICKS, TIMER, on_grid
-from hustings.sim.queue import Timer
+from hustings.sim.derived_view import Acquaintance, DerivedView
+from hustings.sim.loss import check_probability
+from hustings.sim.queue import EAGER, END_OF_TIME, NEVER, ROUND, TICKS, TIMER, Timer, on_grid
 
 if TYPE_CHECKING:
     from hustings.core.context import TimerKey
     from hustings.core.election import Election, Handler
     from hustings.sim.guarding import MemoryGuard
     from hustings.sim.world import World
+
 
 _NOTHING: Mapping[str, object] = {}
 _NO_TIMERS: dict[TimerKey, Timer] = {}  # of all members that have armed none; stays empty
@@ -280,3 +288,129 @@ class SimContext:
         for timer in self.timers.values():
             timer.deadline = NEVER
         self.timers = _NO_TIMERS
+
+
+class Directory(Mapping[MemberId, Candidate]):
+    """The candidate of every member by id."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: dict[MemberId, SimContext]) -> None:
+        self._members = members
+
+    def __getitem__(self, member: MemberId) -> Candidate:
+        return self._members[member].me
+
+    def __iter__(self) -> Iterator[MemberId]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+Views = Mapping[MemberId, list[MemberId]] | Acquaintance  # as listed, or derived from a seed
+
+VARIATES = 64  # of extrema propagation: its estimate is off by 1 / sqrt(VARIATES - 2)
+
+
+def partial_views(ids: list[MemberId], probability: float, seed: int) -> Acquaintance | None:
+    """Each member knows each other one with the given probability, independently.
+
+    None stands for full views, which all members share.
+    """
+    check_probability("view probability", probability)
+    if probability == 1.0:
+        return None
+    return Acquaintance(sorted(ids), probability, seed)
+
+
+def gossiped_size(members: int, seed: int) -> float:
+    """What a group that gossips about its size takes it for.
+
+    Everybody draws `VARIATES` exponential numbers and the group finds the least of each: their sum
+    has a gamma law with the size as rate, and this is the unbiased estimate from it. All members
+    end with the same numbers, so with the same estimate; one draw stands for all of it.
+    """
+    stream = Stream(derive(seed, "size"))
+    total = sum(stream.expovariate(1.0) for _ in range(VARIATES))
+    return members * (VARIATES - 1) / total
+
+
+class Knowledge:
+    """All views of one world, and how they change."""
+
+    __slots__ = ("_common", "_everybody", "_listed")
+
+    def __init__(self, world: World) -> None:
+        self._everybody = View(Directory(world.members), [])  # of all who are not given another
+        self._listed: list[View] = [self._everybody]
+        self._common: Acquaintance | None = None
+
+    @property
+    def full(self) -> View:
+        """The view of those who know everybody, shared by them."""
+        return self._everybody
+
+    def give(self, world: World, views: Views | None) -> None:
+        """Let each member of a world have its view."""
+        self._everybody.ids.extend(world.members)
+        if isinstance(views, Acquaintance):
+            views.directory = Directory(world.members)
+            self._common = views
+            for ctx in world.members.values():
+                ctx.view = DerivedView(views, ctx.id)
+            return
+        for member, known in (views or {}).items():
+            for other in known:
+                world.member(other)
+            view = View(Directory(world.members), sorted({*known, member}))
+            world.member(member).view = view
+            self._listed.append(view)
+
+    def learn(self, ctx: SimContext) -> None:
+        """All full views learn of a member, it knows itself, all who know it see it anew."""
+        self._everybody.add(ctx.id)
+        if ctx.view is not self._everybody:
+            ctx.view.add(ctx.id)
+        if self._common is not None:
+            self._common.refresh()
+        for view in self._listed:
+            if view is not self._everybody and ctx.id in view:
+                view.add(ctx.id)
+
+    def forget(self, ctx: SimContext) -> None:
+        """All views forget a member."""
+        if self._common is not None:
+            self._common.forget(ctx.id)
+        for view in self._listed:
+            view.remove(ctx.id)
+
+    def estimate(self, size: float) -> None:
+        """Let all members take the group for so large."""
+        if self._common is not None:
+            self._common.estimate = size
+        for view in self._listed:
+            view.estimate = size
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """How far members' clocks are off: each draws its own rate and offset within these bounds."""
+
+    drift: float = 0.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.drift < 1.0:
+            raise BadInput(f"clock drift must lie in [0, 1), not {self.drift:g}")
+        if not 0.0 <= self.offset <= END_OF_TIME:
+            raise BadInput(f"clock offset must lie in [0, {END_OF_TIME:g}], not {self.offset:g}")
+
+    def set_in(self, world: World, seed: int) -> None:
+        """Let every member of a world keep time by a clock of its own."""
+        if not self.drift and not self.offset:
+            return
+        stream = Stream(derive(seed, "clocks"))
+        for member in world.members.values():
+            rate = 1.0 + stream.uniform(-self.drift, self.drift)
+            member.keep_time(rate, stream.uniform(0.0, self.offset))

@@ -22,7 +22,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import parse_number
 from hustings.core.streams import Stream, derive
-from hustings.sim.instants import END_OF_TIME, on_grid
+from hustings.sim.queue import END_OF_TIME, on_grid
 
 ROUTED, DIRECT = "routed", "direct"
 MAX_ROAMING = 200  # members of a mobile group

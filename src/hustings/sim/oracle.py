@@ -13,8 +13,8 @@ from functools import partial
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.outcome import Outcome
-from hustings.sim.instants import END_OF_TIME
 from hustings.sim.member import SimContext, Status
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.world import World
 
 _GONE = (Status.CRASHED, Status.LEFT)

@@ -17,7 +17,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.core.numbers import finite_number
 from hustings.core.streams import derive
 from hustings.sim.delay import Delay, Fixed, parse_delay
-from hustings.sim.instants import END_OF_TIME, on_grid
+from hustings.sim.queue import END_OF_TIME, on_grid
 
 if TYPE_CHECKING:
     from hustings.core.choice import MemberId

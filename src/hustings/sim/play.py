@@ -16,29 +16,29 @@ from hustings.core.streams import Stream, derive
 from hustings.layers.gossip.layer import with_gossip
 from hustings.layers.lease import LeaseConfig
 from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
-from hustings.sim.churn import Plan
-from hustings.sim.course import Sampled
-from hustings.sim.experiment import Experiment
-from hustings.sim.guarding import MemoryGuard
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.components import Roaming
+from hustings.sim.experiment import Experiment, has_rounds
+from hustings.sim.faults import Crash, Happening
+from hustings.sim.guarding import MemoryGuard, Present
+from hustings.sim.measurements import Churn, RunMeasurement, measure
+from hustings.sim.member import gossiped_size, partial_views
 from hustings.sim.oracle import Oracle
 from hustings.sim.pauses import Pausing
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.resident import Leaderships
-from hustings.sim.roaming import Roaming
-from hustings.sim.rounds import Rounds, has_rounds
+from hustings.sim.rounds import Rounds
 from hustings.sim.safety import safety_checkers
 from hustings.sim.scenarios import (
     Cast,
+    Plan,
     begin,
     begin_announcing,
     turnover,
 )
 from hustings.sim.stacking import Settled
-from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time, unplayed
-from hustings.sim.studies import Churn, Study, measure
+from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time
+from hustings.sim.time_series import SampledSeries
 from hustings.sim.trace import Tracer
-from hustings.sim.views import gossiped_size, partial_views
-from hustings.sim.voting import Present
 from hustings.sim.world import Ended, World
 
 
@@ -50,7 +50,7 @@ class RunResult:
     verdicts: dict[str, tuple[Verdict, str]]
     ended: Ended
     digest: str | None = None
-    course: Sampled | None = None  # of the number of leaders, where it is kept
+    time_series: SampledSeries | None = None  # of the number of leaders, where it is kept
     unplayed: tuple[str, ...] = ()  # faults that were due, and did not happen before the end
 
 
@@ -58,7 +58,7 @@ class _Stage(NamedTuple):
     """A world, and who watches it for what."""
 
     world: World
-    study: Study | Settled | None
+    study: RunMeasurement | Settled | None
     rounds: Rounds | None
     leaderships: Leaderships | None = None
     pausing: Pausing | None = None
@@ -126,7 +126,9 @@ def _prepare(experiment: Experiment, run: int, tracer: Tracer | None) -> _Stage:
     return _Stage(world, study or settled, rounds, leaderships, pausing)
 
 
-def _begin(experiment: Experiment, world: World, parts: Cast, plan: Plan | None) -> Study | None:
+def _begin(
+    experiment: Experiment, world: World, parts: Cast, plan: Plan | None
+) -> RunMeasurement | None:
     scenario = experiment.scenario
     # A detector finds the dead among those that it knows: nobody takes them out before it has.
     live_view = experiment.kind.assumptions.live_view and experiment.detector is None
@@ -181,8 +183,8 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
     attach(checkers, world)
     if isinstance(study, Roaming):
         checkers.append(study.checker)
-    if isinstance(study, Study):
-        study.leaders.step = experiment.course
+    if isinstance(study, RunMeasurement):
+        study.leaders.step = experiment.time_series
     until = min(experiment.origin + experiment.horizon, END_OF_TIME)
     ended = world.run(until, experiment.max_events)
     digest = None if tracer is None else tracer.close(world.now, ended.value)
@@ -198,7 +200,7 @@ def play(experiment: Experiment, run: int, tracer: Tracer | None = None) -> RunR
         verdicts={checker.name: checker.judge(world, ended) for checker in checkers},
         ended=ended,
         digest=digest,
-        course=study.leaders.course(world) if isinstance(study, Study) else None,
+        time_series=study.leaders.time_series(world) if isinstance(study, RunMeasurement) else None,
         unplayed=unplayed(world, experiment.scenario.extra, experiment.origin),
     )
 
@@ -225,3 +227,18 @@ def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
     if experiment.detector is None and experiment.guard is None:
         make = partial(experiment.kind, experiment.config, experiment.choice)
     return make if experiment.stack is None else with_gossip(make, experiment.stack)
+
+
+def unplayed(world: World, faults: tuple[Happening, ...], origin: float) -> tuple[str, ...]:
+    """The faults that have not happened by the end of a run, as they were typed."""
+    return tuple(
+        f"{fault.label} at {fault.at:g}" for fault in faults if not _happened(world, fault, origin)
+    )
+
+
+def _happened(world: World, fault: Happening, origin: float) -> bool:
+    if fault.at + origin > world.now:
+        return False
+    if isinstance(fault, Crash) and fault.after_sends:
+        return world.members[fault.member].fuse is None  # else it waits for more sends
+    return True

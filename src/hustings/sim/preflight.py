@@ -11,7 +11,7 @@ from hustings.core.choice import MemberId
 from hustings.sim import faults
 from hustings.sim.delay import Fixed
 from hustings.sim.faults import Happening
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import JOINING
 
 if TYPE_CHECKING:

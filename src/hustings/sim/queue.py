@@ -1,6 +1,7 @@
-"""The event queue: a heap of plain tuples (instant, order, number, item).
+"""The event queue and its instants: simulated time lies on a grid.
 
-The number is a sequence number, so what was made first comes first among entries of one order.
+The queue is a heap of plain tuples (instant, order, number, item). The number is a sequence number,
+so what was made first comes first among entries of one order.
 
 Arrivals that were sent one after the other for the same instant share one entry, a list: a round
 of messages with one delay costs one heap operation, not one each. Only the entry made last may
@@ -17,13 +18,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING, Any
-
-from hustings.sim.instants import ARRIVAL, CONTROL, NEVER, TIMER
 
 if TYPE_CHECKING:
     from hustings.core.context import TimerKey
     from hustings.sim.member import SimContext
+
+
+NEVER = inf
+
+TICKS = 1e8  # per unit of time
+
+# Adding and subtracting 1.5 * 2**52 leaves a double (below 2**51) rounded to a whole number.
+ROUND = 1.5 * 2.0**52
+
+END_OF_TIME = 20_000_000.0  # in ticks still below 2**51
+
+# What happens first at one instant. Faults and calls from outside come before everything; eager
+# timers ("sends") before arrivals; all other timers after them.
+CONTROL = 0
+EAGER = 1
+ARRIVAL = 2
+TIMER = 3
+
+
+def on_grid(instant: float) -> float:
+    """The nearest instant of the grid; infinity stays infinite.
+
+    >>> on_grid(0.1 + 0.1 + 0.1) == on_grid(0.3)
+    True
+    >>> on_grid(on_grid(0.1) + 3) == on_grid(3.1)
+    True
+    """
+    return ((instant * TICKS + ROUND) - ROUND) / TICKS
+
 
 # To whom (a SimContext; None: to the group), from whom, what (a message, or a carrier's flight).
 # Untyped inside, because naming both kinds would cost the hot loop a test per message.

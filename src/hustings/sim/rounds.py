@@ -21,7 +21,6 @@ from functools import partial
 from math import log, log1p
 
 from hustings.core.choice import MemberId
-from hustings.core.election import Election
 from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected, Outcome
 from hustings.core.rounds import RoundBased
@@ -29,14 +28,9 @@ from hustings.core.streams import Stream, derive
 from hustings.layers.layer import innermost, unwrapped
 from hustings.sim.consistency import Metrics, held_by
 from hustings.sim.faults import Crash
-from hustings.sim.instants import END_OF_TIME, TICKS
 from hustings.sim.member import SimContext
+from hustings.sim.queue import END_OF_TIME, TICKS
 from hustings.sim.world import World
-
-
-def has_rounds(kind: type[Election]) -> bool:
-    """Whether an election of this kind tells what opens a round."""
-    return issubclass(kind, RoundBased)
 
 
 class Rounds:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from hustings.sim.checkers import Verdict
-from hustings.sim.course import Course, summarise_courses
 from hustings.sim.experiment import Experiment
 from hustings.sim.metrics import Summary, summarise_runs
 from hustings.sim.play import RunResult, play
+from hustings.sim.time_series import TimeSeries, summarise_series
 
 MAX_RUNS = 10_000_000
 MAX_JOBS = 256
@@ -34,7 +34,7 @@ class Report:
     endings: dict[str, int]
     digest: str | None = None  # of all runs' digests, in order
     failure: int | None = None  # the first run that violated a property
-    course: Course | None = None  # of the number of leaders, where it was kept
+    time_series: TimeSeries | None = None  # of the number of leaders, where it was kept
     unplayed: dict[str, int] = field(default_factory=dict)  # faults, and runs that ended before
 
     @property
@@ -44,7 +44,7 @@ class Report:
 
 
 def report(results: list[RunResult], first: int = 0, step: float | None = None) -> Report:
-    """Summarise the results of runs numbered from `first`; `step` is that of their courses."""
+    """Summarise the results of runs numbered from `first`; `step` is that of their time series."""
     verdicts: dict[str, dict[str, int]] = {}
     reasons: dict[str, str] = {}
     failures: list[int] = []
@@ -64,14 +64,14 @@ def report(results: list[RunResult], first: int = 0, step: float | None = None) 
         endings=dict(sorted(Counter(result.ended.value for result in results).items())),
         digest=_digest([result.digest for result in results if result.digest is not None]),
         failure=min(failures, default=None),
-        course=None if step is None else _course(results, step),
+        time_series=None if step is None else _time_series(results, step),
         unplayed=dict(Counter(fault for result in results for fault in result.unplayed)),
     )
 
 
-def _course(results: list[RunResult], step: float) -> Course | None:
-    kept = (result.course for result in results)
-    return summarise_courses([course for course in kept if course is not None], step)
+def _time_series(results: list[RunResult], step: float) -> TimeSeries | None:
+    kept = (result.time_series for result in results)
+    return summarise_series([time_series for time_series in kept if time_series is not None], step)
 
 
 def _digest(digests: list[str]) -> str | None:

@@ -2,19 +2,31 @@
 
 Most elections wait to be told, so here a script tells them: who calls, who notices. Elections that
 announce find out by themselves; to them things happen at a random instant in the middle of a steady
-life (`steady.py`), and a study says what is measured and when it is over (`studies.py`).
+life (`announcing.py`); `measurements.py` says what is measured and when the run is over.
+
+Churn: arrivals and departures are two Poisson streams with given mean times between events. A
+member that comes is new, with an id drawn from those not used yet, so it is as likely to be better
+than another as worse; the member that goes is drawn from the living. The last one alive stays.
+
+The order round a ring is each member's place. Members are numbered 1 to n; other ids stand for
+those of the same rank, because an election only compares.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hustings.core.choice import Candidate, Choice, MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.outcome import Elected
-from hustings.sim.churn import Plan, Rates, Turnover
+from hustings.core.streams import Stream, derive
+from hustings.sim.components import Roaming
+from hustings.sim.consistency import most_held
 from hustings.sim.faults import (
     Call,
+    Crash,
     Happening,
     Heal,
     Join,
@@ -24,20 +36,179 @@ from hustings.sim.faults import (
     Suspect,
     schedule,
 )
-from hustings.sim.instants import END_OF_TIME
-from hustings.sim.member import SimContext, Status
-from hustings.sim.mobility import Mobility
-from hustings.sim.roaming import Roaming
-from hustings.sim.studies import (
+from hustings.sim.measurements import (
     Beginning,
     Churn,
     Departure,
     Joining,
+    RunMeasurement,
     Settling,
-    Study,
     Vigil,
 )
+from hustings.sim.member import SimContext, Status
+from hustings.sim.mobility import Mobility
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.world import World
+
+MAX_EVENTS = 100_000  # arrivals, and as many departures, that one run may expect
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Mean times between arrivals and between departures; None: there are none."""
+
+    arrivals: float | None = None
+    departures: float | None = None
+    orderly: bool = False  # who goes leaves in good order; otherwise it crashes
+
+    def __post_init__(self) -> None:
+        for name, mean in (("arrivals", self.arrivals), ("departures", self.departures)):
+            if mean is not None and not 0.0 < mean <= END_OF_TIME:
+                raise BadInput(
+                    f"{name} must be a mean time between 0 and {END_OF_TIME:g}, not {mean:g}"
+                )
+
+    def check(self, horizon: float) -> None:
+        """Refuse what would be nothing, or too much."""
+        if self.arrivals is None and self.departures is None:
+            raise BadInput("scenario 'churn' needs --arrivals MEAN, --departures MEAN or both")
+        for name, mean in (("arrivals", self.arrivals), ("departures", self.departures)):
+            if mean is not None and horizon / mean > MAX_EVENTS:
+                raise BadInput(
+                    f"{name} every {mean:g} until {horizon:g} are more than {MAX_EVENTS:,}: "
+                    "choose a longer mean or a shorter run"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one run draws beforehand: who is there at first, who comes when, when somebody goes."""
+
+    first: tuple[MemberId, ...]  # by id
+    arrivals: tuple[tuple[float, MemberId], ...]
+    departures: tuple[float, ...]
+
+    @property
+    def population(self) -> int:
+        """All who are ever in the group."""
+        return len(self.first) + len(self.arrivals)
+
+
+def draw(rates: Rates, members: int, horizon: float, seed: int) -> Plan:
+    """The plan of one run; its times count from the beginning of the churn."""
+    arrivals = _poisson(rates.arrivals, horizon, Stream(derive(seed, "arrivals")))
+    departures = _poisson(rates.departures, horizon, Stream(derive(seed, "departures")))
+    ids = list(range(1, members + len(arrivals) + 1))
+    Stream(derive(seed, "ids")).shuffle(ids)
+    return Plan(
+        first=tuple(sorted(ids[:members])),
+        arrivals=tuple(zip(arrivals, ids[members:], strict=True)),
+        departures=tuple(departures),
+    )
+
+
+def _poisson(mean: float | None, horizon: float, stream: Stream) -> list[float]:
+    instants: list[float] = []
+    at = 0.0
+    while mean is not None:
+        at += stream.expovariate(1.0 / mean)
+        if at > horizon:
+            break
+        instants.append(at)
+    return instants
+
+
+class Turnover:
+    """Lets the churn of one run happen, and counts it."""
+
+    def __init__(self, plan: Plan, goodbye: float | None, *, call: bool) -> None:
+        """`goodbye`: how long who leaves lingers; None: it crashes. `call`: who comes calls."""
+        self._plan = plan
+        self._goodbye = goodbye
+        self._call = call
+        self._who: Stream | None = None
+        self.arrivals = 0
+        self.departures = 0
+        self.leader_departures = 0  # of members whom most held as the leader
+
+    def begin(self, world: World) -> None:
+        """From now on members come and go."""
+        self._who = Stream(derive(world.seed, "who departs"))
+        for after, member in self._plan.arrivals:
+            if world.now + after <= END_OF_TIME:
+                world.at(world.now + after, partial(self._arrive, world, member))
+        for after in self._plan.departures:
+            if world.now + after <= END_OF_TIME:
+                world.at(world.now + after, partial(self._depart, world))
+
+    def _arrive(self, world: World, member: MemberId) -> None:
+        self.arrivals += 1
+        Join(member=member).happen(world)
+        if self._call:
+            Call(member=member).happen(world)
+
+    def _depart(self, world: World) -> None:
+        live = world.live()
+        if len(live) < 2 or self._who is None:
+            return
+        one = self._who.choice(live)
+        self.departures += 1
+        self.leader_departures += most_held(world) == one.id
+        if self._goodbye is None:
+            Crash(member=one.id).happen(world)
+        else:
+            Leave(member=one.id, linger=self._goodbye).happen(world)
+
+    def metrics(self) -> dict[str, float | None]:
+        """At the end of a run."""
+        return {
+            "arrivals": float(self.arrivals),
+            "departures": float(self.departures),
+            "leader_departures": float(self.leader_departures),
+        }
+
+
+PLACE = "place"  # the attribute, and the setting that names it
+RANDOM = "random"
+DECREASING = "decreasing"
+MOST_SHOWN = 20
+
+Order = str | Sequence[MemberId]
+
+
+def places_of(order: Order, members: int) -> tuple[float, ...] | None:
+    """Each member's place in an order of ids clockwise; None: drawn anew for every run.
+
+    >>> places_of("decreasing", 4), places_of((3, 32, 5, 80, 6, 12), 6)
+    ((4.0, 3.0, 2.0, 1.0), (0.0, 2.0, 4.0, 5.0, 1.0, 3.0))
+    """
+    if order == RANDOM:
+        return None
+    if order == DECREASING:
+        return tuple(float(place) for place in range(members, 0, -1))
+    if isinstance(order, str):
+        raise UnknownName("order", order, [RANDOM, DECREASING, "3,32,5,80,6,12"])
+    places: dict[MemberId, float] = {}
+    for one in order:
+        if one in places:
+            raise BadInput(f"--order names {one} twice")
+        places[one] = float(len(places))
+    if len(places) != members:
+        raise BadInput(f"--order names {len(places)} ids, and there are {members} members")
+    return tuple(places[one] for one in sorted(places))
+
+
+def renamed(order: Order | None) -> str | None:
+    """Which ids the members' numbers stand for, if they are not those ids."""
+    if order is None or isinstance(order, str) or sorted(order) == [*range(1, len(order) + 1)]:
+        return None
+    ids = [str(one) for one in sorted(order)]
+    shown = ids if len(ids) <= MOST_SHOWN else [*ids[:3], "...", ids[-1]]
+    return (
+        f"members 1 to {len(ids)} stand for ids {', '.join(shown)}, also where options and the "
+        "report name a member: an election only compares ids"
+    )
+
 
 # What happens in each; what differs for elections that announce comes last.
 SCENARIOS = {
@@ -261,7 +432,7 @@ def begin_announcing(
     displaces: bool,
     settling: float | None = None,
     roaming: Roaming | None = None,
-) -> Study:
+) -> RunMeasurement:
     """Set a world up whose members find out by themselves; the study lets the rest happen.
 
     An established group begins in the middle and is not `started`, unless there is something round
@@ -272,7 +443,7 @@ def begin_announcing(
     """
     fresh = _enter(world, cast, live_view=live_view)
     leader = cast.leader
-    study: Study
+    study: RunMeasurement
     if roaming is not None:
         study = roaming
         roaming.begin(world)
@@ -302,7 +473,7 @@ def _study_of(
     plan: Plan | None,
     *,
     displaces: bool,
-) -> Study:
+) -> RunMeasurement:
     """What an established group is watched for."""
     if plan is not None:
         return Churn(world, turnover(scenario, plan, call=False), leader)

@@ -179,12 +179,6 @@ def site_loss(sites: Sites, within: Loss, texts: Iterable[str]) -> Loss:
     return SiteLoss.of(sites, within, between) if between else within
 
 
-def check_alone(between: Iterable[str], between_loss: Iterable[str]) -> None:
-    """Without sites there is nothing between them."""
-    if [*between, *between_loss]:
-        raise BadInput("--between and --between-loss go with --sites")
-
-
 def _pairs(sites: Sites, texts: Iterable[str], option: str, value: str) -> dict[Pair, str]:
     table: dict[Pair, str] = {}
     for text in texts:

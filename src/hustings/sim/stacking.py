@@ -16,8 +16,8 @@ from hustings.core.outcome import Outcome
 from hustings.layers.gossip.layer import GossipConfig, warm_up
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.multicast.bimodal import Bimodal
-from hustings.sim.instants import END_OF_TIME, NEVER, on_grid
 from hustings.sim.member import SimContext
+from hustings.sim.queue import END_OF_TIME, NEVER, on_grid
 from hustings.sim.world import World
 
 

@@ -14,7 +14,6 @@ from math import inf
 from hustings.core.config import Config
 from hustings.core.outcome import Outcome
 from hustings.sim.checkers import agreed_leader
-from hustings.sim.confirming import obstacle
 from hustings.sim.consistency import held_by
 from hustings.sim.faults import (
     Alive,
@@ -26,8 +25,9 @@ from hustings.sim.faults import (
     Pause,
     Suspect,
 )
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.guarding import obstacle
 from hustings.sim.member import SimContext
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.world import Ended, World
 
 # What never brings a guard back into reach. Another partition of the same name may: it replaces.
@@ -134,18 +134,3 @@ def settling_time(config: Config) -> float:
     """
     listen: float = getattr(config, "listen", 0.0)
     return (listen if listen < inf else 0.0) + 20.0 * config.delta
-
-
-def unplayed(world: World, faults: tuple[Happening, ...], origin: float) -> tuple[str, ...]:
-    """The faults that have not happened by the end of a run, as they were typed."""
-    return tuple(
-        f"{fault.label} at {fault.at:g}" for fault in faults if not _happened(world, fault, origin)
-    )
-
-
-def _happened(world: World, fault: Happening, origin: float) -> bool:
-    if fault.at + origin > world.now:
-        return False
-    if isinstance(fault, Crash) and fault.after_sends:
-        return world.members[fault.member].fuse is None  # else it waits for more sends
-    return True

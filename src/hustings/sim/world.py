@@ -3,7 +3,11 @@
 At one instant things happen in this order: faults and calls from outside, eager timers ("sends"),
 arrivals, other timers; arrivals in the order of their sends, timers in that of their members. A run
 ends in one of six ways, each with its name: nothing is left to happen, somebody asked to stop, the
-time limit, the event limit, or whoever watches it gave it up, for one of two reasons.
+time limit, the event limit, or the world gave the run up, for one of two reasons.
+
+A member that is paused may notice that it stood still, as on a real network (`net/runner.py`): if
+something of its own was due for too long, what waits to be read is old and is not read, its timers
+count from then on as if the time had not passed, and its election is told first.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from heapq import heappop
 from random import Random
+from typing import TYPE_CHECKING, Protocol
 
 from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import CheckedContext, TimerKey
@@ -23,19 +28,50 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 from hustings.core.streams import derive
 from hustings.sim.carrier import Carrier
-from hustings.sim.cuts import Cuts
-from hustings.sim.fast_path import relay, spread
+from hustings.sim.fast_path import Reach, arrive_traced, relay, spread
 from hustings.sim.guarding import MemoryGuard
-from hustings.sim.instants import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
-from hustings.sim.member import Kept, SimContext, Status
-from hustings.sim.network import Network
-from hustings.sim.observers import Eavesdropper, Observer
-from hustings.sim.queue import Delivery, EventQueue, Timer
-from hustings.sim.reach import Reach
-from hustings.sim.stalls import stood_still, wake_up
+from hustings.sim.member import Kept, Knowledge, SimContext, Status, Views
+from hustings.sim.network import Network, Partitions
+from hustings.sim.queue import (
+    ARRIVAL,
+    CONTROL,
+    EAGER,
+    END_OF_TIME,
+    NEVER,
+    TIMER,
+    Delivery,
+    EventQueue,
+    Timer,
+    on_grid,
+)
 from hustings.sim.trace import Changed, Told, Tracer
-from hustings.sim.traced import arrive_traced
-from hustings.sim.views import Knowledge, Views
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hustings.core.choice import MemberId
+    from hustings.core.messages import Message
+    from hustings.core.outcome import Outcome
+    from hustings.sim.member import SimContext
+    from hustings.sim.queue import Timer
+
+
+class Observer(Protocol):
+    """Sees everything: checkers, metrics, a perfect detector, the demo."""
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """A member declared an outcome."""
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """A member came up, crashed, paused, resumed, left."""
+
+
+class Eavesdropper(Protocol):
+    """Hears every send: metrics that count messages up to an instant."""
+
+    def sent(self, world: World, member: SimContext, to: MemberId | None, message: Message) -> None:
+        """A member sends; whether it will be lost is not decided yet."""
+
 
 BACKLOG = 10_000  # messages kept for a paused member; more are lost, as from a socket's buffer
 MAX_EVENTS = 50_000_000
@@ -67,7 +103,6 @@ class World:
         "chance",
         "claims",
         "coin",
-        "cuts",
         "debug",
         "drifting",
         "ears",
@@ -90,6 +125,7 @@ class World:
         "network",
         "now",
         "observers",
+        "partitions",
         "plain_delay",
         "plain_loss",
         "queue",
@@ -127,7 +163,7 @@ class World:
         self.lapse_from = self.lapse_to = -1.0  # ... when it began, and when it ends
         self.queue = EventQueue()
         self.members: dict[MemberId, SimContext] = {}
-        self.cuts = Cuts()
+        self.partitions = Partitions()
         self._sent: dict[type[Message], int] = defaultdict(int)
         self.kind: type[Message] = Message  # the kind sent last, ...
         self.run_of_kind = 0  # ... and how often in a row: cheaper than a table per message
@@ -497,3 +533,20 @@ class World:
             self.tracer.add(Changed(self.now, ctx.id, ctx.status.value, ctx.incarnation))
         for observer in self.observers:
             observer.changed(self, ctx)
+
+
+def stood_still(ctx: SimContext, since: float, now: float) -> float:
+    """For how long, until now, a member that was paused has left its timers waiting."""
+    due = min((timer.deadline for timer in ctx.timers.values()), default=NEVER)
+    return max(0.0, now - max(since, due))
+
+
+def wake_up(world: World, ctx: SimContext, gap: float, waiting: Sequence[Kept | Timer]) -> None:
+    """The member goes on after `gap`: it learns of that first."""
+    for item in waiting:
+        if isinstance(item, Kept):
+            world.lose((item.number, item.message), ctx.id, "overslept")
+    for timer in ctx.timers.values():
+        if timer.deadline < NEVER:
+            world.queue.arm(timer, max(world.now, on_grid(timer.deadline + gap)))
+    world.invoke(ctx, ctx.election.woke, gap * ctx.pace)

@@ -20,11 +20,11 @@ from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash, Join, schedule
-from hustings.sim.instants import on_grid
 from hustings.sim.loss import parse_loss
 from hustings.sim.member import Status
 from hustings.sim.network import Network
 from hustings.sim.play import play
+from hustings.sim.queue import on_grid
 from hustings.sim.scenarios import Scenario
 from hustings.sim.trace import Changed, Declared, Fired, Header, Received, Sent, Tracer
 from hustings.sim.trace_read import Trace, read_stream

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from hustings.lab.parsing import faults
-from hustings.sim.cuts import Cuts
 from hustings.sim.faults import Happening, Heal, OneWay, Partition
+from hustings.sim.network import Partitions
 
 
-def in_force(*typed: str) -> Cuts:
+def in_force(*typed: str) -> Partitions:
     """The cuts that are left when all of it has happened."""
-    cuts = Cuts()
+    cuts = Partitions()
     for one in sorted(faults(typed), key=lambda each: each.at):
         _happen(cuts, one)
     return cuts
 
 
-def _happen(cuts: Cuts, one: Happening) -> None:
+def _happen(cuts: Partitions, one: Happening) -> None:
     match one:
         case Partition():
             cuts.partition(one.name, one.sides)
@@ -27,7 +27,7 @@ def _happen(cuts: Cuts, one: Happening) -> None:
             cuts.heal(one.name)
 
 
-def lost(cuts: Cuts) -> list[str]:
+def lost(cuts: Partitions) -> list[str]:
     """The ways among four members that are cut."""
     pairs = [(a, b) for a in range(1, 5) for b in range(1, 5) if a != b]
     return [f"{a}>{b}" for a, b in pairs if cuts.between(a, b)]

@@ -158,20 +158,24 @@ def test_a_loss_of_all_is_no_mistake_where_runs_end(typed: str, hustings: Hustin
     assert hustings("sim", *typed.split()).code == 0
 
 
-# The course of the number of leaders
+# The time series of the number of leaders
 
 
 def test_a_course_is_given_as_lists_of_one_length(hustings: Hustings) -> None:
     typed = "sim le-a -n 6 --loss 0.4 --delay 0.1 --runs 20 --time-series 0.5 --json"
     shown = json.loads(hustings(*typed.split()).out)
-    assert list(shown["courses"]) == ["simultaneous_leaders"]
-    course = shown["courses"]["simultaneous_leaders"]
-    assert list(course) == ["time", "mean", "stderr", "max", "under_way"]
-    assert {len(column) for column in course.values()} == {len(course["time"])}
-    assert course["time"][:3] == [0.0, 0.5, 1.0]
-    assert (course["mean"][0], course["stderr"][0], course["max"][0]) == (6.0, 0.0, 6)
-    assert course["under_way"] == sorted(course["under_way"], reverse=True)
-    assert course["under_way"][0] == 20
+    assert list(shown["time_series"]) == ["simultaneous_leaders"]
+    time_series = shown["time_series"]["simultaneous_leaders"]
+    assert list(time_series) == ["time", "mean", "stderr", "max", "under_way"]
+    assert {len(column) for column in time_series.values()} == {len(time_series["time"])}
+    assert time_series["time"][:3] == [0.0, 0.5, 1.0]
+    assert (time_series["mean"][0], time_series["stderr"][0], time_series["max"][0]) == (
+        6.0,
+        0.0,
+        6,
+    )
+    assert time_series["under_way"] == sorted(time_series["under_way"], reverse=True)
+    assert time_series["under_way"][0] == 20
 
 
 @pytest.mark.parametrize("scenario", ["start", "leader-crash", "join-larger", "false-departure"])
@@ -185,20 +189,22 @@ def test_a_course_is_shown_in_at_most_twenty_lines(scenario: str, hustings: Hust
 
 
 def test_without_the_option_there_is_no_course(hustings: Hustings) -> None:
-    assert "courses" not in json.loads(hustings("sim", "le-s", "--json").out)
+    assert "time_series" not in json.loads(hustings("sim", "le-s", "--json").out)
 
 
-def test_a_course_of_churn_needs_no_announcements(hustings: Hustings) -> None:
+def test_a_series_of_churn_needs_no_announcements(hustings: Hustings) -> None:
     typed = (
         "sim bully --scenario churn --departures 30 --until 90 --detection perfect --time-series 5"
     )
     shown = json.loads(hustings(*typed.split(), "--json").out)
-    assert len(shown["courses"]["simultaneous_leaders"]["time"]) == 19
+    assert len(shown["time_series"]["simultaneous_leaders"]["time"]) == 19
 
 
 def test_a_course_cut_short_is_told(hustings: Hustings) -> None:
     result = hustings("sim", "le-s", "--time-series", "1e-4", "--json")
-    told = [note for note in json.loads(result.out)["warnings"] if "the course ends at 0.2" in note]
+    told = [
+        note for note in json.loads(result.out)["warnings"] if "the time series ends at 0.2" in note
+    ]
     assert len(told) == 1
     assert told[0] in result.err
 
@@ -206,7 +212,7 @@ def test_a_course_cut_short_is_told(hustings: Hustings) -> None:
 @pytest.mark.parametrize(
     "typed, words",
     [
-        ("le-s --time-series 0", "course must be a time step"),
+        ("le-s --time-series 0", "time series must be a time step"),
         ("le-s --time-series nan", "'nan' is not a valid float"),
         ("bully --time-series 1", "leaders that come and go by themselves"),
         ("le-s --scenario false-departure --time-series 0.1", "more than 2,000 of them"),

@@ -16,8 +16,8 @@ from hustings.core.messages import Message, Role
 from hustings.core.outcome import ELECTING, Guarantee
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.instants import END_OF_TIME
 from hustings.sim.network import Network
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import Scenario
 
 

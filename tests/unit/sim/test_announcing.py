@@ -7,13 +7,12 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.sim.announcing import one_delay
 from hustings.sim.checkers import Verdict
-from hustings.sim.churn import Rates
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.faults import Crash, Heal, OneWay
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
 from hustings.sim.play import RunResult, play
-from hustings.sim.scenarios import Scenario
+from hustings.sim.scenarios import Rates, Scenario
 from hustings.sim.world import Ended
 from tests.unit.sim.beacons import beacons
 

@@ -13,10 +13,10 @@ from hustings.core.errors import BadInput
 from hustings.lab.options import electorate
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import CATALOGUE, classes, find
-from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
 from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.loss import Uncorrelated
+from hustings.sim.member import Clocks
 from hustings.sim.network import Network
 from hustings.sim.play import play
 from hustings.sim.runs import report

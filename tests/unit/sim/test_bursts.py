@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.sim.announcing import warm_up
 from hustings.sim.delay import Delay, Fixed, Uniform
 from hustings.sim.loss import Burst, Uncorrelated, parse_loss
 from hustings.sim.network import Network
-from hustings.sim.steady import warm_up
 from tests.unit.sim.worlds import Stage, cry, ping
 
 MANY = 60_000

@@ -9,10 +9,9 @@ import pytest
 from hustings.core.errors import BadInput
 from hustings.layers.detector.heartbeat import HeartbeatConfig
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.sim.churn import MAX_EVENTS, Rates, draw
 from hustings.sim.experiment import Experiment
 from hustings.sim.play import play, prepare
-from hustings.sim.scenarios import HORIZON, Scenario
+from hustings.sim.scenarios import HORIZON, MAX_EVENTS, Rates, Scenario, draw
 from hustings.sim.world import Ended
 from tests.unit.sim.beacons import beacons
 from tests.unit.sim.worlds import Ear

@@ -7,10 +7,10 @@ import pytest
 from hustings.core.context import Context
 from hustings.core.errors import BadInput
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.sim.clocks import Clocks
 from hustings.sim.experiment import Experiment
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.member import Clocks
 from hustings.sim.play import prepare
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import Scenario
 from tests.unit.sim.worlds import Stage, arm, ping
 

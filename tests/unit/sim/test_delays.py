@@ -11,8 +11,8 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.sim.delay import Delay, Fixed, Lognormal, PerLink, Uniform
-from hustings.sim.instants import on_grid
 from hustings.sim.network import Network
+from hustings.sim.queue import on_grid
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import Stage, cry, ping
 

@@ -14,7 +14,7 @@ from hustings.core.view import View
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.derived_view import NOW_AND_THEN, Acquaintance, DerivedView
 from hustings.sim.faults import Join, Leave, Restart, Update, schedule
-from hustings.sim.views import VARIATES, gossiped_size, partial_views
+from hustings.sim.member import VARIATES, gossiped_size, partial_views
 from hustings.sim.world import World
 from tests.unit.sim.laws import believable
 from tests.unit.sim.worlds import people

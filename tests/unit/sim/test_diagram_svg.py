@@ -16,8 +16,7 @@ from hustings.core.messages import Role
 from hustings.core.outcome import Elected
 from hustings.sim.selection import Heartbeats, Options
 from hustings.sim.spacetime import lay_out
-from hustings.sim.svg import draw_svg
-from hustings.sim.svg_parts import Labels, escaped, num
+from hustings.sim.svg import Labels, draw_svg, escaped, num
 from hustings.sim.trace import Changed, Declared, Fired, Linked, Lost, Received, Record, Sent
 from tests.unit.sim.traces import (
     Heartbeat,

@@ -15,9 +15,9 @@ from hustings.core.errors import BadInput
 from hustings.sim import world as worlds
 from hustings.sim.delay import Fixed, Lognormal, Uniform
 from hustings.sim.faults import Pause, Resume
-from hustings.sim.instants import END_OF_TIME
 from hustings.sim.loss import Correlated, Uncorrelated
 from hustings.sim.network import Network
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.world import Ended
 from tests.unit.sim.laws import believable

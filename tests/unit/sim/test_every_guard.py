@@ -21,14 +21,13 @@ from hustings.protocols.ring import Ring
 from hustings.protocols.stable import Stable
 from hustings.quorum import QuorumLeaseLayer
 from hustings.sim.checkers import Verdict
-from hustings.sim.churn import Rates
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Description, Experiment, build
 from hustings.sim.faults import Heal, Partition
 from hustings.sim.member import SimContext
 from hustings.sim.network import Network
 from hustings.sim.play import play, prepare
-from hustings.sim.scenarios import SCENARIOS, Scenario
+from hustings.sim.scenarios import SCENARIOS, Rates, Scenario
 from hustings.sim.world import Ended, World
 
 KINDS = [kind for kind in classes(CATALOGUE) if kind not in classes(PRINTED)]

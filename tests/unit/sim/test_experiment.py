@@ -20,11 +20,11 @@ from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Call, Crash, Partition, Pause
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.measurements import measure
 from hustings.sim.network import Network
 from hustings.sim.play import play, prepare
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import Scenario
-from hustings.sim.studies import measure
 from hustings.sim.trace import Tracer
 from hustings.sim.world import Ended, World
 

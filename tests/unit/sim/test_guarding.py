@@ -15,13 +15,13 @@ from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import find
 from hustings.sim.checkers import Checker, attach
 from hustings.sim.checkers import Verdict as Judgement
-from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash, Happening, Heal, OneWay, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as put
 from hustings.sim.guarding import GUARD, Grant, Holder, MemoryGuard
 from hustings.sim.loss import Uncorrelated
+from hustings.sim.member import Clocks
 from hustings.sim.network import Network
 from hustings.sim.play import play
 from hustings.sim.safety import Grants, Holders, Tokens, Windows, safety_checkers

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hustings.sim.instants import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
+from hustings.sim.queue import ARRIVAL, CONTROL, EAGER, END_OF_TIME, NEVER, TIMER, on_grid
 
 TICK = Fraction(1, 10**8)
 

@@ -18,10 +18,10 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.faults import Call, Crash, Happening, Pause, Restart, Resume, Suspect, schedule
-from hustings.sim.instants import END_OF_TIME, on_grid
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.network import Network
 from hustings.sim.oracle import Oracle
+from hustings.sim.queue import END_OF_TIME, on_grid
 from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Action, Ear, Script, Stage, arm, cry, people, ping, together
 

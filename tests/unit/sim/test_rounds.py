@@ -19,13 +19,13 @@ from hustings.core.outcome import ELECTING, Guarantee, Outcome
 from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream
 from hustings.protocols.bully import Bully, BullyConfig
-from hustings.sim.experiment import Experiment
+from hustings.sim.experiment import Experiment, has_rounds
 from hustings.sim.faults import Crash
 from hustings.sim.loss import Correlated, Uncorrelated
 from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
 from hustings.sim.play import play, prepare
-from hustings.sim.rounds import has_rounds, struck
+from hustings.sim.rounds import struck
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import World
 from tests.unit.sim.laws import believable

@@ -15,12 +15,11 @@ from hustings.core.outcome import Elected
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import COMPARED, classes
 from hustings.sim.checkers import Verdict
-from hustings.sim.churn import Rates
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash, Restart
 from hustings.sim.member import Status
 from hustings.sim.play import play, prepare
-from hustings.sim.scenarios import SCENARIOS, Cast, Scenario, begin, cast
+from hustings.sim.scenarios import SCENARIOS, Cast, Rates, Scenario, begin, cast
 from hustings.sim.world import Ended, World
 from tests.unit.sim.worlds import Stage, people
 

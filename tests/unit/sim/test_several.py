@@ -14,6 +14,7 @@ from hustings.core.outcome import Outcome
 from hustings.lab.closed_forms.registry import evaluate
 from hustings.lab.simulation import run_all
 from hustings.protocols.registry import find
+from hustings.sim.announcing import settled
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.loss import Loss, NoLoss, Uncorrelated
@@ -21,7 +22,6 @@ from hustings.sim.member import SimContext
 from hustings.sim.network import Network
 from hustings.sim.play import play, prepare
 from hustings.sim.scenarios import Scenario
-from hustings.sim.several import settled
 from hustings.sim.world import Ended, World
 
 LE_S = find("le-s")
@@ -90,9 +90,9 @@ def test_all_who_have_a_seat_are_counted(loss: Loss) -> None:
         world.run()
         found = play(experiment, run)
         assert found.metrics["simultaneous_leaders_max"] == chairs.most >= 3
-        course = play(replace(experiment, course=0.1), run).course
-        assert course is not None
-        assert course.last == 3
+        time_series = play(replace(experiment, time_series=0.1), run).time_series
+        assert time_series is not None
+        assert time_series.last == 3
 
 
 def test_two_of_three_leaders_are_left_when_the_first_crashes() -> None:
@@ -100,12 +100,12 @@ def test_two_of_three_leaders_are_left_when_the_first_crashes() -> None:
         start(9, 3),
         config=LE_S.Settings.parse({"leaders": 3, "T_A": 2, "delta": 0.1}),
         scenario=Scenario(name="leader-crash"),
-        course=0.5,
+        time_series=0.5,
     )
     for run in range(5):
-        course = play(crashing, run).course
-        assert course is not None
-        assert course.counts[0] == 2
+        time_series = play(crashing, run).time_series
+        assert time_series is not None
+        assert time_series.counts[0] == 2
 
 
 def test_a_first_hearing_takes_as_many_announcements_as_with_one_leader() -> None:

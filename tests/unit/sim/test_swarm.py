@@ -20,8 +20,8 @@ from hustings.sim.guarding import Grant, Holder
 from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
+from hustings.sim.random_election import Fickle
 from hustings.sim.swarm import Entry, Swarm, play
-from hustings.sim.swarm_fickle import Fickle
 from hustings.sim.swarm_register import Register, Write
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World

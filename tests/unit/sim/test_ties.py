@@ -7,9 +7,9 @@ import pytest
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment
-from hustings.sim.instants import on_grid
 from hustings.sim.network import Network
 from hustings.sim.play import play
+from hustings.sim.queue import on_grid
 from hustings.sim.scenarios import Scenario
 from tests.unit.sim.worlds import (
     Action,

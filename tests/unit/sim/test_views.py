@@ -10,9 +10,9 @@ from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.ring import Ring, RingConfig
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash, Join, Leave, Restart, Update, schedule
+from hustings.sim.member import partial_views
 from hustings.sim.play import prepare
 from hustings.sim.scenarios import Scenario
-from hustings.sim.views import partial_views
 from hustings.sim.world import World
 from tests.unit.sim.worlds import Stage, cry, people
 

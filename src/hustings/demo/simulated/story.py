@@ -34,8 +34,8 @@ from hustings.sim.checkers import beliefs
 from hustings.sim.delay import Uniform
 from hustings.sim.faults import Call, Crash, Happening, Heal, Partition, Pause, Restart, Resume
 from hustings.sim.faults import schedule as put
-from hustings.sim.instants import on_grid
 from hustings.sim.network import Network
+from hustings.sim.queue import on_grid
 from hustings.sim.trace import Header, Tracer
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World

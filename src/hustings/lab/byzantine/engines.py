@@ -13,7 +13,7 @@ from hustings.protocols.committee.election import Committee
 from hustings.protocols.committee.extensions import CommonCoin, GroupAgreement
 from hustings.protocols.committee.settings import CommitteeConfig
 from hustings.sim.experiment import Experiment
-from hustings.sim.instants import END_OF_TIME
+from hustings.sim.queue import END_OF_TIME
 
 if TYPE_CHECKING:
     from hustings.lab.kernels.results import Columns

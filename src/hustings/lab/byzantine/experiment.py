@@ -24,7 +24,7 @@ _ELSEWHERE = {
     "voting": "--guard",
     "composition": "--composed",
     "stack": "--membership",
-    "course": "--time-series",
+    "time_series": "--time-series",
     "consensus": "--consensus",
 }
 

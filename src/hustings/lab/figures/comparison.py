@@ -9,11 +9,11 @@ from hustings.core.choice import HighestId
 from hustings.core.errors import BadInput
 from hustings.lab.closed_forms.registry import evaluate, names, parameters
 from hustings.sim.checkers import Verdict
-from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.instants import on_grid
+from hustings.sim.member import Clocks
 from hustings.sim.play import RunResult, play
+from hustings.sim.queue import on_grid
 
 MESSAGES = ("election_messages", "answer_messages", "coordinator_messages", "other_messages")
 METRICS = (*MESSAGES, "messages", "time", "leader")

@@ -22,9 +22,9 @@ from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.registry import Use, find, use_of
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
-from hustings.sim.instants import END_OF_TIME
 from hustings.sim.loss import parse_loss
 from hustings.sim.network import Network
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import Scenario
 
 MAX_EVENTS = 50_000_000

@@ -222,7 +222,7 @@ class ResultsTotal:
         return {name: self._values(name) for name in dict.fromkeys(self._names())}
 
     def report(self, first: int) -> Report:
-        return report(self._results, first, self._experiment.course)
+        return report(self._results, first, self._experiment.time_series)
 
 
 class ColumnsTotal:

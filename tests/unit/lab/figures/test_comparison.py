@@ -16,11 +16,11 @@ from hustings.protocols.bully_group import BullyGroup
 from hustings.protocols.bully_map_printed import BullyMapPrinted
 from hustings.protocols.registry import CATALOGUE, COMPARED, classes
 from hustings.protocols.ring import Ring
-from hustings.sim.clocks import Clocks
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
 from hustings.sim.loss import Uncorrelated
+from hustings.sim.member import Clocks
 from hustings.sim.network import Network
 from hustings.sim.scenarios import Scenario
 

@@ -20,8 +20,8 @@ from hustings.lab.figures.probabilistic.measurements import election as ballot
 from hustings.lab.kernels.announce.parameters import AnnounceParameters
 from hustings.lab.runs import engines
 from hustings.lab.runs.block import total
-from hustings.sim.churn import Plan
 from hustings.sim.experiment import Experiment
+from hustings.sim.scenarios import Plan
 from tests.unit.lab.figures.samples import bully
 
 FIELDS: dict[str, object] = {

@@ -16,8 +16,8 @@ from hustings.sim.faults import (
     Suspect,
     schedule,
 )
-from hustings.sim.instants import END_OF_TIME
 from hustings.sim.oracle import Oracle
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.world import Ended, World
 from tests.unit.layers.detector.listeners import Listener, Note, people
 from tests.unit.layers.detector.test_detector_layer import beliefs, bully

@@ -14,9 +14,8 @@ from hustings.core.messages import Message, Role
 from hustings.layers.gossip.layer import GossipConfig, GossipLayer, with_gossip
 from hustings.layers.gossip.membership import Membership
 from hustings.sim.loss import NoLoss, Uncorrelated
-from hustings.sim.member import SimContext
+from hustings.sim.member import SimContext, Views
 from hustings.sim.network import Network
-from hustings.sim.views import Views
 from hustings.sim.world import World
 from tests.unit.layers.detector.listeners import people
 

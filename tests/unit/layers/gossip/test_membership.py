@@ -28,8 +28,8 @@ from hustings.sim.faults import (
     Update,
     schedule,
 )
+from hustings.sim.member import partial_views
 from hustings.sim.network import Network
-from hustings.sim.views import partial_views
 from tests.unit.layers.gossip.rumours import Scales, Town
 
 

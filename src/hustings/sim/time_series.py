@@ -1,4 +1,4 @@
-"""The course of a number in time: in one run, and over many.
+"""A number that changes with time: in one run, and over many.
 
 A run is looked at on a grid of instants, counted from what it is about. Runs end at different
 times. One that has ended stays as it ended, so that every instant is a mean over all of them; how
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hustings.core.errors import BadInput
-from hustings.sim.instants import TICKS
+from hustings.sim.queue import TICKS
 
 MAX_STEPS = 2000  # of the grid; what a run does later is not noted
 
@@ -21,16 +21,16 @@ MAX_STEPS = 2000  # of the grid; what a run does later is not noted
 def check_step(step: float, horizon: float | None) -> None:
     """Refuse a grid that is none, or one that would not reach a known end of the run."""
     if not 1.0 / TICKS <= step < math.inf:
-        raise BadInput(f"course must be a time step of at least {1.0 / TICKS:g}, not {step:g}")
+        raise BadInput(f"time series must be a time step of at least {1.0 / TICKS:g}, not {step:g}")
     if horizon is not None and horizon / step > MAX_STEPS:
         raise BadInput(
-            f"a course until {horizon:g} in steps of {step:g} has more than {MAX_STEPS:,} of "
+            f"a time series until {horizon:g} in steps of {step:g} has more than {MAX_STEPS:,} of "
             "them: choose a longer step or a shorter run"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledSeries:
     """One run: the number at each instant of the grid up to its end, and at the end itself."""
 
     counts: array[int]
@@ -39,7 +39,7 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class TimeSeries:
     """Many runs, instant by instant; `stderr` is that of the mean, None for one run."""
 
     time: list[float]
@@ -60,11 +60,11 @@ class Course:
         }
 
 
-def summarise_courses(runs: Iterable[Sampled], step: float) -> Course | None:
-    """The course over all runs, as far as the longest goes; None if there are none.
+def summarise_series(runs: Iterable[SampledSeries], step: float) -> TimeSeries | None:
+    """The time series over all runs, as far as the longest goes; None if there are none.
 
-    >>> one, other = Sampled(array("I", [4, 2]), 1), Sampled(array("I", [2]), 0)
-    >>> found = summarise_courses([one, other], 0.5)
+    >>> one, other = SampledSeries(array("I", [4, 2]), 1), SampledSeries(array("I", [2]), 0)
+    >>> found = summarise_series([one, other], 0.5)
     >>> found.time, found.mean, found.under_way
     ([0.0, 0.5], [3.0, 1.0], [2, 1])
     """
@@ -85,7 +85,7 @@ def summarise_courses(runs: Iterable[Sampled], step: float) -> Course | None:
         stderr.append(math.sqrt(spread / (number - 1)) / number if number > 1 else None)
         most.append(max(column))
         under_way.append(sum(place < len(run.counts) for run in sampled))
-    return Course(
+    return TimeSeries(
         time=[round(place * step, 8) for place in range(len(mean))],
         mean=mean,
         stderr=stderr,

@@ -8,6 +8,7 @@ import pytest
 
 from hustings.core.streams import Stream, derive
 from hustings.protocols.registry import find
+from hustings.sim.announcing import MOST_PERIODS, REST, warm_up
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
@@ -16,7 +17,6 @@ from hustings.sim.loss import Correlated, NoLoss, Uncorrelated
 from hustings.sim.network import Network
 from hustings.sim.play import RunResult, play, prepare
 from hustings.sim.scenarios import HORIZON, Scenario
-from hustings.sim.steady import MOST_PERIODS, REST, warm_up
 from hustings.sim.world import Ended
 from tests.unit.sim.beacons import beacons
 

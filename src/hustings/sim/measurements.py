@@ -1,36 +1,103 @@
-"""Studies: what a run with a scenario of its own is watched for, and the numbers it yields.
+"""Measurements: what a run with a scenario of its own is watched for, and the numbers it yields.
 
-A study begins to count when the run has come to what it is about: `origin` is that instant, and
-`earlier` counts the messages sent before it.
+A deadlock is counted, too: every member follows another one, all of them are alive, and nobody
+leads. They wait for announcements that nobody is going to make.
+
+A measurement begins to count when the run has come to what it is about: `origin` is that instant,
+and `earlier` counts the messages sent before it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message, Role
+from hustings.core.outcome import Elected, Outcome
 from hustings.core.streams import Stream, derive
-from hustings.sim.announcing import Hearing, Speech, one_delay
+from hustings.sim.announcing import Hearing, HearingAll, Speech, Steady, one_delay
 from hustings.sim.checkers import agreed_leader
-from hustings.sim.churn import Turnover
-from hustings.sim.consistency import Accord, Lapses, Leaders, Metrics
-from hustings.sim.deadlock import Deadlocks
+from hustings.sim.consistency import Accord, Lapses, Leaders, Metrics, held_by
 from hustings.sim.faults import Call, Crash, Join, Leave, Suspect
-from hustings.sim.instants import TICKS
 from hustings.sim.member import SimContext
-from hustings.sim.several import HearingAll
+from hustings.sim.queue import TICKS
 from hustings.sim.stacking import Settled
-from hustings.sim.steady import Steady
 from hustings.sim.stopping import Calm
 from hustings.sim.world import World
+
+if TYPE_CHECKING:
+    from hustings.sim.scenarios import Turnover
+
+
+class Deadlocks:
+    """Counts those who do not defer to a living other; while there is none, all are deadlocked."""
+
+    def __init__(self) -> None:
+        self._free: dict[MemberId, None] = {}
+        self._empty = False  # nobody is there
+        self._began = 0.0
+        self._since: float | None = None  # when the present deadlock began
+        self._number = 0
+        self._lasted = 0.0  # deadlocks that are over
+
+    def begin(self, world: World) -> None:
+        """Watch from now on."""
+        self._began = world.now
+        self._recount(world)
+        world.watch(self)
+
+    def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
+        """A member defers to another one, or does not."""
+        leader = outcome.leader if outcome.__class__ is Elected else None
+        if leader is not None and leader != member.id and world.members[leader].up:
+            self._free.pop(member.id, None)
+        else:
+            self._free[member.id] = None
+        self._look(world)
+
+    def changed(self, world: World, member: SimContext) -> None:
+        """Who comes or goes changes to whom others defer."""
+        self._recount(world)
+
+    def _recount(self, world: World) -> None:
+        live = world.live()
+        self._empty = not live
+        self._free = {one.id: None for one in live if not _defers(world, one)}
+        self._look(world)
+
+    def _look(self, world: World) -> None:
+        if self._free or self._empty:
+            if self._since is not None:
+                self._lasted += world.now - self._since
+            self._since = None
+        elif self._since is None:
+            self._since = world.now
+            self._number += 1
+
+    def metrics(self, world: World) -> Metrics:
+        """At the end of a run; `deadlock`: whether it ends in one."""
+        since = self._since
+        lasted = self._lasted + (0.0 if since is None else world.now - since)
+        watched = world.now - self._began
+        return {
+            "deadlock": float(since is not None),
+            "deadlocks": float(self._number),
+            "deadlocked_fraction": lasted / watched if watched else None,
+        }
+
+
+def _defers(world: World, member: SimContext) -> bool:
+    leader = held_by(member)
+    return leader is not None and leader != member.id and world.members[leader].up
+
 
 _COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
 
 
-class Study(ABC):
+class RunMeasurement(ABC):
     """What a run is for."""
 
     def __init__(self) -> None:
@@ -53,7 +120,7 @@ class Study(ABC):
         """At the end of a run; what did not come about has no value."""
 
 
-class Beginning(Study):
+class Beginning(RunMeasurement):
     """Everybody starts at once: until all have heard the leader, or all have spoken."""
 
     def __init__(self, world: World, *, repeating: bool) -> None:
@@ -99,7 +166,7 @@ class Tally:
         return self._before if self._at == now else self._number
 
 
-class Disturbance(Study):
+class Disturbance(RunMeasurement):
     """Something happens to an established group: until all hold one living leader again.
 
     It happens at a uniform phase between two announcements of the leader. Where the leader goes,
@@ -215,7 +282,7 @@ class Joining(Disturbance):
         return world.now
 
 
-class LongRun(Study):
+class LongRun(RunMeasurement):
     """A group watched until the time limit."""
 
     def __init__(self) -> None:
@@ -296,7 +363,7 @@ class Churn(LongRun):
 
 
 def measure(
-    world: World, *, detecting: bool, study: Study | Settled | None = None
+    world: World, *, detecting: bool, study: RunMeasurement | Settled | None = None
 ) -> dict[str, float | None]:
     """Messages by role, time, leader, and what a study has found.
 
@@ -307,14 +374,16 @@ def measure(
     counts = dict.fromkeys(Role, 0)
     for kind, number in world.sent.items():
         counts[kind.role] += number - (study.earlier.get(kind, 0) if study is not None else 0)
-    metrics: dict[str, float | None] = study.metrics(world) if isinstance(study, Study) else {}
+    metrics: dict[str, float | None] = (
+        study.metrics(world) if isinstance(study, RunMeasurement) else {}
+    )
     metrics.update({f"{role.value}_messages": float(counts[role]) for role in _COUNTED})
     metrics["messages"] = float(sum(counts[role] for role in _COUNTED))
     if detecting:
         metrics["detector_messages"] = float(counts[Role.DETECTOR])
     if world.guard is not None:
         metrics["guard_requests"] = float(world.guard.asked)
-    if isinstance(study, Study):
+    if isinstance(study, RunMeasurement):
         metrics["time"] = study.time(world)
     elif study is not None:
         metrics["time"] = max(0.0, world.last_declared - study.origin)

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.sim.cuts import Cuts
 from hustings.sim.delay import Delay, Fixed, PerLink, Uniform
 from hustings.sim.faults import Happening, Heal, OneWay, Partition
-from hustings.sim.network import Network
+from hustings.sim.network import Network, Partitions
 from tests.unit.sim.worlds import Stage, cry, ping
 
 HALVES = Partition(sides=((1, 2), (3, 4)))
@@ -147,7 +146,7 @@ def test_the_table_of_cuts_is_what_it_says(
     for group in groups:
         sides.append(sorted(group - seen))
         seen |= group
-    cuts = Cuts()
+    cuts = Partitions()
     assert not cuts
     cuts.partition("a", sides)
     cuts.one_way("b", senders, to)
