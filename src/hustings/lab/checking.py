@@ -19,6 +19,7 @@ from hustings.explore.search import Search
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
 from hustings.lab.options import named
+from hustings.lab.tables import Table
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.protocols.registry import Protocol, Use, find, use_of
 
@@ -35,7 +36,7 @@ Quorum = Callable[[LeaseLayer, tuple[MemberId, ...]], Election]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Table):
     """What a search through all schedules came to."""
 
     protocol: str
@@ -57,6 +58,13 @@ class Checked:
         if self.found.ending is Ending.UNJUDGED:
             return f"{self.limits.ticks:,} ticks were not enough: raise --ticks"
         return None
+
+    def rows(self) -> list[dict[str, object]]:
+        """One for each step of a shortest way to what breaks; none where nothing does."""
+        return [
+            {"step": number, "time": step.time, "what": step.what, "said": "; ".join(step.said)}
+            for number, step in enumerate(self.found.steps, 1)
+        ]
 
     def __str__(self) -> str:
         found = self.found

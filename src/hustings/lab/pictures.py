@@ -39,7 +39,7 @@ class Picture(Table):
         """The numbers."""
         return [dict(zip(self.made.columns, row, strict=True)) for row in self.made.rows]
 
-    def draw(self) -> dict[str, bytes]:
+    def plot(self) -> dict[str, bytes]:
         """The picture, as png and as svg; nothing for a table."""
         if not self.made.panels:
             return {}
@@ -52,7 +52,7 @@ class Picture(Table):
             f"{escape(each.evidence)}</li>"
             for each in self.made.findings
         )
-        picture = self.draw().get("svg", b"").decode() or as_html(self.rows())
+        picture = self.plot().get("svg", b"").decode() or as_html(self.rows())
         return (
             f"<p><b>{escape(self.made.title)}</b>: {escape(self.verdict)}</p>{picture}"
             f"<ul>{findings}</ul><pre>{escape(self.command)}</pre>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -92,6 +93,7 @@ class Swarmed(Table):
     first: int
     beyond: bool
     replays: list[str]  # the command line that plays and draws each failure
+    command: str = ""  # the command line that gives the same; "" for a class that it cannot name
 
     @property
     def failed(self) -> int:
@@ -104,7 +106,8 @@ class Swarmed(Table):
 
     def _repr_html_(self) -> str:
         replays = "".join(f"<pre>{escape(each)}</pre>" for each in self.replays)
-        return f"<p><b>{self.tally.seeds:,} worlds</b></p>{as_html(self.rows())}{replays}"
+        worlds = f"<p><b>{self.tally.seeds:,} worlds</b></p>{as_html(self.rows())}"
+        return f"{worlds}{replays}<pre>{escape(self.command)}</pre>"
 
     def to_json(self) -> dict[str, object]:
         """As `hustings swarm --json` prints it."""
@@ -148,7 +151,10 @@ def swarm(
     tally = play_worlds(worlds, first, seeds, jobs, on, tell)
     names = [_word(each) for each in protocols]
     replays = [replay(seed, tuple(guards), tuple(names), beyond) for seed, _ in tally.failures]
-    return Swarmed(tally, first, beyond, replays)
+    words = [f"--seeds={seeds}", f"--first={first}", *(f"--guard={each}" for each in guards)]
+    words += [f"--protocol={each}" for each in names] + (["--beyond"] if beyond else [])
+    command = shlex.join(["hustings", "swarm", *words]) if all(map(_named, protocols)) else ""
+    return Swarmed(tally, first, beyond, replays, command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +208,11 @@ def drawn(guards: Sequence[str], protocols: Sequence[Protocol], *, beyond: bool)
         votes=votes,
         beyond=beyond,
     )
+
+
+def _named(protocol: Protocol) -> bool:
+    """Whether a command line can name it."""
+    return isinstance(protocol, str) or named(protocol, protocol) is not None
 
 
 def _word(protocol: Protocol) -> str:

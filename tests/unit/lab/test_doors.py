@@ -46,6 +46,12 @@ def test_check(hustings: Hustings, protocol: str, options: dict[str, Any]) -> No
     assert found.command in found._repr_html_()
 
 
+def test_a_check_s_steps_are_a_table() -> None:
+    held = lab.check("bully", members=2)
+    assert held.rows() == []
+    assert held.to_arrow().num_rows == 0
+
+
 def test_check_takes_a_class_and_bounds_the_group() -> None:
     assert lab.check(Bully, members=2).holds
     with pytest.raises(BadInput, match="members must lie between 1 and 9, not 10"):
@@ -87,8 +93,9 @@ def test_plan(hustings: Hustings) -> None:
 
 def test_swarm(hustings: Hustings) -> None:
     found = lab.swarm(seeds=5, protocols=["bully"], guards=["memory"])
-    words = "swarm --seeds 5 --protocol bully --guard memory"
-    assert printed(hustings, f"hustings {words}") == found.to_json()
+    assert printed(hustings, found.command) == found.to_json()
+    assert found.command == "hustings swarm --seeds=5 --first=0 --guard=memory --protocol=bully"
+    assert found.command in found._repr_html_()
     assert found.failed == 0
     assert {row["property"] for row in found.rows()} >= {"windows", "holders"}
     assert lab.swarm(seeds=2, protocols=[Bully], guards=["memory"]).tally.seeds == 2
@@ -100,7 +107,7 @@ def test_figure(hustings: Hustings, tmp_path: Path) -> None:
     (figure,) = shown["figures"]
     assert figure["rows"] == json.loads(json.dumps(found.rows()))
     assert figure["verdict"] == found.verdict
-    assert found.draw() == {}
+    assert found.plot() == {}
     assert "<table>" in found._repr_html_()
     with pytest.raises(UnknownName, match="unknown figure"):
         lab.figure("overhead-table-9")
@@ -108,7 +115,7 @@ def test_figure(hustings: Hustings, tmp_path: Path) -> None:
 
 def test_a_figure_with_a_picture(tmp_path: Path) -> None:
     found = lab.figure("announce-5.9", runs=2, out=tmp_path)
-    assert "svg" in found.draw()
+    assert "svg" in found.plot()
     assert "<svg" in found._repr_html_()
 
 
