@@ -4,14 +4,21 @@
 same ones, so that a change is judged by itself, and `soak` very many.
 """
 
+import fcntl
 import gc
 import os
 import signal
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.ordering import ordered
 
 # Members without a key share one that is made on first use: not in the home of who runs the tests.
 _FOLDER = tempfile.TemporaryDirectory(prefix="hustings-tests-")
@@ -28,14 +35,52 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.register_profile("soak", deadline=None, print_blob=True, max_examples=5_000)
 
 
-# What collection makes, 17,000 items and all modules, lives until the end: a search for garbage
-# need not look at it again.
-gc.disable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What it makes, 17,000 items and all modules, lives long: no search for garbage needs it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = [items[place] for place in ordered([item.nodeid for item in items], workers)]
+
+
+def pytest_configure() -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        one_compiles_at_a_time()
+
+
+def one_compiles_at_a_time() -> None:
+    """A kernel that several workers want is compiled by one, and kept for the others."""
+    from numba.core.dispatcher import Dispatcher  # noqa: PLC0415 (half a second; workers need it)
+
+    kind: Any = Dispatcher
+    compile_kernel = kind.compile
+    folder = os.open(Path(__file__).parents[1] / "src/hustings/lab/kernels", os.O_RDONLY)
+    own = threading.RLock()
+    depth = 0  # a kernel that calls others has them compiled, too
+
+    def compile_alone(dispatcher: Any, signature: Any) -> Any:
+        nonlocal depth
+        with own:
+            if depth == 0:
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            depth += 1
+            try:
+                return compile_kernel(dispatcher, signature)
+            finally:
+                depth -= 1
+                if depth == 0:
+                    fcntl.flock(folder, fcntl.LOCK_UN)
+
+    kind.compile = compile_alone
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
