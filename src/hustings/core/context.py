@@ -145,6 +145,8 @@ class _Closed:
     """What is below a context whose handler has returned."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by tools that look through modules, such as doctest
+            raise AttributeError(name)
         raise StaleContext("a context was used after its handler returned: do not keep it")
 
 

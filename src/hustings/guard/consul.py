@@ -52,7 +52,7 @@ from hustings.guard.base import (
     Unreachable,
     base_of,
 )
-from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.urls import NET_S, TIMEOUT_S, TLS_OPTIONS, GuardUrl, client_tls, seconds
 
@@ -88,7 +88,7 @@ class _Created(msgspec.Struct, rename={"id": "ID"}):
     id: str
 
 
-class Standing(NamedTuple):
+class ConsulSession(NamedTuple):
     """One incarnation of one member: its session, and what it holds by it."""
 
     session: str
@@ -131,7 +131,7 @@ class ConsulGuard(Guard):
         self._common = {} if datacenter is None else {"dc": datacenter}
         self._lock_delay = lock_delay
         self._http: aiohttp.ClientSession | None = None
-        self._standing: dict[Holder, Standing] = {}
+        self._standing: dict[Holder, ConsulSession] = {}
         self._returns = PendingReleases()
         self._highest = 0  # token that any observer has seen
         self._base = 0  # what indexes are added to, as it was read last
@@ -229,7 +229,7 @@ class ConsulGuard(Guard):
         self._returns.confirmed(holder, token)
         self._standing.pop(holder, None)
 
-    async def _let_go(self, me: Standing) -> None:
+    async def _let_go(self, me: ConsulSession) -> None:
         """First the key, then the session: the end of a session that holds has its delay."""
         await self._put({"release": me.session}, "")
         await self._end_session(me.session)
@@ -279,7 +279,7 @@ class ConsulGuard(Guard):
     def _beside(self, what: str) -> str:
         return f"{self.key.removesuffix('.lock')}.{what}"
 
-    def _hold(self, holder: Holder, me: Standing, lock: Lock) -> int:
+    def _hold(self, holder: Holder, me: ConsulSession, lock: Lock) -> int:
         """Remember what is held; the index grows if somebody writes to the key meanwhile."""
         if not me.token or (me.lock_index, me.base) != (lock.lock_index, self._base):
             me = me._replace(token=self._token(lock), lock_index=lock.lock_index, base=self._base)
@@ -288,12 +288,12 @@ class ConsulGuard(Guard):
 
     # Sessions and the key
 
-    async def _stand(self, holder: Holder, me: Standing | None, ttl: float) -> Standing:
+    async def _stand(self, holder: Holder, me: ConsulSession | None, ttl: float) -> ConsulSession:
         """A session that lasts: the one there is, if it can be renewed for long enough."""
         if me is not None and me.ttl >= ttl and await self._renew_session(me, me.ttl):
             return me
         session = await self._new_session(f"hustings: {holder.name}", ttl)
-        self._standing[holder] = Standing(session, ttl)
+        self._standing[holder] = ConsulSession(session, ttl)
         return self._standing[holder]
 
     async def _new_session(self, name: str, ttl: float) -> str:
@@ -306,7 +306,7 @@ class ConsulGuard(Guard):
         _, body, _ = await self._ask("PUT", "session/create", {}, msgspec.json.encode(wanted))
         return msgspec.json.decode(body, type=_Created).id
 
-    async def _renew_session(self, me: Standing, ttl: float) -> bool:
+    async def _renew_session(self, me: ConsulSession, ttl: float) -> bool:
         if ttl > me.ttl:
             raise BadInput(f"ttl stays what it was at first with Consul: {me.ttl:g} s, not {ttl:g}")
         status, _, _ = await self._ask("PUT", f"session/renew/{me.session}", {})
@@ -402,15 +402,15 @@ class _Feed:
         self._guard = guard
         self._index = 0
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         guard = self._guard
         await guard._read_base()  # it may have been lifted since
         lock, self._index = await guard._look()
         if lock is None or lock.session is None:
-            return Seen(Holding(None, guard._highest), 0.0)
+            return SeenLease(Holding(None, guard._highest), 0.0)
         token = guard._token(lock)
         guard._highest = max(guard._highest, token)
-        return Seen(Holding(lock.holder, token), math.inf)
+        return SeenLease(Holding(lock.holder, token), math.inf)
 
     async def wait(self, seconds: float) -> None:
         if self._index:

@@ -50,7 +50,7 @@ from hustings.guard.base import (
     base_of,
 )
 from hustings.guard.etcd_nodes import Line, Nodes, tls_files
-from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, seconds
 
@@ -335,16 +335,16 @@ class _Feed:
             self._over = True
             self._news.set()
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         self._news.clear()
         guard = self._guard
         queue = await guard.nodes.converse(guard._queue)
         if not queue.candidates:
-            return Seen(Holding(None, guard._highest), 0.0)
+            return SeenLease(Holding(None, guard._highest), 0.0)
         first = queue.candidates[0]
         token = queue.token(first)
         guard._highest = max(guard._highest, token)
-        return Seen(Holding(_text(first.value), token), math.inf)
+        return SeenLease(Holding(_text(first.value), token), math.inf)
 
     async def wait(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -51,7 +51,7 @@ from hustings.guard.base import (
     Unreachable,
 )
 from hustings.guard.local_expiry import ExpiryObserver
-from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.urls import LONGEST_TTL_S, NET_S, TIMEOUT_S, GuardUrl, one_of, seconds
 
 SHORTEST_S = 1.0
@@ -346,17 +346,17 @@ class _Feed:
         self._version = ""
         self._stream: Any = None
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         guard = self._guard
         lease = await guard._read()
         self._version = "" if lease is None else lease.version
         if lease is None:
-            return Seen(Holding(None, guard._first_seen[1]), 0.0)
+            return SeenLease(Holding(None, guard._first_seen[1]), 0.0)
         token = guard._token(lease)
         remaining = guard._remaining(lease)
         if not lease.identity or remaining <= 0:
-            return Seen(Holding(None, token), 0.0)
-        return Seen(Holding(lease.holder, token), remaining)
+            return SeenLease(Holding(None, token), 0.0)
+        return SeenLease(Holding(lease.holder, token), remaining)
 
     async def wait(self, seconds: float) -> None:
         """Until the Lease is another than at the last look, or so long."""

@@ -29,7 +29,7 @@ from hustings.guard.base import (
     NotGranted,
     Unreachable,
 )
-from hustings.guard.observer import Seen, follow
+from hustings.guard.observer import SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, seconds
 
@@ -110,12 +110,12 @@ class Register:
             self._holder, self._token, self._base, self._favoured = None, 0, 0, None
             self._wake()
 
-    def look(self) -> Seen:
+    def look(self) -> SeenLease:
         with self._lock:
             remaining = self._until - self.now()
             if self._holder is None or remaining <= 0:
-                return Seen(Holding(None, self._token), 0.0)
-            return Seen(Holding(self._holder.name, self._token), remaining)
+                return SeenLease(Holding(None, self._token), 0.0)
+            return SeenLease(Holding(self._holder.name, self._token), remaining)
 
     def attend(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` at every change, in whichever thread; the answer ends it."""
@@ -253,7 +253,7 @@ class _Attention:
         self._guard = guard
         self._changed = changed
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         self._changed.clear()
         return await self._guard._ask(self._guard.register.look)
 

@@ -64,7 +64,7 @@ from hustings.guard.base import (
     Unreachable,
 )
 from hustings.guard.local_expiry import ExpiryObserver
-from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.urls import (
     NET_S,
     TIMEOUT_S,
@@ -79,7 +79,7 @@ from hustings.guard.urls import (
 # What is kept in the bucket
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class NatsRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What stands in the bucket for a group."""
 
     ttl: float
@@ -90,10 +90,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     base: int = 0  # what a revision is added to, to make a token
 
 
-class Entry(msgspec.Struct, frozen=True):
+class NatsEntry(msgspec.Struct, frozen=True):
     """A record with its revision; no record, no entry yet."""
 
-    record: Record | None
+    record: NatsRecord | None
     revision: int
 
     @property
@@ -197,7 +197,7 @@ class NatsGuard(Guard):
         self._store: KeyValue | None = None
         self._made = 0  # how often this guard has made the bucket
         self._unchanged = ExpiryObserver()
-        self._last = Entry(None, 0)  # what this guard wrote last
+        self._last = NatsEntry(None, 0)  # what this guard wrote last
         self._cut = asyncio.Event()  # set when a connection ends: watches do not survive it
         self._failed: list[Exception] = []  # why connecting fails
 
@@ -334,7 +334,7 @@ class NatsGuard(Guard):
             base = max(entry.base, floor.known) if behind else entry.base
             kept = entry.token if held and not behind else 0
             lasts = max(ttl, self._remaining(entry)) if kept else ttl  # what was promised stays so
-            record = Record(
+            record = NatsRecord(
                 ttl=lasts, holder=holder.name, life=holder.incarnation, token=kept, base=base
             )
             written = await self._write(record, entry.revision)
@@ -342,7 +342,7 @@ class NatsGuard(Guard):
                 return kept or written + base
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
 
-    def _refusal(self, entry: Entry, holder: Holder) -> HeldBy | None:
+    def _refusal(self, entry: NatsEntry, holder: Holder) -> HeldBy | None:
         """Why the record is not to be had, if so."""
         record = entry.record
         if record is None or entry.is_of(holder):
@@ -356,7 +356,7 @@ class NatsGuard(Guard):
             return HeldBy(str(record.to), 0, remaining)
         return None
 
-    def _remaining(self, entry: Entry) -> float:
+    def _remaining(self, entry: NatsEntry) -> float:
         """For how long a record counts yet, by this guard's clock; others' may differ."""
         ttl = 0.0 if entry.record is None else entry.record.ttl
         # A bucket made anew counts anew: an old number may stand for a record that is new.
@@ -368,9 +368,9 @@ class NatsGuard(Guard):
         if entry.is_of(holder) and self._remaining(entry) <= 0:
             raise NotGranted(f"the lease of {holder} has run out")
 
-        def renewed(old: Entry) -> Record:
+        def renewed(old: NatsEntry) -> NatsRecord:
             lasts = max(ttl, self._remaining(old))  # what was promised stays so
-            return Record(
+            return NatsRecord(
                 ttl=lasts, holder=holder.name, life=holder.incarnation, token=token, base=old.base
             )
 
@@ -383,17 +383,20 @@ class NatsGuard(Guard):
         ttl = entry.record.ttl
         with suppress(NotGranted):
             await self._replace(
-                entry, holder, token, lambda old: Record(ttl=ttl, token=token, to=to, base=old.base)
+                entry,
+                holder,
+                token,
+                lambda old: NatsRecord(ttl=ttl, token=token, to=to, base=old.base),
             )
 
     async def _recover(self, above: int) -> None:
         """Who holds keeps its token; whoever comes next has a larger one."""
         for _ in range(ATTEMPTS):
             entry = await self._read()
-            old = entry.record or Record(ttl=0.0)
+            old = entry.record or NatsRecord(ttl=0.0)
             held = old.holder is not None and self._remaining(entry) > 0
             token = entry.token if held else max(entry.token, above)
-            kept = old if held else Record(ttl=old.ttl, to=old.to)  # that token is nobody's
+            kept = old if held else NatsRecord(ttl=old.ttl, to=old.to)  # that token is nobody's
             record = msgspec.structs.replace(kept, token=token, base=max(entry.base, above))
             if await self._write(record, entry.revision) is not None:
                 return
@@ -413,7 +416,7 @@ class NatsGuard(Guard):
         raise Unreachable(f"the identity in NATS at {self.shown} changes too fast")
 
     async def _replace(
-        self, entry: Entry, holder: Holder, token: int, make: Callable[[Entry], Record]
+        self, entry: NatsEntry, holder: Holder, token: int, make: Callable[[NatsEntry], NatsRecord]
     ) -> None:
         """Write over one's own record, whichever of one's writes was the last to arrive."""
         for _ in range(ATTEMPTS):
@@ -424,23 +427,23 @@ class NatsGuard(Guard):
             entry = await self._read()
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
 
-    async def _read(self) -> Entry:
+    async def _read(self) -> NatsEntry:
         try:
             found = await self._ask(self._kept().get(self._key))
         except KeyNotFoundError as error:
             # Deleted by somebody else: what is written next replaces the deletion.
-            return Entry(None, 0 if error.entry is None else error.entry.revision or 0)
+            return NatsEntry(None, 0 if error.entry is None else error.entry.revision or 0)
         return self._entry(found.value or b"", found.revision or 0)
 
-    def _entry(self, value: bytes, revision: int) -> Entry:
+    def _entry(self, value: bytes, revision: int) -> NatsEntry:
         try:
-            return Entry(msgspec.json.decode(value, type=Record), revision)
+            return NatsEntry(msgspec.json.decode(value, type=NatsRecord), revision)
         except msgspec.DecodeError as error:
             raise Unreachable(
                 f"record {self._key} in bucket {self._bucket} is not a guard's: {error}"
             ) from None
 
-    async def _write(self, record: Record, replaces: int) -> int | None:
+    async def _write(self, record: NatsRecord, replaces: int) -> int | None:
         """The new revision, or None if somebody else was quicker, or the bucket had to be made."""
         value = msgspec.json.encode(record)
         try:
@@ -450,7 +453,7 @@ class NatsGuard(Guard):
         except NoStreamResponseError:
             await self._make_again()
             return None
-        self._last = Entry(record, revision)
+        self._last = NatsEntry(record, revision)
         self._remaining(self._last)  # it counts from now on, whenever it is read again
         return revision
 
@@ -495,18 +498,18 @@ class _Feed:
         self._cut = guard._cut
         self._newest = 0
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         guard = self._guard
         entry = await guard._read()
         if entry.revision < self._newest:  # nothing would come of a bucket that is no more
             raise Unreachable("the bucket in NATS was made again")
         self._newest = entry.revision
         if entry.record is None or entry.record.holder is None:
-            return Seen(Holding(None, entry.token), 0.0)
+            return SeenLease(Holding(None, entry.token), 0.0)
         remaining = guard._remaining(entry)
         if remaining <= 0:
-            return Seen(Holding(None, entry.token), 0.0)
-        return Seen(Holding(entry.record.holder, entry.token), remaining)
+            return SeenLease(Holding(None, entry.token), 0.0)
+        return SeenLease(Holding(entry.record.holder, entry.token), remaining)
 
     async def wait(self, seconds: float) -> None:
         """Until there is news; a connection that was cut is reason to begin anew."""

@@ -21,7 +21,7 @@ LONGEST_PAUSE_S = 2.0
 SHORTEST_S = 0.01  # between two looks: a lease about to end is not looked at in a frenzy
 
 
-class Seen(NamedTuple):
+class SeenLease(NamedTuple):
     """What a look has shown."""
 
     holding: Holding
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 class Feed(Protocol):
     """A connection of an observer; both methods may raise `Unreachable`."""
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         """The present state."""
 
     async def wait(self, seconds: float) -> None:
@@ -67,7 +67,7 @@ async def follow(
             pause = min(2.0 * pause, LONGEST_PAUSE_S)
 
 
-def _until_next(seen: Seen, net_s: float) -> float:
+def _until_next(seen: SeenLease, net_s: float) -> float:
     if seen.holding.holder is None:
         return net_s
     return max(min(seen.remaining, net_s), SHORTEST_S)

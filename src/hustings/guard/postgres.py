@@ -40,7 +40,7 @@ from hustings.guard.base import (
     Unreachable,
 )
 from hustings.guard.local_expiry import ATTEMPTS, LOOKS, LocalExpiry, new_mark
-from hustings.guard.observer import Seen, follow
+from hustings.guard.observer import SeenLease, follow
 from hustings.guard.passwords import with_password
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
@@ -201,7 +201,7 @@ class _Attention:
         self._wire = wire
         self._changed = changed
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         self._changed.clear()
         guard = self._guard
         async with understood(guard._address.shown, guard._timeout):
@@ -209,8 +209,8 @@ class _Attention:
         token, ttl = state["token"], state["ttl"]
         remaining = guard._expiry.saw(str(state["mark"]), token, ttl, guard.now())
         if state["holder"] is None or remaining <= 0:
-            return Seen(Holding(None, token), 0.0)
-        return Seen(Holding(state["holder"], token), min(remaining, ttl / LOOKS))
+            return SeenLease(Holding(None, token), 0.0)
+        return SeenLease(Holding(state["holder"], token), min(remaining, ttl / LOOKS))
 
     async def wait(self, seconds: float) -> None:
         try:

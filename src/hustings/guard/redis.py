@@ -51,7 +51,7 @@ from hustings.guard.base import (
     Unreachable,
 )
 from hustings.guard.local_expiry import ATTEMPTS, LOOKS, LocalExpiry, new_mark
-from hustings.guard.observer import Seen, follow
+from hustings.guard.observer import SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.redis_scripts import (
     ACQUIRE,
@@ -261,13 +261,13 @@ class _Attention:
         self._guard = guard
         self._ear = ear
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         said, holder, mark, lasting = await self._guard._ask(LOOK)
         token = int(said)
         remaining = self._guard._saw(mark, token, lasting)
         if holder is None or remaining <= 0:
-            return Seen(Holding(None, token), 0.0)
-        return Seen(Holding(holder, token), min(remaining, _seconds(lasting) / LOOKS))
+            return SeenLease(Holding(None, token), 0.0)
+        return SeenLease(Holding(holder, token), min(remaining, _seconds(lasting) / LOOKS))
 
     async def wait(self, seconds: float) -> None:
         await self._ear.wait(seconds)

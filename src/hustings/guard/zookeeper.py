@@ -49,7 +49,7 @@ from hustings.guard.base import (
     Unreachable,
     base_of,
 )
-from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.urls import NET_S, TIMEOUT_S, TLS_OPTIONS, GuardUrl, client_tls, one_of, seconds
 from hustings.guard.zookeeper_wire import (
@@ -71,7 +71,7 @@ NUMBERED = re.compile(r"((?:(?<=[_-])-)?\d{10})$")
 Talk = Callable[[Wire], Awaitable[T]]
 
 
-class Standing(NamedTuple):
+class ZookeeperSession(NamedTuple):
     """One incarnation of one member: its session, and how its nodes are told from others'."""
 
     session: Session
@@ -105,7 +105,7 @@ class ZooKeeperGuard(Guard):
         self.identity_path = f"{path}.identity"
         self._recipe = recipe
         self._acl = [protocol.AUTHED_UNRESTRICTED if private else protocol.UNRESTRICTED_ACCESS]
-        self._standing: dict[Holder, Standing] = {}
+        self._standing: dict[Holder, ZookeeperSession] = {}
         self._bounds = (0.0, math.inf)
         self._highest = 0  # token that any observer has seen
         self._returns = PendingReleases()
@@ -147,11 +147,11 @@ class ZooKeeperGuard(Guard):
                 return await self._stand(self._standing[holder], holder, ttl, floor.known)
             except Lapsed:
                 pass
-        self._standing[holder] = Standing(Session(), self._new_mark())
+        self._standing[holder] = ZookeeperSession(Session(), self._new_mark())
         return await self._stand(self._standing[holder], holder, ttl, floor.known)
 
     async def _stand(
-        self, me: Standing, holder: Holder, ttl: float, known: int
+        self, me: ZookeeperSession, holder: Holder, ttl: float, known: int
     ) -> int | HeldBy | Behind:
         async def talk(wire: Wire) -> int | HeldBy | Behind:
             candidates = await self._candidates(wire, me.session)
@@ -352,7 +352,7 @@ class ZooKeeperGuard(Guard):
         except exc.NoNode:
             return None
 
-    async def _create(self, wire: Wire, me: Standing, holder: Holder) -> None:
+    async def _create(self, wire: Wire, me: ZookeeperSession, holder: Holder) -> None:
         path = f"{self.path}/{me.mark}"
         await wire.ask(me.session, self._new(path, holder.name, ephemeral=True, sequential=True))
 
@@ -440,18 +440,18 @@ class _Feed:
         self._wire = wire
         self._session = session
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         """Every look sets a watch, and shows the server that somebody is there."""
         async with _bounded(self._guard.ensemble.timeout):
             while True:
                 names = await self._guard._children(self._wire, self._session, watch=True)
                 if not names:
-                    return Seen(Holding(None, self._guard._highest), 0.0)
+                    return SeenLease(Holding(None, self._guard._highest), 0.0)
                 base, _ = await self._guard._base(self._wire, self._session)
                 first = await self._guard._node(self._wire, self._session, names[0], base)
                 if first is not None:
                     self._guard._highest = max(self._guard._highest, first.token)
-                    return Seen(Holding(first.holder, first.token), math.inf)
+                    return SeenLease(Holding(first.holder, first.token), math.inf)
 
     async def wait(self, seconds: float) -> None:
         await self._wire.changed(min(seconds, self._session.granted_s / 3.0))

@@ -1,12 +1,12 @@
-"""Quorum: election by consensus. Whoever a majority of the voters agrees on leads, for a time.
+"""Quorum: election by consensus. A majority of the voters leases the lead to one member.
 
 Model      Asynchronous but for clocks, whose rates lie within 1 +- drift: messages may be late,
            lost, doubled and out of order; members crash and come back. To make progress, a
            majority of the voters must be up and messages must arrive for a while.
-Idea       Whoever hears of no leader for one lease asks the voters, after a random time. The one
-           that a majority grants the lease leads, says so to all and renews it; whoever is refused
-           is told whom to follow.
-Invariant  Those of `voter` and `petition`: no two members hold the lease at one time, and every
+Idea       A member that hears of no leader for one lease asks the voters, after a random time.
+           The member that a majority grants the lease leads, tells all, and renews it. A member
+           that is refused is told which member leads.
+Invariant  Those of `acceptor` and `proposer`: no two members hold the lease at one time, and every
            holder's term (its token) is larger than those before.
 Cost       v voters: 4v messages and one multicast for a new leader, 2v and one for each renewal;
            4 delays and a random wait. With a `retry` below 4 delta, as the default is, a new
@@ -17,8 +17,8 @@ Guarantee  Leased: never two leaders at one time while clocks keep to their boun
 Paper      Elections lecture, last slide (consensus); Lamport 1998, doi:10.1145/279227.279229;
            leases by majority without a log as in Trencseni, Gazso, Reinhardt 2012 (PaxosLease).
 
-Decided here: members 1 to `voters` vote. The choice function is not asked: whoever leads goes on
-as long as it renews. Members of a group on a network have other ids; there the same voters, named,
+Decided here: members 1 to `voters` vote. The choice function is not asked: a leader goes on as long
+as it renews. Members of a group on a network have other ids; there the same voters, named,
 are a guard behind any other election.
 """
 
@@ -97,7 +97,7 @@ class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
 
 
 class Willing(Election):
-    """Would lead if nobody else does: the candidate behind the guard."""
+    """Nominates itself if it hears of no leader: the election inside the lease layer."""
 
     config: QuorumElectionConfig
 
@@ -115,11 +115,11 @@ class Willing(Election):
         self._stand(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        """Whoever leads may be gone: ask, but not all at once."""
+        """The leader may be gone: ask, but not all members at once."""
         self._stand_soon(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
-        """That one leads, by the word of a majority: look again when its lease may be over."""
+        """A majority has said that this member leads: look again when its lease may be over."""
         over = self.config.asked * self.config.slack
         ctx.set_timer(STAND, over + ctx.rng.uniform(0.0, self.config.spread))
         if self.leader != member:
@@ -156,11 +156,11 @@ class Quorum(QuorumLeaseLayer):
         super().__init__(LeaseLayer(Willing(config, choice), config), config.quorum)
 
     def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
-        """Here views are no matter of chance: who is not in it does not exist."""
+        """Here a view is complete: a voter that is not in it does not exist."""
         return tuple(voter for voter in self.electorate.voters if voter in ctx.view)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """The voters have just leased the lead to this one, in its first incarnation."""
+        """The voters have just granted `leader` the lease, in its first incarnation."""
         if ctx.me.id in self.electorate.voters:
             self.recovery.assume(ctx, leader, term, self.inner.lease.asked)
         self.proposer.highest = term
@@ -177,7 +177,7 @@ class Quorum(QuorumLeaseLayer):
             self.run_inner(ctx, self.inner.on_suspect, member)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
-        """Whoever leads is heard when it renews."""
+        """A leader is heard when it renews."""
 
     def leave(self, ctx: Context) -> None:
         led = self.inner.until is not None
@@ -206,7 +206,7 @@ class Quorum(QuorumLeaseLayer):
         return self.inner.until is not None
 
     def _settle(self, ctx: Context) -> None:
-        """Whoever learns from the voters that somebody else leads follows it."""
+        """A member that learns from the voters which other member leads follows it."""
         super()._settle(ctx)
         leader = self.leader
         if leader is not None and leader != ctx.me.id and self.inner.nominated:

@@ -2,18 +2,18 @@
 
 Model      Messages may be late, lost, doubled, out of order; members crash, come back, are cut off
            and paused. Less than half of the voters are gone at a time, or nobody is confirmed.
-Idea       `LeaseLayer` asks a guard; here its questions go to the voters as messages, and their
-           votes come back as verdicts. Members that vote do so whether they stand or not.
-Invariant  Those of `voter`, `petition` and `enrolment`; a verdict answers a request that was made
-           before the voters were asked, so that the window counted from the request is short
-           enough. What this member votes for itself goes the same way, without a message.
-Cost       2 messages per voter for a renewal, 4 for a new holder; members that do not stand cost
-           the voters nothing.
+Idea       `LeaseLayer` asks a guard. Here its questions go to the voters as messages, and their
+           votes come back as verdicts. Members vote, whether they are candidates or not.
+Invariant  Those of `acceptor`, `proposer` and `recovery`. A verdict answers a request that was made
+           before the voters were asked, so the window counted from the request is short enough. A
+           member's vote for itself goes the same way, without a message.
+Cost       2 messages per voter for a renewal, 4 for a new holder. Members that are no candidates
+           cost the voters nothing.
 Guarantee  That of `LeaseLayer`: tokens grow, and with clocks within 1 +- drift never two at once.
 
-Own timers begin with "quorum-", as do the names of what is stored. Who sent a message is the
-world's word, and the world lets only members in. What one of them says in another's name, or says
-wrongly about others, may cost time; what is stored for good is asked for first (see `messages`).
+Own timers begin with "quorum-", as do the names of what is stored. The world says who sent a
+message, and lets only members in. What a member says in another's name, or says wrongly about
+others, may cost time. What is stored for good is asked for first (see `messages`).
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from hustings.quorum.proposer import AGAIN, Proposer
 from hustings.quorum.reconfiguration import IDLE, INSTALLING, SEAL, Reconfiguration
 from hustings.quorum.recovery import ENROLL, AcceptorRecovery
 
-SUCCESSOR_FIRST = 4.0  # delays for which whoever is to be next goes before others
-ABANDONED = 8.0  # times the patience: then whoever sealed brings a change to its end itself
+SUCCESSOR_FIRST = 4.0  # delays for which the lease is reserved for the chosen successor
+ABANDONED = 8.0  # times the patience: then a voter that sealed a change completes it itself
 MAX_TURNS = 64  # exchanges of a member with itself in one handler
-MAX_MOVES = 16  # that are remembered until somebody has read of them
+MAX_MOVES = 16  # that are remembered until they are read
 
 
 class VotesNeeded(NamedTuple):
@@ -76,7 +76,7 @@ class VotesNeeded(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Other voters, and who of those before has confirmed them."""
+    """New voters, the voters before, and those of these that confirmed the change."""
 
     electorate: Electorate
     before: Electorate
@@ -132,8 +132,8 @@ class QuorumLeaseLayer(Layer):
         self.recovery.founds = quorum.origin == quorum.electorate
         self.reconfiguration = Reconfiguration(self.electorate, lease.patience)
         self.configurations = Configurations(self.electorate, longest, quorum.origin)
-        self.announcer: MemberId | None = None  # who wants to hear when this member has moved
-        self.moves: list[Move] = []  # for whoever writes them down
+        self.announcer: MemberId | None = None  # the member to tell when this member has moved
+        self.moves: list[Move] = []  # for the owner, which logs them
 
     # What a world calls
 
@@ -187,12 +187,12 @@ class QuorumLeaseLayer(Layer):
         self.proposer.acquire(ctx, ttl, request)
 
     def release(self, ctx: Context) -> None:
-        """This member wants it no more; whom its election holds for better should be next."""
+        """Give the lease back. The leader that this member's election names should be next."""
         better = self.inner.inner.leader
         self.proposer.release(ctx, None if better == ctx.me.id else better)
 
     def _settle(self, ctx: Context) -> None:
-        """Send what is to be sent, count one's own vote, tell what came of it, again."""
+        """Send messages, count this member's own vote, hand on verdicts, until nothing is left."""
         petition = self.proposer
         for _ in range(MAX_TURNS):
             if petition.outbox:
@@ -214,14 +214,14 @@ class QuorumLeaseLayer(Layer):
             self._post(ctx, me, message)
 
     def _post(self, ctx: Context, to: MemberId, message: Message) -> None:
-        """What this member has to say to itself it says without a message."""
+        """Send a message; one to this member itself is handled at once."""
         if to == ctx.me.id:
             self.handlers[type(message)](self, ctx, to, message)
         else:
             ctx.send(to, message)
 
     def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
-        """The voters to write to: all, also those that the view has lost sight of."""
+        """The voters to write to: all, also those that are not in the view."""
         return self.electorate.voters
 
     # Voting
@@ -235,7 +235,7 @@ class QuorumLeaseLayer(Layer):
         return member in self.electorate.voters
 
     def _is_shared(self, ctx: Context, sender: MemberId, config: int) -> bool:
-        """Whether both go by one configuration; who is behind is told so, or asks."""
+        """Whether both use one configuration. If not, the one that is behind is told, or asks."""
         if config < self.electorate.number:
             self._tell_voters(ctx, sender)
         elif config > self.electorate.number:
@@ -323,7 +323,7 @@ class QuorumLeaseLayer(Layer):
             self._enrol(ctx, self.recovery.on_known, sender, message)
 
     def _enrol(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
-        """Whoever asked before this voter voted hears when it does."""
+        """Members that asked before this voter voted are told when it does."""
         voted = self.acceptor.votes
         handler(ctx, *about)
         if self.acceptor.votes and not voted:
@@ -334,8 +334,8 @@ class QuorumLeaseLayer(Layer):
     def replace(self, ctx: Context, old: MemberId, new: MemberId) -> None:
         """Let `new` vote in the place of `old`, if a majority of the voters agrees.
 
-        Nobody is told when it is done: `electorate` changes. A change that somebody else has begun
-        is brought to its end instead; ask again then.
+        There is no answer; when it is done, `electorate` changes. A change that another member has
+        begun is completed instead; then call this again.
         """
         if not self.quorum.durable:
             raise BadInput("voters without a disk cannot be replaced: restart all with others")
@@ -438,7 +438,7 @@ class QuorumLeaseLayer(Layer):
             self._watch_seal(ctx)
 
     def _watch_seal(self, ctx: Context) -> None:
-        """Who sealed a configuration sees to it that it is followed by another."""
+        """A voter that sealed a configuration makes sure that another one follows."""
         if self.acceptor.sealed is not None and self.reconfiguration.phase == IDLE:
             pause = ABANDONED * self.inner.lease.patience
             ctx.set_timer(SEAL, pause * (1.0 + ctx.rng.random()))

@@ -10,7 +10,7 @@ import pytest
 
 from hustings.guard import Floor, Grant, Guarantees, Guard, HeldBy, Holder, Holding
 from hustings.guard.etcd_nodes import Line, Nodes
-from hustings.guard.observer import Feed, Seen, follow
+from hustings.guard.observer import Feed, SeenLease, follow
 from tests.net.kit.loops import run
 
 ADA = Holder("ada", 1)
@@ -63,11 +63,11 @@ class DeafFeed:
         self._guard = guard
         self._looks = 0
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         self._looks += 1
         if self._looks == 2:
             await self._guard._swallow()
-        return Seen(Holding("ada", 7), 60.0)
+        return SeenLease(Holding("ada", 7), 60.0)
 
     async def wait(self, seconds: float) -> None:
         """At once: something changed."""

@@ -12,7 +12,7 @@ import pytest
 from hustings.core.errors import UnknownName
 from hustings.guard import Behind, Floor, Grant, HeldBy, Holder, Holding, Unreachable, make_guard
 from hustings.guard.memory import MemoryGuard, Register, Registers
-from hustings.guard.observer import Seen
+from hustings.guard.observer import SeenLease
 from hustings.testing import VirtualLoop
 from tests.unit.guard.virtual import now, play
 
@@ -43,10 +43,10 @@ def test_a_lease_lasts_until_its_end_and_not_at_its_end() -> None:
     register.time = 109.5
     assert register.acquire(BEN, 10.0) == HeldBy("ada", 1, 0.5)
     assert register.renew(ADA, 1, 10.0)
-    assert register.look() == Seen(Holding("ada", 1), 10.0)
+    assert register.look() == SeenLease(Holding("ada", 1), 10.0)
     register.time = 119.5
     assert not register.renew(ADA, 1, 10.0)
-    assert register.look() == Seen(Holding(None, 1), 0.0)
+    assert register.look() == SeenLease(Holding(None, 1), 0.0)
     assert register.acquire(BEN, 10.0) == 2
 
 
@@ -55,7 +55,7 @@ def test_a_new_holder_gets_its_own_time_also_if_the_last_one_had_more() -> None:
     register.acquire(ADA, 60.0)
     register.release(ADA, 1, None)
     register.acquire(BEN, 5.0)
-    assert register.look() == Seen(Holding("ben", 2), 5.0)
+    assert register.look() == SeenLease(Holding("ben", 2), 5.0)
 
 
 def test_who_asks_again_has_its_lease_renewed_and_never_shortened() -> None:
@@ -82,7 +82,7 @@ def test_who_renews_in_vain_changes_nothing() -> None:
 def test_a_short_lease_is_seen() -> None:
     register = Clocked()
     register.acquire(ADA, 0.5)
-    assert register.look() == Seen(Holding("ada", 1), 0.5)
+    assert register.look() == SeenLease(Holding("ada", 1), 0.5)
 
 
 def test_a_register_may_have_a_clock_of_another_rate() -> None:
@@ -96,7 +96,7 @@ def test_a_register_may_have_a_clock_of_another_rate() -> None:
 def test_a_clock_may_begin_at_nothing(zero: float) -> None:
     register = Clocked()
     register.time = zero
-    assert register.look() == Seen(Holding(None, 0), 0.0)
+    assert register.look() == SeenLease(Holding(None, 0), 0.0)
     register.acquire(ADA, 0.25)
     assert register.look().remaining == 0.25
 
@@ -260,7 +260,7 @@ def test_an_observer_that_was_woken_looks_once() -> None:
 
         look = register.look
 
-        def counted() -> Seen:
+        def counted() -> SeenLease:
             looks.append(now())
             return look()
 

@@ -23,7 +23,7 @@ from nats.js.errors import APIError, NoStreamResponseError, ServiceUnavailableEr
 
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable
-from hustings.guard.nats import PING_S, RECONNECT_S, Record, _Client, key_of
+from hustings.guard.nats import PING_S, RECONNECT_S, NatsRecord, _Client, key_of
 from tests.unit.guard.fakes_nats import (
     ADA,
     SILENT,
@@ -44,8 +44,8 @@ WORD = "jobs.identity"
 NOT_OPEN = r"^the guard on NATS is not open$"
 
 
-def record(server: Server) -> Record:
-    return msgspec.json.decode(server.found(), type=Record)
+def record(server: Server) -> NatsRecord:
+    return msgspec.json.decode(server.found(), type=NatsRecord)
 
 
 # Addresses

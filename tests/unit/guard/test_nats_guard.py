@@ -19,7 +19,7 @@ from hustings.guard import (
     NotGranted,
     Unreachable,
 )
-from hustings.guard.nats import ATTEMPTS, Entry, NatsGuard, Record
+from hustings.guard.nats import ATTEMPTS, NatsEntry, NatsGuard, NatsRecord
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,
@@ -39,8 +39,8 @@ __all__ = ["server"]
 TOO_FAST = r"^the record in NATS at nats://h changes too fast$"
 
 
-def record(server: Server) -> Record:
-    return msgspec.json.decode(server.found(), type=Record)
+def record(server: Server) -> NatsRecord:
+    return msgspec.json.decode(server.found(), type=NatsRecord)
 
 
 def write(server: Server, **fields: object) -> int:
@@ -58,10 +58,10 @@ def test_the_revision_with_which_holding_began_is_the_token(server: Server) -> N
         sent = ours.now()
         grant = await granted(ours, ADA)
         assert grant == Grant(ADA, 2, sent + TTL / ours.slack)
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1)
         sent = ours.now()
         assert await ours.acquire(ADA, TTL) == Grant(ADA, 2, sent + TTL / ours.slack)
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1, token=2)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=2)
         assert (await ours.renew(grant, TTL)).token == 2
         assert await far.acquire(BEN, 9.0) == HeldBy("ada", 2, TTL)
         answer = await far.acquire(Holder("ada", 2), TTL)
@@ -201,9 +201,9 @@ def test_below_a_known_token_nothing_is_granted_unless_it_is_lifted(server: Serv
         assert record(server).base == 0
         assert await ours._acquire(ADA, TTL, Floor(3)) == Behind(2), "also to who holds"
         assert await ours._acquire(ADA, TTL, Floor(100, lift=True)) == 103
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1, base=100)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, base=100)
         assert await ours._acquire(ADA, TTL, Floor(103, lift=True)) == 103, "as high as known"
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1, token=103, base=100)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=103, base=100)
         assert await ours._acquire(ADA, TTL, Floor(104, lift=True)) == 5 + 104
 
     play(story)
@@ -249,7 +249,7 @@ def test_a_renewal_asks_only_once(server: Server) -> None:
             sent = ours.now()
             assert await ours.renew(grant, TTL) == Grant(ADA, 1, sent + TTL / ours.slack)
         assert server.count("get") == reads
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1, token=1)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=1)
 
     play(story)
 
@@ -293,7 +293,7 @@ def test_a_renewal_whose_answer_is_lost_does_no_harm(server: Server) -> None:
         with pytest.raises(Unreachable):
             await ours.renew(grant, TTL)
         assert (await ours.renew(grant, TTL)).token == grant.token == 2
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1, token=2)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=2)
 
     play(story)
 
@@ -322,7 +322,7 @@ def test_what_is_given_back_is_to_be_had_at_once(server: Server) -> None:
         grant = await granted(ours, ADA)
         assert isinstance(await far.acquire(BEN, TTL), HeldBy)
         await ours.release(grant)
-        assert record(server) == Record(ttl=TTL, token=1)
+        assert record(server) == NatsRecord(ttl=TTL, token=1)
         await ours.release(grant)
         await ours.release(Grant(BEN, 1, 0.0))
         assert server.buckets["hustings"].newest == 2, "what is not held is not given back"
@@ -347,7 +347,7 @@ def test_a_lease_is_kept_for_somebody_as_long_as_it_was(server: Server) -> None:
         ours, far = await opened(), await opened()
         grant = await granted(ours, ADA)
         await ours.release(grant, to="ben")
-        assert record(server) == Record(ttl=TTL, token=1, to="ben")
+        assert record(server) == NatsRecord(ttl=TTL, token=1, to="ben")
         answer = await ours.acquire(ADA, 9.0)
         assert isinstance(answer, HeldBy)
         assert (answer.holder, answer.token) == ("ben", 0)
@@ -464,11 +464,11 @@ def test_a_bucket_that_is_gone_is_made_again_and_that_is_told(server: Server) ->
 
 
 def test_entries_reckon_tokens_from_revisions() -> None:
-    assert Entry(None, 7).token == 7
-    assert (Entry(None, 7).base, Entry(None, 7).is_of(ADA)) == (0, False)
-    assert Entry(Record(ttl=1.0, base=10), 7).token == 17
-    assert Entry(Record(ttl=1.0, base=10, token=3), 7).token == 3
-    entry = Entry(Record(ttl=1.0, holder="ada", life=1), 7)
+    assert NatsEntry(None, 7).token == 7
+    assert (NatsEntry(None, 7).base, NatsEntry(None, 7).is_of(ADA)) == (0, False)
+    assert NatsEntry(NatsRecord(ttl=1.0, base=10), 7).token == 17
+    assert NatsEntry(NatsRecord(ttl=1.0, base=10, token=3), 7).token == 3
+    entry = NatsEntry(NatsRecord(ttl=1.0, holder="ada", life=1), 7)
     assert entry.is_of(ADA)
     assert not entry.is_of(BEN)
     assert not entry.is_of(Holder("ada", 2))

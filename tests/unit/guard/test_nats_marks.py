@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.guard.nats import Entry, NatsGuard, Record
+from hustings.guard.nats import NatsEntry, NatsGuard, NatsRecord
 
 
 class Clocked(NatsGuard):
@@ -18,9 +18,9 @@ class Clocked(NatsGuard):
 
 def test_an_old_revision_of_a_new_bucket_is_no_lease_that_stood_still() -> None:
     guard = Clocked([], "bucket", "key", shown="nats://a", timeout=1.0)
-    old = Entry(Record(ttl=5.0, holder="ada", life=1, token=9), 9)
+    old = NatsEntry(NatsRecord(ttl=5.0, holder="ada", life=1, token=9), 9)
     assert guard._remaining(old) == pytest.approx(5.0)
     guard.time = 200.0
     assert guard._remaining(old) < 0
-    new = Entry(Record(ttl=5.0, holder="ben", life=1, token=10), 9)
+    new = NatsEntry(NatsRecord(ttl=5.0, holder="ben", life=1, token=10), 9)
     assert guard._remaining(new) == pytest.approx(5.0)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from hustings.guard import Grant, HeldBy, Holding, NotGranted, Unreachable
-from hustings.guard.nats import ATTEMPTS, Record
-from hustings.guard.observer import Seen
+from hustings.guard.nats import ATTEMPTS, NatsRecord
+from hustings.guard.observer import SeenLease
 from tests.unit.guard.fakes_nats import (
     ADA,
     BEN,
@@ -29,8 +29,8 @@ WORD = "jobs.identity"
 NOT_OPEN = r"^the guard on NATS is not open$"
 
 
-def record(server: Server) -> Record:
-    return msgspec.json.decode(server.found(), type=Record)
+def record(server: Server) -> NatsRecord:
+    return msgspec.json.decode(server.found(), type=NatsRecord)
 
 
 # Identity
@@ -88,18 +88,18 @@ def test_an_operator_lifts_tokens_of_whoever_comes_next(server: Server) -> None:
     async def story() -> None:
         ours, far = await opened(), await opened()
         await far.recover(1000)
-        assert record(server) == Record(ttl=0.0, token=1000, base=1000)
+        assert record(server) == NatsRecord(ttl=0.0, token=1000, base=1000)
         assert await far.look() == Holding(None, 1000)
         grant = await granted(ours, ADA)
         assert grant.token == 1002
         await far.recover(2000)
-        assert record(server) == Record(ttl=TTL, holder="ada", life=1, token=1002, base=2000)
+        assert record(server) == NatsRecord(ttl=TTL, holder="ada", life=1, token=1002, base=2000)
         assert (await ours.renew(grant, TTL)).token == 1002, "who holds keeps its token"
         await far.recover(500)
         assert record(server).base == 2000, "nothing is lowered"
         await ours.release(grant, to="ben")
         await far.recover(3000)
-        assert record(server) == Record(ttl=TTL, token=3000, to="ben", base=3000)
+        assert record(server) == NatsRecord(ttl=TTL, token=3000, to="ben", base=3000)
         taken = await granted(far, BEN)
         assert taken.token == 3008
         await asyncio.sleep(TTL)
@@ -116,7 +116,7 @@ def test_who_held_before_tokens_were_lifted_comes_back_above_them(server: Server
         assert isinstance(await far.acquire(BEN, TTL), HeldBy)
         await asyncio.sleep(TTL)
         await far.recover(4000)
-        assert record(server) == Record(ttl=TTL, token=4000, base=4000)
+        assert record(server) == NatsRecord(ttl=TTL, token=4000, base=4000)
         assert await far.look() == Holding(None, 4000)
         assert (await granted(ours, ADA)).token == 4003, "token 4000 may be somebody else's"
 
@@ -204,7 +204,7 @@ def test_an_observer_begins_anew_with_a_bucket_that_was_made_again(server: Serve
         async with seen.observe() as states:
             assert await anext(states) == Holding("ada", 2)
             server.buckets["hustings"] = Bucket()
-            server.put(msgspec.json.encode(Record(ttl=60.0, holder="ben")).decode())
+            server.put(msgspec.json.encode(NatsRecord(ttl=60.0, holder="ben")).decode())
             assert await anext(states) == Holding("ben", 1)
             assert server.count("watch") == 2, "nothing comes of the old one"
         assert isinstance(await seen.acquire(ADA, TTL), HeldBy)
@@ -215,8 +215,8 @@ def test_an_observer_begins_anew_with_a_bucket_that_was_made_again(server: Serve
 def test_what_a_feed_cannot_see_is_told(server: Server) -> None:
     async def story() -> None:
         seen = await opened()
-        server.put(msgspec.json.encode(Record(ttl=60.0, holder="ben")).decode())
-        server.put(msgspec.json.encode(Record(ttl=60.0, holder="ben")).decode())
+        server.put(msgspec.json.encode(NatsRecord(ttl=60.0, holder="ben")).decode())
+        server.put(msgspec.json.encode(NatsRecord(ttl=60.0, holder="ben")).decode())
         async with seen._watch() as feed:
             assert (await feed.look()).holding == Holding("ben", 2)
             assert (await feed.look()).remaining == pytest.approx(60.0, abs=0.01)
@@ -258,12 +258,12 @@ def test_a_lease_is_one_until_its_last_moment(server: Server) -> None:
 def test_tokens_are_lifted_in_the_moment_a_lease_is_over(server: Server) -> None:
     async def story() -> None:
         far = await opened()
-        server.put(msgspec.json.encode(Record(ttl=4.0, holder="ben", token=9)).decode())
+        server.put(msgspec.json.encode(NatsRecord(ttl=4.0, holder="ben", token=9)).decode())
         far._clock = lambda: 10.0
         await far.look()
         far._clock = lambda: 14.0
         await far.recover(1000)
-        assert record(server) == Record(ttl=4.0, token=1000, base=1000)
+        assert record(server) == NatsRecord(ttl=4.0, token=1000, base=1000)
 
     play(story)
 
@@ -271,19 +271,19 @@ def test_tokens_are_lifted_in_the_moment_a_lease_is_over(server: Server) -> None
 def test_a_lease_is_over_in_the_moment_its_time_is(server: Server) -> None:
     async def story() -> None:
         seen = await opened()
-        server.put(msgspec.json.encode(Record(ttl=4.0, holder="ben", token=9)).decode())
+        server.put(msgspec.json.encode(NatsRecord(ttl=4.0, holder="ben", token=9)).decode())
         async with seen._watch() as feed:
             await feed.look()
             at = seen.now()
             await asyncio.sleep(at + 4.0 - 0.001 - seen.now())
             seen._clock = lambda: at + 4.0
-            assert await feed.look() == Seen(Holding(None, 9), 0.0)
+            assert await feed.look() == SeenLease(Holding(None, 9), 0.0)
             assert (await seen.acquire(ADA, TTL)) == Grant(ADA, 2, at + 4.0 + TTL / seen.slack)
             seen._clock = lambda: at + 4.0 + TTL
             with pytest.raises(NotGranted, match="has run out"):
                 await seen.renew(Grant(ADA, 2, 0.0), TTL)
             assert (await granted(seen, ADA)).token == 3, "its own, too"
             await seen.release(Grant(ADA, 3, 0.0), to="ben")
-            assert await feed.look() == Seen(Holding(None, 3), 0.0)
+            assert await feed.look() == SeenLease(Holding(None, 3), 0.0)
 
     play(story)

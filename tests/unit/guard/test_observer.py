@@ -10,7 +10,7 @@ import pytest
 
 from hustings.guard import Holding, Unreachable
 from hustings.guard.base import Cancellations
-from hustings.guard.observer import SHORTEST_S, Seen, follow
+from hustings.guard.observer import SHORTEST_S, SeenLease, follow
 from tests.unit.guard.virtual import now, play
 
 NET = 5.0
@@ -19,7 +19,7 @@ NET = 5.0
 class Waits:
     """A feed that shows one thing, and keeps how long it was to wait."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: SeenLease) -> None:
         self.seen = seen
         self.waited: list[float] = []
 
@@ -27,7 +27,7 @@ class Waits:
     async def dial(self) -> AsyncIterator[Waits]:
         yield self
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         return self.seen
 
     async def wait(self, seconds: float) -> None:
@@ -38,14 +38,14 @@ class Waits:
 @pytest.mark.parametrize(
     "seen, expected",
     [
-        (Seen(Holding(None, 0), 0.0), NET),
-        (Seen(Holding("ada", 1), 3.0), 3.0),
-        (Seen(Holding("ada", 1), 60.0), NET),
-        (Seen(Holding("ada", 1), 0.001), SHORTEST_S),
+        (SeenLease(Holding(None, 0), 0.0), NET),
+        (SeenLease(Holding("ada", 1), 3.0), 3.0),
+        (SeenLease(Holding("ada", 1), 60.0), NET),
+        (SeenLease(Holding("ada", 1), 0.001), SHORTEST_S),
     ],
 )
 def test_an_observer_looks_at_the_end_of_a_lease_or_after_its_net(
-    seen: Seen, expected: float
+    seen: SeenLease, expected: float
 ) -> None:
     async def story() -> None:
         feed = Waits(seen)
@@ -73,9 +73,9 @@ class Swallows:
         self.calls.append("dial")
         yield self
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         await self._call("look")
-        return Seen(Holding("ada", 1), 60.0)
+        return SeenLease(Holding("ada", 1), 60.0)
 
     async def wait(self, seconds: float) -> None:
         await self._call("wait")

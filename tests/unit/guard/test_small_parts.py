@@ -13,8 +13,8 @@ import pytest
 from hustings.guard import Grant, Holder, Unreachable
 from hustings.guard.base import Holding
 from hustings.guard.memory import MemoryGuard, Register
-from hustings.guard.nats import Entry, Record
-from hustings.guard.observer import FIRST_PAUSE_S, LONGEST_PAUSE_S, Seen, follow
+from hustings.guard.nats import NatsEntry, NatsRecord
+from hustings.guard.observer import FIRST_PAUSE_S, LONGEST_PAUSE_S, SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.testing import VirtualLoop
 
@@ -87,9 +87,9 @@ def test_only_who_holds_this_token_gives_it_back(holder: Holder, ahead: int) -> 
 
 def test_the_token_of_a_record() -> None:
     """Its own, or its revision above the base that the bucket was lifted to."""
-    assert Entry(None, 0).token == 0
-    assert Entry(Record(ttl=5.0, base=40), 2).token == 42
-    assert Entry(Record(ttl=5.0, base=40, token=9), 2).token == 9
+    assert NatsEntry(None, 0).token == 0
+    assert NatsEntry(NatsRecord(ttl=5.0, base=40), 2).token == 42
+    assert NatsEntry(NatsRecord(ttl=5.0, base=40, token=9), 2).token == 9
 
 
 # --- observers -----------------------------------------------------------------------------------
@@ -107,10 +107,10 @@ class Played:
         self.dialled.append(asyncio.get_running_loop().time())
         yield self
 
-    async def look(self) -> Seen:
+    async def look(self) -> SeenLease:
         if (shown := self.looks.pop(0)) is None:
             raise Unreachable("away")
-        return Seen(shown, 1.0)
+        return SeenLease(shown, 1.0)
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -13,7 +13,7 @@ from hustings.guard import (
     Holding,
     Unreachable,
 )
-from hustings.guard.observer import Seen
+from hustings.guard.observer import SeenLease
 from hustings.guard.zookeeper_wire import Ensemble, Lapsed, NoTls, Session, Wire
 from tests.unit.guard.fakes_zookeeper import LOST, SILENT, Server
 from tests.unit.guard.zookeeper_kit import (
@@ -158,7 +158,7 @@ def test_what_keeps_an_observer_from_looking_is_told(server: Server) -> None:
         seen = guard("zookeeper://h:1")
         newest = Session(ordered=True)
         async with seen._watch(newest) as feed:
-            assert await feed.look() == Seen(Holding(None, 0), 0.0)
+            assert await feed.look() == SeenLease(Holding(None, 0), 0.0)
         server.on("GetChildren2", lambda: SILENT)
         with pytest.raises(Unreachable, match=r"^ZooKeeper did not answer an observer in time$"):
             async with seen._watch(newest) as feed:
