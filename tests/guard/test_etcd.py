@@ -24,7 +24,7 @@ from hustings.guard import (
     Unreachable,
     make_guard,
 )
-from hustings.guard.etcd_nodes import Line, Nodes
+from hustings.guard.etcd_nodes import EtcdLine, Nodes
 from tests.guard.engines.base import wait_until
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.etcd import Engine, Node, three
@@ -316,9 +316,9 @@ def test_nobody_there_is_said_in_time() -> None:
 @pytest.mark.parametrize("then", ["silence", "its own deadline"])
 def test_a_refusal_is_not_forgotten_for_an_answer_that_came_too_late(then: str) -> None:
     """The last of many tries has hardly any time left: it proves nothing."""
-    asked: list[Line] = []
+    asked: list[EtcdLine] = []
 
-    async def talk(line: Line) -> None:
+    async def talk(line: EtcdLine) -> None:
         asked.append(line)
         if len(asked) == 1:
             raise rpc.AioRpcError(rpc.StatusCode.UNAVAILABLE, (), (), "Ssl handshake failed")
@@ -342,7 +342,7 @@ def test_a_refusal_is_not_forgotten_for_an_answer_that_came_too_late(then: str) 
 def test_a_node_that_refuses_and_then_is_gone_is_no_mistake_of_the_address() -> None:
     said = iter(("Ssl handshake failed", "connection refused"))
 
-    async def talk(_: Line) -> None:
+    async def talk(_: EtcdLine) -> None:
         raise rpc.AioRpcError(rpc.StatusCode.UNAVAILABLE, (), (), next(said))
 
     async def story() -> None:

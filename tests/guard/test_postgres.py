@@ -15,7 +15,7 @@ from hustings.core.errors import BadInput
 from hustings.guard import Grant, Holder, Unreachable, make_guard, parse_url
 from hustings.guard.postgres import MIGRATION, install
 from hustings.guard.postgres_schema import VERSION, channel_of
-from hustings.guard.postgres_wire import Address, Wire, text
+from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text
 from tests.guard.conformance import granted, reached, refused, rig_on
 from tests.guard.engines.base import Engine, free_port
 from tests.guard.engines.certificates import Certificates
@@ -45,8 +45,8 @@ def database(postgres: Postgres) -> str:
     return name
 
 
-async def dial(url: str) -> Wire:
-    return await Address(parse_url(url)).dial()
+async def dial(url: str) -> PostgresWire:
+    return await PostgresAddress(parse_url(url)).dial()
 
 
 def test_every_statement_may_meet_another_session(postgres: Postgres) -> None:
@@ -117,7 +117,7 @@ def test_a_schema_of_another_version_is_refused(postgres: Postgres, database: st
     run(play())
 
 
-async def with_schema_1(url: str) -> Wire:
+async def with_schema_1(url: str) -> PostgresWire:
     """A connection to a database as the first version of the schema left it; ada holds there."""
     wire = await dial(url)
     await wire.execute(SCHEMA_1.read_text())

@@ -22,7 +22,7 @@ from hustings.guard import (
     make_guard,
     parse_url,
 )
-from hustings.guard.redis_wire import Ear, Wire
+from hustings.guard.redis_wire import Ear, RedisWire
 from tests.guard.conformance import granted, reached, refused, rig_on
 from tests.guard.engines.base import Engine
 from tests.guard.engines.certificates import Certificates
@@ -317,14 +317,14 @@ def test_a_leader_in_its_time_goes_on_at_once_on_a_forgetful_server() -> None:
 # What an older release left there
 
 
-async def old_lease(wire: Wire, key: str, until: int) -> None:
+async def old_lease(wire: RedisWire, key: str, until: int) -> None:
     fields = ("token", 7, "holder", "old", "life", 5, "ttl", 500_000, "until", until)
     await wire.command("HSET", key, *fields)
 
 
 def test_a_lease_of_the_first_format_is_waited_for_and_goes_on(valkey: Valkey) -> None:
     async def play() -> None:
-        wire = Wire(parse_url(valkey.url()), 2.0)
+        wire = RedisWire(parse_url(valkey.url()), 2.0)
         try:
             async with rig_on(valkey) as rig:
                 guard = await rig.guard()
@@ -353,7 +353,7 @@ def test_a_lease_of_the_first_format_is_waited_for_and_goes_on(valkey: Valkey) -
 
 def test_a_group_is_one_key_that_stays(valkey: Valkey) -> None:
     async def play() -> None:
-        wire = Wire(parse_url(valkey.url()), 2.0)
+        wire = RedisWire(parse_url(valkey.url()), 2.0)
         try:
             async with make_guard(valkey.url(), "kept") as guard:
                 await guard.release(await granted(guard, ADA, TTL), to="ben")
@@ -369,7 +369,7 @@ def test_every_change_is_announced_and_a_renewal_too(valkey: Valkey) -> None:
     """Who waits measures from the last renewal, so it must hear of it."""
 
     async def play() -> None:
-        wire = Wire(parse_url(valkey.url()), 2.0)
+        wire = RedisWire(parse_url(valkey.url()), 2.0)
         try:
             async with rig_on(valkey) as rig:
                 guard = await rig.guard()

@@ -29,7 +29,7 @@ from hustings.guard import (
     make_guard,
 )
 from hustings.guard.zookeeper import ZooKeeperGuard
-from hustings.guard.zookeeper_wire import Session, Wire
+from hustings.guard.zookeeper_wire import Session, ZookeeperWire
 from tests.guard.engines.base import wait_until
 from tests.guard.engines.certificates import Certificates
 from tests.guard.engines.zookeeper import PASSWORD, USER, Engine, One, three
@@ -141,16 +141,16 @@ def test_who_goes_on_is_confirmed_by_a_write_at_the_end(
 ) -> None:
     """Reads, and the renewal of a session, may be answered by a leader that was deposed."""
     asked: list[object] = []
-    plain = Wire.ask
+    plain = ZookeeperWire.ask
 
-    async def recorded(self: Wire, session: Session, request: Any) -> Any:
+    async def recorded(self: ZookeeperWire, session: Session, request: Any) -> Any:
         asked.append(request)
         return await plain(self, session, request)
 
     async def story() -> None:
         async with make_guard(zookeeper.url(), f"confirmed-{how}") as guard:
             grant = await granted(guard, ANNA, LONG_TTL)
-            monkeypatch.setattr(Wire, "ask", recorded)
+            monkeypatch.setattr(ZookeeperWire, "ask", recorded)
             if how == "renew":
                 await guard.renew(grant, LONG_TTL)
             else:
@@ -165,7 +165,7 @@ def test_who_is_not_confirmed_does_not_go_on(
     zookeeper: Engine, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Its node is deleted between the look and the write."""
-    plain = Wire.ask
+    plain = ZookeeperWire.ask
 
     async def story() -> None:
         path = f"unconfirmed-{how}"
@@ -173,13 +173,13 @@ def test_who_is_not_confirmed_does_not_go_on(
             with foreigner(zookeeper) as client:
                 grant = await granted(guard, ANNA, LONG_TTL)
 
-                async def spoiled(self: Wire, session: Session, request: Any) -> Any:
+                async def spoiled(self: ZookeeperWire, session: Session, request: Any) -> Any:
                     if isinstance(request, protocol.TransactionRequest):
                         for each in client.get_children(f"/hustings/{path}"):
                             client.delete(f"/hustings/{path}/{each}")
                     return await plain(self, session, request)
 
-                monkeypatch.setattr(Wire, "ask", spoiled)
+                monkeypatch.setattr(ZookeeperWire, "ask", spoiled)
                 if how == "renew":
                     with pytest.raises(NotGranted):
                         await guard.renew(grant, LONG_TTL)

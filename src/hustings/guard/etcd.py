@@ -49,7 +49,7 @@ from hustings.guard.base import (
     Unreachable,
     base_of,
 )
-from hustings.guard.etcd_nodes import Line, Nodes, tls_files
+from hustings.guard.etcd_nodes import EtcdLine, Nodes, tls_files
 from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, seconds
@@ -116,7 +116,7 @@ class EtcdGuard(Guard):
         await self._returns.settle(holder, self._release)
         lease = _lease_for(holder)  # the same one in all attempts: an earlier one may have worked
 
-        async def talk(line: Line) -> int | HeldBy | Behind:
+        async def talk(line: EtcdLine) -> int | HeldBy | Behind:
             queue = await self._queue(line)
             entered = not queue.candidates
             if entered:
@@ -139,7 +139,7 @@ class EtcdGuard(Guard):
         return await self.nodes.converse(talk)
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
-        async def talk(line: Line) -> None:
+        async def talk(line: EtcdLine) -> None:
             queue = await self._queue(line)
             candidates = queue.candidates
             if not candidates or not queue.is_of(candidates[0], holder, token):
@@ -150,7 +150,7 @@ class EtcdGuard(Guard):
         await self.nodes.converse(talk)
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
-        async def talk(line: Line) -> None:
+        async def talk(line: EtcdLine) -> None:
             queue = await self._queue(line)
             for each in queue.candidates:
                 if queue.is_of(each, holder, token):
@@ -166,7 +166,7 @@ class EtcdGuard(Guard):
         none = [] if instead else [_compare(self.identity_key, create_revision=0)]
         put = _put(self.identity_key, word, 0)
 
-        async def talk(line: Line) -> str:
+        async def talk(line: EtcdLine) -> str:
             request = rpc.TxnRequest(compare=none, success=[put, read], failure=[read])
             answer = await line.call(line.kv.Txn, request)
             return _text(answer.responses[-1].response_range.kvs[0].value)
@@ -176,7 +176,7 @@ class EtcdGuard(Guard):
     async def _recover(self, above: int) -> None:
         """Whoever holds meanwhile has a larger token when it asks next."""
 
-        async def talk(line: Line) -> bool:
+        async def talk(line: EtcdLine) -> bool:
             queue = await self._queue(line)
             if queue.last >= above:
                 return True
@@ -189,7 +189,7 @@ class EtcdGuard(Guard):
         while not await self.nodes.converse(talk):
             pass  # somebody else has just written it
 
-    async def _queue(self, line: Line) -> Queue:
+    async def _queue(self, line: EtcdLine) -> Queue:
         """Who stands, and the base. Asked of a majority: never out of date."""
         standing = rpc.RangeRequest(
             key=self.prefix,
@@ -211,7 +211,7 @@ class EtcdGuard(Guard):
             version = int(key.mod_revision)
         return Queue(candidates, base, version, int(answer.header.revision))
 
-    async def _enter(self, line: Line, holder: Holder, lease: int, ttl: float) -> Queue:
+    async def _enter(self, line: EtcdLine, holder: Holder, lease: int, ttl: float) -> Queue:
         """Create a key if nobody stands and no other is favoured; who stands afterwards."""
         try:
             grant = rpc.LeaseGrantRequest(TTL=math.ceil(ttl), ID=lease)
@@ -236,7 +236,7 @@ class EtcdGuard(Guard):
             await self._revoke(line, lease)
         return queue
 
-    async def _prolong(self, line: Line, key: Any, holder: Holder, ttl: float) -> bool:
+    async def _prolong(self, line: EtcdLine, key: Any, holder: Holder, ttl: float) -> bool:
         """Renew the lease of a key; if that is for less than asked, bind the key to a longer one.
 
         Say whether the key is kept.
@@ -255,7 +255,7 @@ class EtcdGuard(Guard):
         await self._revoke(line, int(key.lease) if kept else lease)
         return kept
 
-    async def _withdraw(self, line: Line, key: Any, to: str | None) -> None:
+    async def _withdraw(self, line: EtcdLine, key: Any, to: str | None) -> None:
         success = [_delete(key.key)]
         if to is not None:
             success.append(_put(self.next_key, to, key.lease))
@@ -266,18 +266,18 @@ class EtcdGuard(Guard):
         if to is None:
             await self._revoke(line, int(key.lease))
 
-    async def _revoke(self, line: Line, lease: int) -> None:
+    async def _revoke(self, line: EtcdLine, lease: int) -> None:
         try:
             await line.call(line.leases.LeaseRevoke, rpc.LeaseRevokeRequest(ID=lease))
         except rpc.AioRpcError as error:
             if error.code() != rpc.StatusCode.NOT_FOUND:
                 raise
 
-    async def _held(self, line: Line, key: Any, token: int, ttl: float) -> HeldBy:
+    async def _held(self, line: EtcdLine, key: Any, token: int, ttl: float) -> HeldBy:
         remaining = await self._remaining(line, int(key.lease), ttl)
         return HeldBy(_text(key.value), token, remaining)
 
-    async def _reserved(self, line: Line, ttl: float) -> HeldBy:
+    async def _reserved(self, line: EtcdLine, ttl: float) -> HeldBy:
         """Nobody stands, and yet there was no way in: the place is kept for somebody."""
         answer = await line.call(line.kv.Range, rpc.RangeRequest(key=self.next_key))
         for key in answer.kvs:
@@ -285,7 +285,7 @@ class EtcdGuard(Guard):
             return HeldBy(_text(key.value), 0, remaining)
         return HeldBy("", 0, 0.0)  # it has just gone: ask again
 
-    async def _remaining(self, line: Line, lease: int, ttl: float) -> float:
+    async def _remaining(self, line: EtcdLine, lease: int, ttl: float) -> float:
         if lease == 0:
             return ttl  # a key without a lease stays until somebody deletes it
         answer = await line.call(line.leases.LeaseTimeToLive, rpc.LeaseTimeToLiveRequest(ID=lease))
@@ -300,7 +300,7 @@ class EtcdGuard(Guard):
     async def _watch(self) -> AsyncIterator[Feed]:
         create = rpc.WatchCreateRequest(key=self.prefix, range_end=self.end)
 
-        async def begin(line: Line) -> Any:
+        async def begin(line: EtcdLine) -> Any:
             stream = line.watch()
             await stream.write(rpc.WatchRequest(create_request=create))
             await stream.read()  # that it watches

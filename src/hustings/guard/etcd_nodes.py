@@ -45,7 +45,7 @@ HOPELESS = (
 )
 
 
-class Node:
+class EtcdNode:
     """One node: its channel, and the token of whoever has logged in."""
 
     def __init__(self, channel: Any, account: tuple[str, str] | None) -> None:
@@ -54,10 +54,10 @@ class Node:
         self.metadata: tuple[tuple[str, str], ...] = ()
 
 
-class Line:
+class EtcdLine:
     """One conversation with one node, over at a time given."""
 
-    def __init__(self, node: Node, until: float) -> None:
+    def __init__(self, node: EtcdNode, until: float) -> None:
         self.node = node
         self.until = until
         self.kv: Any = rpc.KVStub(node.channel)
@@ -120,7 +120,7 @@ class Nodes:
         self.timeout = timeout
         self._account = account
         self._tls = tls
-        self._nodes: list[Node] = []
+        self._nodes: list[EtcdNode] = []
         self._closed = False
         self._first = 0  # whom to ask first: who answered last
 
@@ -135,7 +135,9 @@ class Nodes:
         if self._first == number:
             self._first = (number + 1) % len(self.addresses)
 
-    async def converse(self, talk: Callable[[Line], Awaitable[T]], *, opening: bool = False) -> T:
+    async def converse(
+        self, talk: Callable[[EtcdLine], Awaitable[T]], *, opening: bool = False
+    ) -> T:
         """Have a conversation with some node; every node gets its share of the time."""
         self._closed = self._closed and not opening
         end = time.monotonic() + self.timeout
@@ -149,7 +151,7 @@ class Nodes:
                 number = (first - left) % len(self.addresses)
                 node = self._open()[number]
                 share = max(end - time.monotonic(), 0.0) / left
-                line = Line(node, time.monotonic() + share)
+                line = EtcdLine(node, time.monotonic() + share)
                 try:
                     async with asyncio.timeout(share):
                         return await self._talk(line, talk)
@@ -179,7 +181,7 @@ class Nodes:
                 raise Unreachable(f"etcd at {self.shown} cannot be used now: {why}")
             await asyncio.sleep(PAUSE)
 
-    async def _talk(self, line: Line, talk: Callable[[Line], Awaitable[T]]) -> T:
+    async def _talk(self, line: EtcdLine, talk: Callable[[EtcdLine], Awaitable[T]]) -> T:
         try:
             return await talk(line)
         except rpc.AioRpcError as error:
@@ -203,16 +205,16 @@ class Nodes:
             )
         return "handshake" in details.lower()
 
-    async def _reconnect(self, number: int, node: Node) -> None:
+    async def _reconnect(self, number: int, node: EtcdNode) -> None:
         """Give up a connection without an answer: it may be dead without a sign."""
         if self._nodes and self._nodes[number] is node:
             channel = self._channel(*self.addresses[number])
-            self._nodes[number] = Node(channel, self._account)
+            self._nodes[number] = EtcdNode(channel, self._account)
             await node.channel.close()
 
-    def _open(self) -> list[Node]:
+    def _open(self) -> list[EtcdNode]:
         if not self._nodes:
-            self._nodes = [Node(self._channel(*each), self._account) for each in self.addresses]
+            self._nodes = [EtcdNode(self._channel(*each), self._account) for each in self.addresses]
         return self._nodes
 
     def _channel(self, host: str, port: int) -> Any:

@@ -94,7 +94,7 @@ class KubernetesGuard(Guard):
         self._http: Any = None
         self._api: Any = None
         self._unchanged = ExpiryObserver()
-        self._last: Lease | None = None  # what this guard wrote last
+        self._last: KubernetesLease | None = None  # what this guard wrote last
         self._first_seen: tuple[object, int] = (None, 0)  # a period of holding, and its token
 
     def check_ttl(self, ttl: float) -> None:
@@ -165,7 +165,9 @@ class KubernetesGuard(Guard):
                     return self._token(taken)
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
-    def _taken(self, lease: Lease | None, holder: Holder, ttl: float, base: int) -> dict[str, Any]:
+    def _taken(
+        self, lease: KubernetesLease | None, holder: Holder, ttl: float, base: int
+    ) -> dict[str, Any]:
         """How the Lease shall be when `holder` takes it; a `base` lifts later tokens."""
         if lease is None:
             return new_lease(self.name, self.namespace, holder, ttl, base)
@@ -201,7 +203,7 @@ class KubernetesGuard(Guard):
                     return word
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
-    def _refusal(self, lease: Lease, holder: Holder) -> HeldBy | None:
+    def _refusal(self, lease: KubernetesLease, holder: Holder) -> HeldBy | None:
         """Why the Lease is not to be had, if so."""
         if lease.identity == str(holder):
             return None
@@ -215,16 +217,16 @@ class KubernetesGuard(Guard):
             return HeldBy(str(favoured), 0, remaining)
         return None
 
-    def _remaining(self, lease: Lease) -> float:
+    def _remaining(self, lease: KubernetesLease) -> float:
         """For how long a Lease counts yet, by this guard's clock; others' may differ."""
         return self._unchanged.remaining(lease.version, lease.ttl, self.now())
 
-    def _renewed(self, lease: Lease, token: int, ttl: float) -> dict[str, Any]:
+    def _renewed(self, lease: KubernetesLease, token: int, ttl: float) -> dict[str, Any]:
         """How the Lease shall be when its holder goes on; what was promised before stays so."""
         return lease.renewed(token, max(ttl, self._remaining(lease)))
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
-        def renewed(lease: Lease) -> dict[str, Any]:
+        def renewed(lease: KubernetesLease) -> dict[str, Any]:
             if self._remaining(lease) <= 0:
                 raise NotGranted(f"the lease of {holder} has run out")
             return self._renewed(lease, token, ttl)
@@ -236,7 +238,7 @@ class KubernetesGuard(Guard):
             await self._replace(holder, token, lambda lease: lease.freed(token, to))
 
     async def _replace(
-        self, holder: Holder, token: int, make: Callable[[Lease], dict[str, Any]]
+        self, holder: Holder, token: int, make: Callable[[KubernetesLease], dict[str, Any]]
     ) -> None:
         """Write over one's own Lease, whichever of one's writes was the last to arrive."""
         async with self._unreachable():
@@ -251,7 +253,7 @@ class KubernetesGuard(Guard):
                 lease = await self._read()
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
-    def _token(self, lease: Lease) -> int:
+    def _token(self, lease: KubernetesLease) -> int:
         """Of who holds, or of who held last."""
         if lease.carried is not None:
             return lease.carried
@@ -263,13 +265,15 @@ class KubernetesGuard(Guard):
 
     # HTTP
 
-    async def _read(self) -> Lease | None:
+    async def _read(self) -> KubernetesLease | None:
         answer = await self._ask(
             lambda **how: self._api.read_namespaced_lease(self.name, self.namespace, **how)
         )
-        return None if answer is None else Lease(answer)
+        return None if answer is None else KubernetesLease(answer)
 
-    async def _write(self, old: Lease | None, body: dict[str, Any]) -> Lease | None:
+    async def _write(
+        self, old: KubernetesLease | None, body: dict[str, Any]
+    ) -> KubernetesLease | None:
         """The Lease as it is now, or None if somebody else was quicker."""
         try:
             if old is None:
@@ -290,7 +294,7 @@ class KubernetesGuard(Guard):
             raise _Refused(404, f"there is no namespace {self.namespace}")
         if answer is None:
             return None
-        written = Lease(answer)
+        written = KubernetesLease(answer)
         self._last = written
         self._remaining(written)  # it counts from now on, whenever it is read again
         return written
@@ -436,7 +440,7 @@ IDENTITY_MARK = "hustings/identity"
 OF_OURS = re.compile(r"(.+)#\d+")
 
 
-class Lease:
+class KubernetesLease:
     """A Lease as the server shows it, with what is read from it."""
 
     def __init__(self, shown: dict[str, Any]) -> None:

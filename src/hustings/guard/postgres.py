@@ -44,7 +44,7 @@ from hustings.guard.observer import SeenLease, follow
 from hustings.guard.passwords import with_password
 from hustings.guard.pending_releases import PendingReleases
 from hustings.guard.postgres_schema import MIGRATION, VERSION, channel_of
-from hustings.guard.postgres_wire import Address, Wire, text, understood
+from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text, understood
 from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, parse_url, seconds
 
 __all__ = ["MIGRATION", "PostgresGuard", "install", "make"]
@@ -69,7 +69,7 @@ class PostgresGuard(Guard):
 
     def __init__(
         self,
-        address: Address,
+        address: PostgresAddress,
         group: str,
         *,
         timeout: float = TIMEOUT_S,
@@ -83,7 +83,7 @@ class PostgresGuard(Guard):
         self._timeout = timeout
         self._listens = listens
         self._poll = poll
-        self._wire: Wire | None = None
+        self._wire: PostgresWire | None = None
         self._turn = asyncio.Lock()
         self._returns = PendingReleases()
         self._expiry = LocalExpiry()
@@ -160,7 +160,7 @@ class PostgresGuard(Guard):
     @asynccontextmanager
     async def _attend(self) -> AsyncIterator[_Attention]:
         changed = asyncio.Event()
-        wire: Wire | None = None
+        wire: PostgresWire | None = None
         try:
             async with understood(self._address.shown, self._timeout):
                 wire = await self._address.dial()
@@ -196,7 +196,7 @@ class PostgresGuard(Guard):
 class _Attention:
     """An observer's connection."""
 
-    def __init__(self, guard: PostgresGuard, wire: Wire, changed: asyncio.Event) -> None:
+    def __init__(self, guard: PostgresGuard, wire: PostgresWire, changed: asyncio.Event) -> None:
         self._guard = guard
         self._wire = wire
         self._changed = changed
@@ -228,7 +228,7 @@ async def install(url: str | GuardUrl) -> None:
     """Make the guard's table and functions at this address, or bring them up to date."""
     place = with_password(parse_url(url) if isinstance(url, str) else url)
     place.only(*_OPTIONS)
-    address = Address(place)
+    address = PostgresAddress(place)
     async with understood(address.shown, INSTALL_S):
         wire = await address.dial()
         try:
@@ -244,7 +244,7 @@ def make(url: GuardUrl, group: str) -> Guard:
         raise BadInput("a group's name in PostgreSQL has no NUL character")
     listens = one_of(url, "listen", "yes", "no") == "yes"
     return PostgresGuard(
-        Address(url),
+        PostgresAddress(url),
         group,
         timeout=seconds(url, "timeout", TIMEOUT_S),
         listens=listens,

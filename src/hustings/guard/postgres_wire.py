@@ -39,7 +39,7 @@ _OUTAGES = (
 _ASK_FOR_TLS = bytes.fromhex("0000000804d2162f")
 
 
-class Address:
+class PostgresAddress:
     """Where a database is and how to enter, from a guard's address."""
 
     def __init__(self, url: GuardUrl) -> None:
@@ -57,11 +57,11 @@ class Address:
             "statement_cache_size": 0,
         }
 
-    async def dial(self) -> Wire:
+    async def dial(self) -> PostgresWire:
         if self._arguments["password"] is None:
             check_passfile()
         try:
-            return Wire(await asyncpg.connect(**self._arguments))
+            return PostgresWire(await asyncpg.connect(**self._arguments))
         except ConnectionError as error:
             # The client says so of any answer that it did not expect, as from a server that ends.
             if "rejected SSL" in str(error) and await self._does_not_speak_tls():
@@ -82,7 +82,7 @@ class Address:
             writer.transport.abort()
 
 
-class Wire:
+class PostgresWire:
     """One connection. It does one thing at a time; who was cancelled must `end` it."""
 
     def __init__(self, connection: Any) -> None:

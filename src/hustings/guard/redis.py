@@ -64,7 +64,7 @@ from hustings.guard.redis_scripts import (
     RENEW,
     RUN,
 )
-from hustings.guard.redis_wire import Ear, Wire
+from hustings.guard.redis_wire import Ear, RedisWire
 from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of, seconds
 
 KEEPING = Guarantees(
@@ -105,7 +105,7 @@ class RedisGuard(Guard):
 
     def __init__(
         self,
-        wire: Wire,
+        wire: RedisWire,
         group: str,
         *,
         poll: float = NET_S,
@@ -301,7 +301,7 @@ def make(url: GuardUrl, group: str) -> Guard:
     if url.path and not (url.path.isascii() and url.path.isdigit()):
         raise BadInput(f"the path of {url.scheme} is the number of a database, not {url.path!r}")
     return RedisGuard(
-        Wire(url, seconds(url, "timeout", TIMEOUT_S)),
+        RedisWire(url, seconds(url, "timeout", TIMEOUT_S)),
         group,
         poll=seconds(url, "poll", NET_S),
         keeps=one_of(url, "persistence", "unknown", "always") == "always",

@@ -30,7 +30,7 @@ _NO_ACCESS = (
 )
 
 
-class Wire:
+class RedisWire:
     """A server as one guard reaches it."""
 
     def __init__(self, url: GuardUrl, timeout: float) -> None:

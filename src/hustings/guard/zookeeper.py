@@ -59,7 +59,7 @@ from hustings.guard.zookeeper_wire import (
     Lapsed,
     NoTls,
     Session,
-    Wire,
+    ZookeeperWire,
 )
 
 PORT = 2181
@@ -68,7 +68,7 @@ T = TypeVar("T")
 # Numbers that ran over are negative; the dash of Curator's `-latch-` is no sign of one.
 NUMBERED = re.compile(r"((?:(?<=[_-])-)?\d{10})$")
 
-Talk = Callable[[Wire], Awaitable[T]]
+Talk = Callable[[ZookeeperWire], Awaitable[T]]
 
 
 class ZookeeperSession(NamedTuple):
@@ -78,7 +78,7 @@ class ZookeeperSession(NamedTuple):
     mark: str
 
 
-class Node(NamedTuple):
+class ZookeeperNode(NamedTuple):
     """Who leads, as it says itself."""
 
     holder: str
@@ -153,7 +153,7 @@ class ZooKeeperGuard(Guard):
     async def _stand(
         self, me: ZookeeperSession, holder: Holder, ttl: float, known: int
     ) -> int | HeldBy | Behind:
-        async def talk(wire: Wire) -> int | HeldBy | Behind:
+        async def talk(wire: ZookeeperWire) -> int | HeldBy | Behind:
             candidates = await self._candidates(wire, me.session)
             base, _ = await self._base(wire, me.session)
             last = wire.zxid + base  # all that comes later has a larger token
@@ -190,7 +190,7 @@ class ZooKeeperGuard(Guard):
         if me is None:
             raise NotGranted(f"{holder} does not hold {token}")
 
-        async def talk(wire: Wire) -> int | HeldBy:
+        async def talk(wire: ZookeeperWire) -> int | HeldBy:
             candidates = await self._candidates(wire, me.session)
             base, _ = await self._base(wire, me.session)
             if candidates and candidates[0].startswith(me.mark):
@@ -213,7 +213,7 @@ class ZooKeeperGuard(Guard):
         # A lease in its last moments is not made longer by giving it back.
         ttl = me.session.granted_s
 
-        async def talk(wire: Wire) -> int | HeldBy:
+        async def talk(wire: ZookeeperWire) -> int | HeldBy:
             candidates = await self._candidates(wire, me.session)
             base, _ = await self._base(wire, me.session)
             mine = [each for each in candidates if each.startswith(me.mark)]
@@ -231,7 +231,7 @@ class ZooKeeperGuard(Guard):
             self._standing.pop(holder, None)  # what favours the next lives as long as the session
 
     async def _name(self, word: str, *, instead: bool) -> str:
-        async def talk(wire: Wire, session: Session) -> str:
+        async def talk(wire: ZookeeperWire, session: Session) -> str:
             await self._candidates(wire, session)
             with suppress(exc.NodeExists):
                 await wire.ask(session, self._new(self.identity_path, word))
@@ -248,7 +248,7 @@ class ZooKeeperGuard(Guard):
     async def _recover(self, above: int) -> None:
         """Whoever holds meanwhile has a larger token when it asks next."""
 
-        async def talk(wire: Wire, session: Session) -> bool:
+        async def talk(wire: ZookeeperWire, session: Session) -> bool:
             await self._candidates(wire, session)
             base, version = await self._base(wire, session)
             if wire.zxid + base >= above:
@@ -266,11 +266,11 @@ class ZooKeeperGuard(Guard):
         while not await self._visit(talk):
             pass
 
-    async def _visit(self, talk: Callable[[Wire, Session], Awaitable[T]]) -> T:
+    async def _visit(self, talk: Callable[[ZookeeperWire, Session], Awaitable[T]]) -> T:
         """Do something in a session that is closed afterwards."""
         session = Session()
 
-        async def visit(wire: Wire) -> T:
+        async def visit(wire: ZookeeperWire) -> T:
             done = await talk(wire, session)
             await wire.ask(session, protocol.CloseRequest())
             return done
@@ -280,7 +280,9 @@ class ZooKeeperGuard(Guard):
         except (Failure, NoTls, Lapsed) as error:
             raise Unreachable(f"ZooKeeper at {self.ensemble.shown} refuses: {error}") from None
 
-    async def _withdraw(self, wire: Wire, session: Session, path: str, to: str | None) -> None:
+    async def _withdraw(
+        self, wire: ZookeeperWire, session: Session, path: str, to: str | None
+    ) -> None:
         if to is not None:
             both = protocol.TransactionRequest()
             both.add(self._new(self.next_path, to, ephemeral=True))
@@ -295,12 +297,14 @@ class ZooKeeperGuard(Guard):
 
     # Nodes
 
-    async def _candidates(self, wire: Wire, session: Session) -> list[str]:
+    async def _candidates(self, wire: ZookeeperWire, session: Session) -> list[str]:
         """Who stands, in the order of coming, as of now: servers may lag behind the leader."""
         await wire.ask(session, protocol.SyncRequest(path=self.path))
         return await self._children(wire, session)
 
-    async def _children(self, wire: Wire, session: Session, watch: bool = False) -> list[str]:
+    async def _children(
+        self, wire: ZookeeperWire, session: Session, watch: bool = False
+    ) -> list[str]:
         request = protocol.GetChildren2Request(path=self.path, watch=watch)
         try:
             names = list((await wire.ask(session, request)).children)
@@ -310,7 +314,7 @@ class ZooKeeperGuard(Guard):
         numbered = [(match.group(1), each) for each in names if (match := NUMBERED.search(each))]
         return [each for _, each in sorted(numbered, key=lambda pair: int(pair[0]))]
 
-    async def _base(self, wire: Wire, session: Session) -> tuple[int, int]:
+    async def _base(self, wire: ZookeeperWire, session: Session) -> tuple[int, int]:
         """What zxids are added to, and the version of the node that says so; -1 if there is none.
 
         Read after who stands: a base that is lifted meanwhile makes a token larger, never smaller.
@@ -323,15 +327,17 @@ class ZooKeeperGuard(Guard):
         base = base_of(answer.data or b"", f"node {self.base_path} in ZooKeeper")
         return base, int(answer.stat.version)
 
-    async def _node(self, wire: Wire, session: Session, name: str, base: int) -> Node | None:
+    async def _node(
+        self, wire: ZookeeperWire, session: Session, name: str, base: int
+    ) -> ZookeeperNode | None:
         request = protocol.GetDataRequest(path=f"{self.path}/{name}", watch=False)
         try:
             answer = await wire.ask(session, request)
         except exc.NoNode:
             return None
-        return Node(_text(answer.data), int(answer.stat.created_zxid) + base)
+        return ZookeeperNode(_text(answer.data), int(answer.stat.created_zxid) + base)
 
-    async def _is_confirmed(self, wire: Wire, session: Session, name: str) -> bool:
+    async def _is_confirmed(self, wire: ZookeeperWire, session: Session, name: str) -> bool:
         """Whether a node is there, said by a majority: a write that changes nothing.
 
         It cannot be answered by a leader that was deposed, so the leader that has renewed the
@@ -345,22 +351,22 @@ class ZooKeeperGuard(Guard):
             return False
         return not any(isinstance(each, Exception) for each in answer.responses)
 
-    async def _kept_for(self, wire: Wire, session: Session) -> str | None:
+    async def _kept_for(self, wire: ZookeeperWire, session: Session) -> str | None:
         request = protocol.GetDataRequest(path=self.next_path, watch=False)
         try:
             return _text((await wire.ask(session, request)).data)
         except exc.NoNode:
             return None
 
-    async def _create(self, wire: Wire, me: ZookeeperSession, holder: Holder) -> None:
+    async def _create(self, wire: ZookeeperWire, me: ZookeeperSession, holder: Holder) -> None:
         path = f"{self.path}/{me.mark}"
         await wire.ask(me.session, self._new(path, holder.name, ephemeral=True, sequential=True))
 
-    async def _delete(self, wire: Wire, session: Session, path: str) -> None:
+    async def _delete(self, wire: ZookeeperWire, session: Session, path: str) -> None:
         with suppress(exc.NoNode):
             await wire.ask(session, protocol.DeleteRequest(path=path, version=-1))
 
-    async def _make_path(self, wire: Wire, session: Session) -> None:
+    async def _make_path(self, wire: ZookeeperWire, session: Session) -> None:
         parts = self.path.split("/")[1:]
         for count in range(1, len(parts) + 1):
             with suppress(exc.NodeExists):
@@ -384,7 +390,7 @@ class ZooKeeperGuard(Guard):
         # A session taken up for less than was promised before would end before that.
         asked, sent = max(ttl, session.until - self.now()), self.now()
 
-        async def checked(wire: Wire) -> T:
+        async def checked(wire: ZookeeperWire) -> T:
             session.until = max(session.until, sent + session.granted_s)
             if session.granted_s < ttl:  # this server's bounds are not those of the first one
                 raise Unreachable(f"a server of ZooKeeper grants only {session.granted_s:g} s")
@@ -399,7 +405,7 @@ class ZooKeeperGuard(Guard):
         """How long a session lives for which so long is asked."""
         session = Session()
 
-        async def talk(wire: Wire) -> None:
+        async def talk(wire: ZookeeperWire) -> None:
             await self._candidates(wire, session)
             await wire.ask(session, protocol.CloseRequest())
 
@@ -435,7 +441,7 @@ class ZooKeeperGuard(Guard):
 class _Feed:
     """An observer's connection."""
 
-    def __init__(self, guard: ZooKeeperGuard, wire: Wire, session: Session) -> None:
+    def __init__(self, guard: ZooKeeperGuard, wire: ZookeeperWire, session: Session) -> None:
         self._guard = guard
         self._wire = wire
         self._session = session

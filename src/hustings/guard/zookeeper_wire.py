@@ -60,7 +60,7 @@ class Session:
         self.zxid = 0  # the newest state seen
 
 
-class Wire:
+class ZookeeperWire:
     """One connection, one question at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,7 +164,7 @@ class Ensemble:
         self._first = 0
 
     async def converse(
-        self, session: Session, ttl_ms: int, talk: Callable[[Wire], Awaitable[T]]
+        self, session: Session, ttl_ms: int, talk: Callable[[ZookeeperWire], Awaitable[T]]
     ) -> T:
         """Talk with whoever answers, within a session; conversations may be begun twice."""
         end = time.monotonic() + self.timeout
@@ -190,14 +190,14 @@ class Ensemble:
             await asyncio.sleep(PAUSE)
 
     @asynccontextmanager
-    async def line(self, session: Session, ttl_ms: int) -> AsyncIterator[Wire]:
+    async def line(self, session: Session, ttl_ms: int) -> AsyncIterator[ZookeeperWire]:
         """A connection to one server, with a session taken up; not bounded in time."""
         host, port = self.addresses[self._first]
         try:
             reader, writer = await asyncio.open_connection(host, port, ssl=self._tls)
         except (ssl.SSLError, ConnectionResetError) as error:
             raise NoTls(str(error) or "the connection was closed") from None
-        wire = Wire(reader, writer)
+        wire = ZookeeperWire(reader, writer)
         try:
             await wire.take_up(session, ttl_ms)
             if self._account is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hustings.guard import parse_url
 from hustings.guard.postgres import install
-from hustings.guard.postgres_wire import Address
+from hustings.guard.postgres_wire import PostgresAddress
 from tests.guard.engines.base import Server
 
 USER, PASSWORD = "hustings", "pa55-of-postgres"
@@ -80,7 +80,9 @@ class Engine(Server):
         """Run some statements as who may do anything."""
 
         async def work() -> None:
-            wire = await Address(parse_url(self.url_of(f"{USER}:{PASSWORD}", database))).dial()
+            wire = await PostgresAddress(
+                parse_url(self.url_of(f"{USER}:{PASSWORD}", database))
+            ).dial()
             try:
                 await wire.execute(statements)
             finally:

@@ -14,7 +14,7 @@ from typing import Any
 
 from hustings.guard.postgres import PostgresGuard
 from hustings.guard.postgres_schema import VERSION
-from hustings.guard.postgres_wire import Address
+from hustings.guard.postgres_wire import PostgresAddress
 from hustings.guard.urls import parse_url
 from tests.unit.guard.redis_model import Hook
 from tests.unit.guard.virtual import nothing
@@ -80,7 +80,7 @@ class Database:
         return sum(not each.closed for each in self.connections)
 
     def guard(self, **more: Any) -> PostgresGuard:
-        return PostgresGuard(Address(parse_url(URL)), "jobs", **more)
+        return PostgresGuard(PostgresAddress(parse_url(URL)), "jobs", **more)
 
     def answer(self, name: str, words: str) -> object:
         values = _values(words)

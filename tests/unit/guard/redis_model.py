@@ -12,7 +12,7 @@ from typing import Any
 
 from hustings.guard.redis import RedisGuard
 from hustings.guard.redis_scripts import ACQUIRE, LOOK, NAME, RECOVER, RELEASE, RENEW, RUN
-from hustings.guard.redis_wire import Wire
+from hustings.guard.redis_wire import RedisWire
 from hustings.guard.urls import parse_url
 from tests.unit.guard.virtual import nothing
 
@@ -54,7 +54,7 @@ class Server:
 
     def guard(self, **more: Any) -> RedisGuard:
         """A guard on it, with the real wire around a client of our own."""
-        wire = Wire(parse_url("redis://cache:7000"), 2.0)
+        wire = RedisWire(parse_url("redis://cache:7000"), 2.0)
         wire._client = Client(self)
         return RedisGuard(wire, "jobs", **more)
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from hustings.guard import Floor, Grant, Guarantees, Guard, HeldBy, Holder, Holding
-from hustings.guard.etcd_nodes import Line, Nodes
+from hustings.guard.etcd_nodes import EtcdLine, Nodes
 from hustings.guard.observer import Feed, SeenLease, follow
 from tests.net.kit.loops import run
 
@@ -138,7 +138,7 @@ def test_a_conversation_with_etcd_is_cancelled_in_the_moment_of_its_answer() -> 
         answer = asyncio.get_running_loop().create_future()
         asked = asyncio.Event()
 
-        async def talk(line: Line) -> object:
+        async def talk(line: EtcdLine) -> object:
             asked.set()
             return await answer
 

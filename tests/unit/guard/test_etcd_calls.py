@@ -11,7 +11,7 @@ from aetcd import rpc
 
 from hustings.core.errors import BadInput
 from hustings.guard import Grant, Guard, Holder, Holding, Unreachable, make_guard
-from hustings.guard.etcd_nodes import Line, Node
+from hustings.guard.etcd_nodes import EtcdLine, EtcdNode
 from tests.unit.guard.fakes_etcd import Channel, Etcd, failure, patched
 from tests.unit.guard.fakes_time import virtually
 
@@ -24,7 +24,7 @@ def etcd(monkeypatch: pytest.MonkeyPatch) -> Etcd:
     return patched(monkeypatch)
 
 
-async def ask(line: Line) -> int:
+async def ask(line: EtcdLine) -> int:
     answer = await line.call(line.kv.Range, rpc.RangeRequest(key=b"x"))
     return int(answer.header.revision)
 
@@ -108,7 +108,7 @@ def test_a_renewal_is_asked_for_by_name_too(etcd: Etcd) -> None:
     async def story() -> None:
         etcd.accounts = {"ada": "pw"}
         etcd.grant(7, 5)
-        line = Line(Node(Channel(etcd, "a:1"), ("ada", "pw")), until=4.0)
+        line = EtcdLine(EtcdNode(Channel(etcd, "a:1"), ("ada", "pw")), until=4.0)
         assert await line.keep_alive(7) == 5
         assert await line.keep_alive(8) == 0
         assert [each.timeout for each in etcd.asked] == [4.0, 4.0, 4.0]
@@ -119,7 +119,7 @@ def test_a_renewal_is_asked_for_by_name_too(etcd: Etcd) -> None:
 def test_a_question_after_the_end_has_a_little_time_left(etcd: Etcd) -> None:
     async def story() -> None:
         await asyncio.sleep(5.0)
-        line = Line(Node(Channel(etcd, "a:1"), None), until=4.0)
+        line = EtcdLine(EtcdNode(Channel(etcd, "a:1"), None), until=4.0)
         await ask(line)
         timeout = etcd.asked[0].timeout
         assert timeout is not None

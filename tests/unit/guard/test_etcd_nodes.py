@@ -9,7 +9,7 @@ from aetcd import rpc
 
 from hustings.core.errors import BadInput
 from hustings.guard import Holder, Unreachable
-from hustings.guard.etcd_nodes import PAUSE, Line, Nodes
+from hustings.guard.etcd_nodes import PAUSE, EtcdLine, Nodes
 from tests.unit.guard.fakes_etcd import Etcd, failure, patched
 from tests.unit.guard.fakes_time import now, virtually
 
@@ -28,7 +28,7 @@ def nodes_at(hosts: str, timeout: float = 3.0) -> Nodes:
     return Nodes([(host, 1) for host in hosts], shown="etcd://cluster", timeout=timeout)
 
 
-async def ask(line: Line) -> int:
+async def ask(line: EtcdLine) -> int:
     answer = await line.call(line.kv.Range, rpc.RangeRequest(key=b"x"))
     return int(answer.header.revision)
 
@@ -181,7 +181,7 @@ def test_a_channel_closed_between_two_questions_is_as_good_as_a_node_down(etcd: 
     async def story() -> None:
         nodes = nodes_at("ab")
 
-        async def twice(line: Line) -> int:
+        async def twice(line: EtcdLine) -> int:
             await ask(line)
             if line.node.channel.target == "a:1":
                 await line.node.channel.close()
@@ -190,7 +190,7 @@ def test_a_channel_closed_between_two_questions_is_as_good_as_a_node_down(etcd: 
         assert await nodes.converse(twice) == 1
         assert targets(etcd) == "abb", "a conversation is had with one node, from its first word"
 
-        async def closed(line: Line) -> int:
+        async def closed(line: EtcdLine) -> int:
             await line.node.channel.close()
             return await ask(line)
 
@@ -361,7 +361,7 @@ def test_silence_after_the_end_connects_nothing_anew(etcd: Etcd) -> None:
     async def story() -> None:
         nodes = nodes_at("a")
 
-        async def shut(line: Line) -> None:
+        async def shut(line: EtcdLine) -> None:
             nodes._nodes = []  # as `close` leaves it, but without giving up this conversation
             await ask(line)
 

@@ -12,7 +12,7 @@ from hustings.core.errors import BadInput, UnknownName
 from hustings.guard import make_guard, parse_url
 from hustings.guard.config import guard_for
 from hustings.guard.passwords import CONVENTIONS, LONGEST, with_password
-from hustings.guard.postgres_wire import Address
+from hustings.guard.postgres_wire import PostgresAddress
 from hustings.guard.quorum import VoterOptions
 from tests.net.kit.loops import run
 
@@ -180,7 +180,7 @@ def test_consul_may_name_a_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_passfile_of_postgres_that_cannot_be_used_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = Address(parse_url("postgres://ada@127.0.0.1:1/a"))
+    address = PostgresAddress(parse_url("postgres://ada@127.0.0.1:1/a"))
     monkeypatch.setenv("PGPASSFILE", str(file))
     file.chmod(0o640)
     with pytest.raises(BadInput, match=r"PGPASSFILE.*chmod 600"):

@@ -16,7 +16,7 @@ from asyncpg import exceptions as refused
 from hustings.core.errors import BadInput
 from hustings.guard import Unreachable, parse_url
 from hustings.guard import postgres_wire as module
-from hustings.guard.postgres_wire import Address, Wire, text, understood
+from hustings.guard.postgres_wire import PostgresAddress, PostgresWire, text, understood
 from tests.unit.guard.postgres_model import SHOWN, URL, Connection, Database
 from tests.unit.guard.virtual import now, play
 
@@ -54,8 +54,8 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> Dialled:
     return made
 
 
-def dial(url: str) -> Wire:
-    return play(Address(parse_url(url)).dial())
+def dial(url: str) -> PostgresWire:
+    return play(PostgresAddress(parse_url(url)).dial())
 
 
 def test_an_address_becomes_what_the_client_takes(dialled: Dialled) -> None:
@@ -120,7 +120,7 @@ def test_certificates_are_verified_where_that_is_asked_for(dialled: Dialled) -> 
 )
 def test_wrong_ways_to_be_secret_get_a_sentence(options: str, sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
-        Address(parse_url(f"{URL}?{options}"))
+        PostgresAddress(parse_url(f"{URL}?{options}"))
 
 
 # A server that does not speak TLS
@@ -197,7 +197,7 @@ def test_an_answer_in_pieces_is_one_value() -> None:
     async def story() -> None:
         database = Database()
         database.answers = [{"holder": 'ä"\n', "token": 7}]
-        wire = Wire(await database.connect())
+        wire = PostgresWire(await database.connect())
         assert await wire.ask("hustings.guard_look(1)") == {"holder": 'ä"\n', "token": 7}
 
     play(story())
@@ -206,7 +206,7 @@ def test_an_answer_in_pieces_is_one_value() -> None:
 def test_a_listener_is_called_for_news_and_at_the_end() -> None:
     async def story() -> None:
         connection = await Database().connect()
-        wire = Wire(connection)
+        wire = PostgresWire(connection)
         calls: list[int] = []
         await wire.listen("news", lambda: calls.append(1))
         ((channel, wake),) = connection.listeners
@@ -221,7 +221,7 @@ def test_a_listener_is_called_for_news_and_at_the_end() -> None:
 
 def test_a_connection_ends_at_once() -> None:
     async def story() -> None:
-        wire = Wire(await Database().connect())
+        wire = PostgresWire(await Database().connect())
         assert wire.ended is False
         wire.end()
         assert wire.ended is True

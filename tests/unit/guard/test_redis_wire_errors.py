@@ -18,15 +18,15 @@ from hustings.guard import Unreachable, make_guard, parse_url
 from hustings.guard import redis as guards
 from hustings.guard import redis_wire as module
 from hustings.guard.redis import RedisGuard
-from hustings.guard.redis_wire import Ear, Wire
+from hustings.guard.redis_wire import Ear, RedisWire
 from tests.unit.guard.redis_model import Client, PubSub, Server
 from tests.unit.guard.virtual import now, play
 
 URL = "redis://cache:7000"
 
 
-def wire_to(server: Server, url: str = URL, timeout: float = 2.0) -> Wire:
-    wire = Wire(parse_url(url), timeout)
+def wire_to(server: Server, url: str = URL, timeout: float = 2.0) -> RedisWire:
+    wire = RedisWire(parse_url(url), timeout)
     wire._client = Client(server)
     return wire
 
@@ -43,7 +43,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def test_an_address_becomes_a_client_that_repeats_nothing(made: list[dict[str, Any]]) -> None:
-    Wire(parse_url("redis://ada:secret@cache:7000/3"), 1.5)
+    RedisWire(parse_url("redis://ada:secret@cache:7000/3"), 1.5)
     (given,) = made
     retry = given.pop("retry")
     assert retry.get_retries() == 0
@@ -61,7 +61,7 @@ def test_an_address_becomes_a_client_that_repeats_nothing(made: list[dict[str, A
 
 
 def test_what_an_address_leaves_out(made: list[dict[str, Any]]) -> None:
-    Wire(parse_url("redis://"), 1.5)
+    RedisWire(parse_url("redis://"), 1.5)
     (given,) = made
     assert (given["host"], given["port"], given["db"]) == ("127.0.0.1", 6379, 0)
     assert (given["username"], given["password"]) == (None, None)
@@ -69,7 +69,7 @@ def test_what_an_address_leaves_out(made: list[dict[str, Any]]) -> None:
 
 
 def test_certificates_go_with_tls(made: list[dict[str, Any]]) -> None:
-    Wire(parse_url("rediss://cache?ca=a.pem&cert=c.pem&key=k.pem"), 1.5)
+    RedisWire(parse_url("rediss://cache?ca=a.pem&cert=c.pem&key=k.pem"), 1.5)
     (given,) = made
     assert given["ssl"] is True
     assert (given["ssl_ca_certs"], given["ssl_certfile"]) == ("a.pem", "c.pem")

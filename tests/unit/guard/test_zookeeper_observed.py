@@ -14,7 +14,7 @@ from hustings.guard import (
     Unreachable,
 )
 from hustings.guard.observer import SeenLease
-from hustings.guard.zookeeper_wire import Ensemble, Lapsed, NoTls, Session, Wire
+from hustings.guard.zookeeper_wire import Ensemble, Lapsed, NoTls, Session, ZookeeperWire
 from tests.unit.guard.fakes_zookeeper import LOST, SILENT, Server
 from tests.unit.guard.zookeeper_kit import (
     ADA,
@@ -178,7 +178,7 @@ def ensemble(*ports: int, timeout: float = 3.0, account: str | None = None) -> E
     return Ensemble([("h", p) for p in ports], shown="them", timeout=timeout, account=account)
 
 
-async def wait_for_ever(wire: Wire) -> None:
+async def wait_for_ever(wire: ZookeeperWire) -> None:
     await asyncio.sleep(3600.0)
 
 
@@ -199,7 +199,7 @@ def test_each_server_has_its_share_of_what_is_left(server: Server) -> None:
         began = loop.time()
         both = ensemble(1, 2, 3)
 
-        async def told(wire: Wire) -> float:
+        async def told(wire: ZookeeperWire) -> float:
             return loop.time()
 
         assert await both.converse(Session(), 4000, told) - began == pytest.approx(2.0, abs=0.01)

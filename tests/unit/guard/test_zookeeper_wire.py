@@ -13,7 +13,7 @@ from aiozk import exc, protocol
 
 from hustings.guard import Unreachable
 from hustings.guard import zookeeper_wire as module
-from hustings.guard.zookeeper_wire import LARGEST, Ensemble, Lapsed, NoTls, Session, Wire
+from hustings.guard.zookeeper_wire import LARGEST, Ensemble, Lapsed, NoTls, Session, ZookeeperWire
 from tests.net.kit.loops import run
 from tests.unit.guard.zookeeper_kit import play as play_it
 
@@ -42,7 +42,7 @@ class Line:
         self.reader = asyncio.StreamReader()
         self.writer = Writer()
         writer: Any = self.writer
-        self.wire = Wire(self.reader, writer)
+        self.wire = ZookeeperWire(self.reader, writer)
 
     def says(self, payload: bytes) -> None:
         self.reader.feed_data(struct.pack("!i", len(payload)) + payload)
