@@ -12,7 +12,7 @@ from bench.net.timeline import called, changes
 
 PATIENCE_S = 30.0
 STEADY_S = 0.3  # an agreement counts once nobody changed their mind for so long
-PACE_S = 0.5  # between two hand-overs
+PACE_S = 0.5  # between two transfers
 
 
 @dataclass(slots=True)

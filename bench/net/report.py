@@ -127,7 +127,7 @@ def hand_over_table(results: Results) -> str:
     said = (
         f"The UDP round trip between two processes in this run: {span(results.round_trips_ms)} ms; "
         f"{TRIPS} of them and {SCHEDULING_MS:g} ms make the limit. At least {PACE_S:g} s between "
-        "two hand-overs."
+        "two transfers."
     )
     return textwrap.fill(said, 100) + "\n\n" + table(head, rows)
 
@@ -216,7 +216,7 @@ def markdown(results: Results, days: Mapping[str, str] | None = None) -> str:
     parts = ["# Real groups", preamble(results, days or {})]
     if results.failover:
         parts += ["## Targets: at most a third of PySyncObj's time", ratio_table(results)]
-        parts += ["## Targets: hand-over", hand_over_table(results)]
+        parts += ["## Targets: transfer", hand_over_table(results)]
     if results.flat:
         parts += ["## Targets: packets at rest, whatever N", flat_table(results)]
     if results.calm:

@@ -174,12 +174,12 @@ class _Play:
 
     def _transfer(self) -> None:
         leader = self._leader()
-        heir = self._dice.choice([s.name for s in self._board.up() if s.name != leader])
+        successor = self._dice.choice([s.name for s in self._board.up() if s.name != leader])
 
         def deed() -> None:
-            self._troupe.order(leader, HandOver(heir))
+            self._troupe.order(leader, HandOver(successor))
 
-        self._act(f"{leader} hands over", telling.transfer(leader, heir), deed, heir)
+        self._act(f"{leader} transfers", telling.transfer(leader, successor), deed, successor)
 
     # How an act is played
 

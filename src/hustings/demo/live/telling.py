@@ -52,8 +52,8 @@ def heal(leading: Sequence[str]) -> str:
     return text
 
 
-def transfer(leader: str, heir: str) -> str:
-    return f"{leader} hands over to {heir}."
+def transfer(leader: str, successor: str) -> str:
+    return f"{leader} transfers leadership to {successor}."
 
 
 def unasked(before: Sequence[str], now: Sequence[str]) -> str:
