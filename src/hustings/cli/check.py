@@ -104,7 +104,7 @@ def check(
     hustings check quorum --voters 3 --candidates 2 --ticks 1 --losses 1
     hustings check bully -n 3
 
-    One crash and one lost message at any point are 232,656 states with --ticks 1, and more than
+    One crash and one lost message at any point are 234,080 states with --ticks 1, and more than
     twenty million with --ticks 2.
 
     Random draws are not tried: each member draws what its seed gives it. Elections that never come

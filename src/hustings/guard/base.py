@@ -51,7 +51,7 @@ DRIFT = 0.001  # rates of two clocks of ordinary machines differ by less, unless
 LARGEST_TOKEN = 2**53 - 1  # engines and fences that reckon with doubles know no larger ones exactly
 HIGHEST_LIFT = 2**52  # no engine is lifted above this, so that it has as many tokens left
 DECIDED = (  # a proviso for engines whose tokens members cannot lift
-    "grants nothing below a token that is known until an operator lifts it: hustings guards "
+    "grants no lease below a known token until an operator raises its tokens: hustings guards "
     "--recover"
 )
 LOOK_S = 5.0  # for an engine to say who holds
@@ -133,7 +133,7 @@ class Guarantees(msgspec.Struct, frozen=True, kw_only=True):
     monotone: bool  # whether every token is larger than all before, whatever the engine survives
     proviso: str = ""  # if it is not, or not always: when tokens may fall
     clock: str = "server"  # whose clock measures leases: of the server, or of the voters
-    unreachable: str = "the holder leads until its lease ends, then nobody leads"
+    unreachable: str = "the holder leads until its lease ends; then there is no leader"
     evidence: str = ""  # where it was not tested on the engine itself: what was tested instead
 
 

@@ -70,8 +70,8 @@ class KubernetesGuard(Guard):
 
     guarantees = Guarantees(
         monotone=True,
-        proviso="a cluster restored from a backup counts from the backup's version; versions are "
-        "promised to be comparable numbers from Kubernetes 1.35 on, and are so before with etcd",
+        proviso="a cluster restored from a backup counts from the backup's version; Kubernetes "
+        "promises comparable versions from 1.35 on, and with etcd they are comparable before that",
         clock="each observer",
         evidence=EVIDENCE,
     )

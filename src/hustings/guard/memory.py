@@ -177,7 +177,7 @@ class MemoryGuard(Guard):
 
     guarantees = Guarantees(
         monotone=True,
-        proviso="tokens begin anew with the process, and so do all who could hold one",
+        proviso="tokens begin again with the process, and so does every member that could hold one",
         clock="this process",
     )
     lifts = recovers = True

@@ -135,11 +135,15 @@ PING_S = 3  # a connection without a sign for two such times is given up
 NO_TLS = (SecureConnFailedError, SecureConnRequiredError, SecureConnWantedError, ssl.SSLError)
 NOT_ENABLED = (10039, 10076)  # JetStream: for this account, at all
 
-SYNCED = Guarantees(monotone=True, proviso="a bucket made anew counts anew", clock="each observer")
+SYNCED = Guarantees(
+    monotone=True,
+    proviso="a bucket that is created again counts from the beginning",
+    clock="each observer",
+)
 UNSYNCED = Guarantees(
     monotone=False,
     proviso="a server that loses power may forget its last answers, unless it runs with "
-    "sync_interval: always (then say synced=yes); a bucket made anew counts anew",
+    "sync_interval: always (then say synced=yes); a bucket that is created again counts from the beginning",
     clock="each observer",
 )
 

@@ -60,8 +60,8 @@ class PostgresGuard(Guard):
     guarantees = Guarantees(
         monotone=True,
         proviso=(
-            "as durable as commits: a failover to a standby that lags, or a restored backup, "
-            "forgets tokens"
+            "as durable as commits: a failover to a standby that is behind, or a restored backup, "
+            "loses tokens"
         ),
         clock="each observer",
     )

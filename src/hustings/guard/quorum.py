@@ -34,18 +34,18 @@ _BEGUN = (
     "lost their state"
 )
 _LOST = (
-    "if all voters lose their state, or get an old copy of it back, tokens begin anew above the "
-    "date: they are smaller than before if then the clocks of all voters, and of whoever asks, are "
-    "behind"
+    "if all voters lose their state, or get an old copy of it back, tokens begin again above the "
+    "date: they are smaller than before if at that time the clocks of all voters and of the member "
+    "that asks are behind"
 )
 _UNCONFIRMED = (
-    "somebody says that the voters have changed, and no majority of the voters that this member "
+    "a member says that the voters have changed, and no majority of the voters that this member "
     "knows confirms it: nothing is changed; if it is true and those voters are gone for good, "
-    "restart this member with the names of the present ones and an empty state"
+    "restart this member with the names of the present voters and an empty state"
 )
 _UNKEPT = (
-    "voters keep nothing: after all of them were restarted tokens begin anew above the date of "
-    "whoever asks, and may be smaller than before where times of day differ"
+    "voters keep nothing: after all of them were restarted tokens begin again above the date of "
+    "the member that asks, and may be smaller than before if times of day differ"
 )
 
 

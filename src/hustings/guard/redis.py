@@ -69,7 +69,7 @@ from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of
 
 KEEPING = Guarantees(
     monotone=True,
-    proviso="as long as nothing takes the server's place and nobody flushes it",
+    proviso="as long as no other server takes its place and it is not flushed",
     clock="each observer",
 )
 FORGETFUL = Guarantees(

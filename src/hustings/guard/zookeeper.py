@@ -90,7 +90,7 @@ class ZooKeeperGuard(Guard):
 
     guarantees = Guarantees(
         monotone=True,
-        proviso=f"an ensemble set up anew, or from a backup, {DECIDED}",
+        proviso=f"an ensemble that was set up again, or restored from a backup, {DECIDED}",
     )
     recovers = True
 

@@ -152,7 +152,7 @@ def test_a_change_that_nobody_confirms_is_doubted_once_for_each_change() -> None
         await asyncio.sleep(60.0)
         ((at, note),) = watched.said()
         assert at == 7.0
-        assert note.startswith("somebody says that the voters have changed")
+        assert note.startswith("a member says that the voters have changed")
         watched.layer.electorate = Electorate(1, (1, 2, 4))
         await asyncio.sleep(60.0)
         assert len(watched.said()) == 1, "of another change it is not known yet"
