@@ -143,7 +143,8 @@ SYNCED = Guarantees(
 UNSYNCED = Guarantees(
     monotone=False,
     proviso="a server that loses power may forget its last answers, unless it runs with "
-    "sync_interval: always (then say synced=yes); a bucket that is created again counts from the beginning",
+    "sync_interval: always (then say synced=yes); a bucket that is created again counts from the "
+    "beginning",
     clock="each observer",
 )
 
