@@ -76,7 +76,7 @@ class Row(NamedTuple):
 
 def sent(members: Sequence[Member]) -> int:
     """How many messages these have sent."""
-    return sum(sum(each.host.traffic.sent.values()) for each in members)
+    return sum(sum(each.node.traffic.sent.values()) for each in members)
 
 
 def virtual(case: Case) -> Row:

@@ -23,17 +23,17 @@ from hustings.net.addresses import Address, endpoints, parse_address, parse_seed
 from hustings.net.agreed_config import AgreedConfig, ConfigCheck, Field, agreed_config, label_of
 from hustings.net.composition import Configured, Design, compose, configure, multicast_policy
 from hustings.net.discovery import Seeds
-from hustings.net.duplicate_names import LivedLater
+from hustings.net.duplicate_names import NewerIncarnation
 from hustings.net.files import make_state_folder, shown, state_folder
-from hustings.net.filter import Gate
+from hustings.net.filter import FrameFilter
 from hustings.net.keys import ring_of
 from hustings.net.limits import Counters, Limits
 from hustings.net.member import Member, checked_attributes
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 from hustings.net.peer_addresses import Place
-from hustings.net.storage import Forgetful, Memory, life_by_clock
-from hustings.net.transport import Endpoint, Port
-from hustings.net.udp import open_port, resolve
+from hustings.net.storage import Storage, VolatileStorage, incarnation_by_clock
+from hustings.net.transport import Endpoint, Transport
+from hustings.net.udp import open_udp, resolve
 from hustings.net.wire import Wire, check_label
 from hustings.protocols.registry import PROTOCOLS, Protocol, Use, find, is_ours, use_of
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hustings.guard.config import GroupGuard, GuardLike
     from hustings.net.keys import KeyLike
     from hustings.net.seal import KeyRing
-    from hustings.net.state_file import DurableState
+    from hustings.net.state_file import StateFile
 
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
@@ -60,7 +60,7 @@ class Places:
     bind: Address
     advertise: Address | None
     multicast: Address | None
-    port: Port | None  # one that is there already, instead
+    transport: Transport | None  # one that is there already, instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def join(
     guard: GuardLike | None = None,
     ttl: str | float | None = None,
     guard_settings: Mapping[str, object] | None = None,
-    port: Port | None = None,
+    transport: Transport | None = None,
     seed: int | None = None,
     life: int | None = None,
     note: Callable[[str], None] | None = None,
@@ -159,7 +159,7 @@ def join(
         voting=None if made is None else made.voting,
         guard="" if made is None else made.kind,
     )
-    places = _places(seeds, bind, advertise, group_address, port)
+    places = _places(seeds, bind, advertise, group_address, transport)
     wanted = _wanted(group, name, design, made, attributes or {}, places, state)
     ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
     return Joining(replace(wanted, ring=ring, insecure=insecure, seed=seed, life=life, note=note))
@@ -236,14 +236,14 @@ def _places(
     bind: str,
     advertise: str | None,
     multicast: Address | None,
-    port: Port | None,
+    transport: Transport | None,
 ) -> Places:
     return Places(
         seeds=tuple(parse_seed(each, PORT) for each in seeds),
         bind=parse_address(bind, "bind address", 0),
         advertise=None if advertise is None else parse_address(advertise, "advertise", 0),
         multicast=multicast,
-        port=port,
+        transport=transport,
     )
 
 
@@ -303,7 +303,7 @@ class Joining:
         for last in range(_LIVES - 1, -1, -1):
             try:
                 return await _settled(wanted)
-            except LivedLater as error:
+            except NewerIncarnation as error:
                 if not last or wanted.state is not None:
                     raise BadInput(
                         f"{error}: its state file was lost or is an old copy; put back the right "
@@ -317,7 +317,7 @@ async def _settled(wanted: Wanted) -> Member:
     opened = _Opened()
     try:
         member = await _open(wanted, opened)
-        await member.host.settled.wait()
+        await member.node.settled.wait()
     except BaseException:
         await opened.close()
         raise
@@ -332,22 +332,22 @@ class _Opened:
     """What has to be closed with a member."""
 
     def __init__(self) -> None:
-        self.port: Port | None = None
-        self.state: DurableState | None = None
-        self.host: Host | None = None
+        self.transport: Transport | None = None
+        self.state: StateFile | None = None
+        self.node: MemberNode | None = None
         self.guard: GroupGuard | None = None
         self.lease_client: LeaseClient | None = None
 
     async def close(self, crashed: bool = False) -> None:
-        if self.host is not None:
-            self.host.stop()
+        if self.node is not None:
+            self.node.stop()
         if self.lease_client is not None:
             client = self.lease_client
             await (client.abandon() if crashed else client.close())
         if self.guard is not None:
             await self.guard.close()
-        if self.port is not None:
-            await self.port.close()
+        if self.transport is not None:
+            await self.transport.close()
         if self.state is not None:
             self.state.close()
 
@@ -355,18 +355,19 @@ class _Opened:
 async def _open(wanted: Wanted, opened: _Opened) -> Member:
     sealed = wanted.ring is not None
     counters, limits = Counters(), wanted.design.limits
-    warning = None if wanted.places.port else permit(wanted.places.bind, sealed, wanted.insecure)
+    places = wanted.places
+    warning = None if places.transport else permit(places.bind, sealed, wanted.insecure)
     own: Endpoint
-    if wanted.places.port is None:
+    if wanted.places.transport is None:
         both = endpoints(wanted.places.bind, wanted.places.advertise)
-        port: Port = await open_port(wanted.places.bind, limits, counters, wanted.places.multicast)
-        opened.port = port
-        own = await _advertised(both.bound(port.endpoint[1]).advertise, port)
+        transport: Transport = await open_udp(places.bind, limits, counters, places.multicast)
+        opened.transport = transport
+        own = await _advertised(both.bound(transport.endpoint[1]).advertise, transport)
     else:
-        port, own = wanted.places.port, wanted.places.port.endpoint
+        transport, own = wanted.places.transport, wanted.places.transport.endpoint
         if wanted.places.advertise is not None:
-            own = await _advertised(wanted.places.advertise, port)
-    memory, incarnation = _memory(wanted, opened)
+            own = await _advertised(wanted.places.advertise, transport)
+    storage, incarnation = _memory(wanted, opened)
     if wanted.guard is not None:
         wanted.guard.begin_above(_life(wanted))
     place = Place(own, wanted.name)
@@ -374,7 +375,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
     agreed = await _agreed(wanted)
     label = label_of(wanted.design.kind.about.name, wanted.design.guard, agreed.digest)
     made = compose(replace(wanted.design, label=label), wanted.config, place.text())
-    wire = Wire(wanted.group, wanted.me.id, incarnation, made.dialect, wanted.ring, limits)
+    wire = Wire(wanted.group, wanted.me.id, incarnation, made.codec, wanted.ring, limits)
     member = Member(
         name=wanted.name,
         group=wanted.group,
@@ -386,28 +387,28 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         note=wanted.note,
         close=opened.close,
     )
-    opened.host = host = Host(
-        port=port,
-        gate=Gate(wire, counters),
+    opened.node = node = MemberNode(
+        transport=transport,
+        filter=FrameFilter(wire, counters),
         stack=made.stack,
         helm=made.helm,
         detector=made.detector,
         me=wanted.me,
         rng=Stream(derive(wanted.seed, "member", wanted.name, incarnation)),
-        memory=memory,
+        storage=storage,
         seeds=Seeds(wanted.places.seeds, resolve, member.note),
-        household=member,
+        listener=member,
         pause=wanted.config.pause,
         join_wait=wanted.config.join_wait,
         lease_layer=made.lease_layer,
     )
-    host.config_check = ConfigCheck(host, agreed)
-    host.measuring = made.measuring
-    member.attend(host)
+    node.config_check = ConfigCheck(node, agreed)
+    node.measuring = made.measuring
+    member.attend(node)
     await _ask_guard(wanted, opened, member)
     for sentence in [*([warning] if warning else []), *wanted.config.warnings]:
         member.note(sentence)
-    host.start()
+    node.start()
     return member
 
 
@@ -431,61 +432,61 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
     """Let the member ask its engine, if it has one and may lead."""
     if wanted.guard is None:
         return
-    host = member.host
+    node = member.node
     if wanted.design.observer and wanted.guard.is_engine:
-        if host.lease_layer is not None:
-            host.lease_layer.bystander = True
+        if node.lease_layer is not None:
+            node.lease_layer.bystander = True
         return
 
     def successor() -> str | None:
-        leader = host.helm.leader
-        place = None if leader in (None, member.id) else host.book.place(leader)
+        leader = node.helm.leader
+        place = None if leader in (None, member.id) else node.address_book.place(leader)
         return None if place is None else place.name
 
     def known() -> tuple[int, int]:
-        lease_layer = host.lease_layer
+        lease_layer = node.lease_layer
         return (0, 0) if lease_layer is None else (lease_layer.term, lease_layer.heard)
 
     client = await wanted.guard.client(wanted.name, member_id, member.note, successor, known)
     if client is None:
-        member.voters = voters = wanted.guard.voters(host, member_id)
+        member.voters = voters = wanted.guard.voters(node, member_id)
         voters.watch(member.note)
     else:
-        opened.lease_client = host.lease_client = client
-        client.answer = host.hear
-        if host.lease_layer is not None:
-            host.lease_layer.check = client.check
+        opened.lease_client = node.lease_client = client
+        client.answer = node.hear
+        if node.lease_layer is not None:
+            node.lease_layer.check = client.check
         member.known = client.names
 
 
-def _memory(wanted: Wanted, opened: _Opened) -> tuple[Memory, int]:
+def _memory(wanted: Wanted, opened: _Opened) -> tuple[Storage, int]:
     life = _life(wanted)
     if wanted.state is None:
-        return Forgetful(), life
+        return VolatileStorage(), life
     if make_state_folder(wanted.state) and wanted.note is not None:
         wanted.note(f"state directory {shown(wanted.state)} was not there and is made")
     from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
 
     from hustings.net.state_file import (  # noqa: PLC0415 (memory: likewise)
-        DurableState,
+        StateFile,
         refuse_absurd,
     )
 
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     path = os.path.join(wanted.state, file)
-    opened.state = DurableState(path, wanted.group, wanted.me.id, first=life)
+    opened.state = StateFile(path, wanted.group, wanted.me.id, first=life)
     refuse_absurd(opened.state.stored, path, time.time())
     return opened.state, opened.state.incarnation
 
 
 def _life(wanted: Wanted) -> int:
     """A number that grows with the date; two that start in one instant have different ones."""
-    by_clock = life_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
+    by_clock = incarnation_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
     return by_clock if wanted.life is None else wanted.life
 
 
-async def _advertised(address: Address, port: Port) -> Endpoint:
-    found = await resolve(Address(address.host, address.port or port.endpoint[1]))
+async def _advertised(address: Address, transport: Transport) -> Endpoint:
+    found = await resolve(Address(address.host, address.port or transport.endpoint[1]))
     if not found:
         raise BadInput(f"advertise address {address} cannot be resolved: give it by number")
     return found[0]

@@ -20,8 +20,8 @@ class Direction:
 
     def __init__(self) -> None:
         self.delay = 0.0
-        self.gate = asyncio.Event()  # of connections that begin now
-        self.gate.set()
+        self.filter = asyncio.Event()  # of connections that begin now
+        self.filter.set()
 
 
 class Proxy:
@@ -55,14 +55,14 @@ class Proxy:
 
     def hold(self, direction: Direction) -> asyncio.Event:
         """Let nothing more through this way; to set the answer opens it again."""
-        direction.gate.clear()
-        return direction.gate
+        direction.filter.clear()
+        return direction.filter
 
     def hold_present(self, direction: Direction) -> asyncio.Event:
         """The same, for the connections there are: later ones pass."""
         held = self.hold(direction)
-        direction.gate = asyncio.Event()
-        direction.gate.set()
+        direction.filter = asyncio.Event()
+        direction.filter.set()
         return held
 
     def cut(self) -> None:
@@ -101,7 +101,7 @@ class Proxy:
 async def _pump(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
 ) -> None:
-    gate = direction.gate
+    gate = direction.filter
     with suppress(OSError):
         while True:
             try:

@@ -46,7 +46,7 @@ def lie(members: list[Member], tokens: list[int]) -> None:
                 for named in (sender, victim.id):
                     frame = wire.write(LeaseHeldMsg(named, token), victim.id)
                     assert not isinstance(frame, Reason)
-                    victim.host.datagram(frame.data, ELSEWHERE)
+                    victim.node.datagram(frame.data, ELSEWHERE)
 
 
 async def opened(names: str, group: str, url: str, where: Path) -> list[Member]:
@@ -98,7 +98,7 @@ def test_forged_tokens_do_not_end_a_group(engine: Engine, tmp_path: Path) -> Non
 
     async def during_a_failover(members: list[Member], token: int) -> int:
         gone = await seated(members)
-        gone.host.stop()  # without a word
+        gone.node.stop()  # without a word
         left = [each for each in members if each is not gone]
         lie(left, [*(token + step for step in NEAR), *absurd(token)])
         return await led_with_more_than(left, token)

@@ -264,7 +264,7 @@ def test_a_leader_that_knows_nothing_hears_from_the_others() -> None:
             before = leader.state.token or 0
             await until(lambda: tokens(members) == {before}, "all know it")
             (register,) = registers_in(space.removeprefix("memory://"))
-            unaware = leader.host.lease_layer
+            unaware = leader.node.lease_layer
             assert unaware is not None
             register.forget()
             unaware.term = unaware.token = 0

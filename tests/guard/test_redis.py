@@ -36,7 +36,7 @@ ADA, BEN = Holder("ada", 1), Holder("ben", 1)
 TTL = 2.0
 
 
-class Forgetful(Valkey):
+class VolatileStorage(Valkey):
     """A server that begins with nothing after every start."""
 
     def command(self) -> list[str]:
@@ -142,7 +142,7 @@ def test_a_user_who_may_not_see_settings_is_believed(valkey: Valkey) -> None:
 
 
 def test_a_server_that_forgot_a_lease_lets_nobody_in_before_it_is_over() -> None:
-    engine = Forgetful()
+    engine = VolatileStorage()
 
     async def play() -> None:
         async with rig_on(engine) as rig:
@@ -240,9 +240,9 @@ def test_the_longest_lease_heard_of_is_waited_for() -> None:
     """The server has forgotten it, the guard has not."""
 
     async def play() -> None:
-        async with rig_on(Forgetful()) as rig:
+        async with rig_on(VolatileStorage()) as rig:
             engine = rig.engine
-            assert isinstance(engine, Forgetful)
+            assert isinstance(engine, VolatileStorage)
             try:
                 engine.start()
                 one, two = await rig.guard(), await rig.guard()
@@ -260,7 +260,7 @@ def test_the_longest_lease_heard_of_is_waited_for() -> None:
 
 def test_a_forgetful_server_goes_on_above_what_is_known() -> None:
     """After one lease, and not one for the restart and another one for the lost tokens."""
-    engine = Forgetful()
+    engine = VolatileStorage()
 
     async def play() -> None:
         async with rig_on(engine) as rig:
@@ -292,7 +292,7 @@ def test_a_forgetful_server_goes_on_above_what_is_known() -> None:
 
 
 def test_a_leader_in_its_time_goes_on_at_once_on_a_forgetful_server() -> None:
-    engine = Forgetful()
+    engine = VolatileStorage()
 
     async def play() -> None:
         async with rig_on(engine) as rig:

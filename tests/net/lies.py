@@ -15,8 +15,8 @@ _lies = [500]  # so that no frame of theirs has the number of another
 
 def liar(like: Member, me: MemberId) -> Wire:
     """Somebody who speaks in a member's name, with numbers that its own soon reach."""
-    real = like.host.gate.wire
-    wire = Wire(real.group, me, real.incarnation, real.dialect, real.ring, real.limits)
+    real = like.node.filter.wire
+    wire = Wire(real.group, me, real.incarnation, real.codec, real.ring, real.limits)
     _lies[0] += 40
     wire._number = real._number + _lies[0]
     return wire
@@ -26,6 +26,6 @@ def tell(group: Group, victim: Member, data: bytes) -> None:
     """A datagram that comes from nowhere."""
 
     async def arrive() -> None:
-        victim.host.datagram(data, ELSEWHERE)
+        victim.node.datagram(data, ELSEWHERE)
 
     group.run(arrive())

@@ -26,11 +26,11 @@ from hustings.layers.gossip.messages import (
 )
 from hustings.layers.lease import LeaseConfig, LeaseHeldMsg, LeaseLayer
 from hustings.layers.multicast.messages import CASTS, CopyMsg, DigestMsg, SolicitMsg
-from hustings.net.filter import Gate
+from hustings.net.filter import FrameFilter
 from hustings.net.keys import Key
 from hustings.net.limits import Limits
 from hustings.net.seal import KeyRing
-from hustings.net.wire import Dialect, Wire
+from hustings.net.wire import Wire, WireCodec
 from hustings.protocols.registry import CATALOGUE, classes
 
 GROUP = "billing"
@@ -66,13 +66,13 @@ class PingMsg(Message, frozen=True, tag="PING"):
     body: bytes = b""
 
 
-PING = Dialect("ping", (PingMsg,))
+PING = WireCodec("ping", (PingMsg,))
 
 
-def whole(protocol: type[Election]) -> Dialect:
+def whole(protocol: type[Election]) -> WireCodec:
     """The dialect of a protocol together with everything that it may be composed with."""
     kinds = dict.fromkeys((*protocol.messages, *SUBSTRATE))
-    return Dialect(protocol.about.name, tuple(kinds))
+    return WireCodec(protocol.about.name, tuple(kinds))
 
 
 DIALECTS = [whole(protocol) for protocol in classes(CATALOGUE)]
@@ -92,7 +92,7 @@ def composed(protocol: type[Election]) -> list[Election]:
 def wire(
     me: int,
     *keys: Key,
-    dialect: Dialect = PING,
+    dialect: WireCodec = PING,
     group: str = GROUP,
     incarnation: int = 1,
     limits: Limits | None = None,
@@ -101,9 +101,9 @@ def wire(
     return Wire(group, me, incarnation, dialect, KeyRing(keys) if keys else None, limits)
 
 
-def gate(me: int, *keys: Key, **settings: Any) -> Gate:
+def gate(me: int, *keys: Key, **settings: Any) -> FrameFilter:
     """A member's gate."""
-    return Gate(wire(me, *keys, **settings))
+    return FrameFilter(wire(me, *keys, **settings))
 
 
 INTEGERS = st.one_of(
@@ -156,6 +156,6 @@ def bounded(kind: Any, *metas: msgspec.Meta) -> st.SearchStrategy[Any]:
     )
 
 
-def messages(dialect: Dialect) -> st.SearchStrategy[Message]:
+def messages(dialect: WireCodec) -> st.SearchStrategy[Message]:
     """Messages of all kinds of a dialect."""
     return st.one_of([values(kind) for kind in dialect.kinds])

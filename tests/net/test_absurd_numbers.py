@@ -20,8 +20,8 @@ from hustings.layers.gossip.messages import Entry, GossipMsg
 from hustings.layers.leadership.messages import HandOverMsg
 from hustings.layers.lease import LeaseHeldMsg
 from hustings.net.limits import Reason
-from hustings.net.storage import life_by_clock
-from hustings.net.validation import MONTH, RELEASED, SHORT_STEP, STEP, Plausible, bounds
+from hustings.net.storage import incarnation_by_clock
+from hustings.net.validation import MONTH, RELEASED, SHORT_STEP, STEP, NumberBounds, bounds
 from hustings.protocols.announce.messages import AnnounceMsg
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.protocols.registry import JOINED
@@ -86,11 +86,11 @@ def has_numbers(kind: type[Message]) -> bool:
 def poison(group: Group, names: tuple[str, ...], value: int) -> None:
     """Everybody hears every kind of message with this number, in everybody's name."""
     for member in map(group.member, names):
-        PLACES[member.id] = member.host.stack.membership.circle.own.place
+        PLACES[member.id] = member.node.stack.membership.circle.own.place
     for at, victim in enumerate(map(group.member, names)):
         other = group.member(names[at - 1])
         for who, wire in ((other.id, liar(other, other.id)), (STRANGER, liar(other, STRANGER))):
-            for kind in victim.host.gate.wire.dialect.kinds:
+            for kind in victim.node.filter.wire.codec.kinds:
                 if not has_numbers(kind):
                     continue
                 frame = wire.write(made(kind, "", value, who), victim.id)
@@ -140,7 +140,7 @@ def test_nor_does_one_end_a_quorum(
             group.join(name, state=tmp_path)
         leader = group.settle(steady=1.0)
         token = group.member(leader).state.token
-        kinds = group.member(leader).host.gate.wire.dialect.kinds
+        kinds = group.member(leader).node.filter.wire.codec.kinds
         assert {*KINDS} <= {kind for kind in kinds if has_numbers(kind)}
         for value in absurd():
             poison(group, names, value)
@@ -170,9 +170,9 @@ def test_nor_does_one_inside_a_multicast(multicast: str, tmp_path: Path) -> None
             poison(group, names, value)
             wire = liar(group.member(leader), group.member(leader).id)
             for carried in (ElectionMsg(value), CoordinatorMsg(value)):
-                body = victim.host.stack.codec.encode(carried)
+                body = victim.node.stack.codec.encode(carried)
                 cast = next(
-                    kind for kind in wire.dialect.kinds if kind_of(kind) == "CAST-COORDINATOR"
+                    kind for kind in wire.codec.kinds if kind_of(kind) == "CAST-COORDINATOR"
                 )
                 frame = wire.write(cast(wire.incarnation, 1000 + value % 1000, body), victim.id)
                 assert not isinstance(frame, Reason)
@@ -186,18 +186,18 @@ def test_nor_does_one_inside_a_multicast(multicast: str, tmp_path: Path) -> None
 NOW = RELEASED + 1e7
 
 
-def judged(plausible: Plausible, sender: int, term: int, at: float = 0.0) -> Reason | None:
+def judged(plausible: NumberBounds, sender: int, term: int, at: float = 0.0) -> Reason | None:
     return plausible.refuses(sender, ElectionMsg(term), NOW, at)
 
 
 def test_whoever_knows_of_no_term_believes_the_first_one() -> None:
-    plausible = Plausible([ElectionMsg])
+    plausible = NumberBounds([ElectionMsg])
     assert judged(plausible, 1, 1_000_000) is None
     assert plausible.known() == 1_000_000
 
 
 def test_a_group_that_was_cut_off_catches_up() -> None:
-    plausible = Plausible([ElectionMsg])
+    plausible = NumberBounds([ElectionMsg])
     plausible.said(ElectionMsg(7))
     assert judged(plausible, 1, 7 + 400) is None
     assert judged(plausible, 1, 407 + STEP) is None
@@ -205,7 +205,7 @@ def test_a_group_that_was_cut_off_catches_up() -> None:
 
 
 def test_a_far_term_counts_when_two_say_it_or_one_goes_on_saying_it() -> None:
-    plausible = Plausible([ElectionMsg])
+    plausible = NumberBounds([ElectionMsg])
     plausible.said(ElectionMsg(7))
     far = 10 * STEP
     assert judged(plausible, 1, far, 0.0) is Reason.FAR_TERM
@@ -220,12 +220,12 @@ def test_a_far_term_counts_when_two_say_it_or_one_goes_on_saying_it() -> None:
 def test_what_is_believed_can_always_be_outbid() -> None:
     """Whoever says the highest term that is let in is outbid by the next one, at every clock."""
     jump, end = bounds(NOW, 1)
-    plausible = Plausible([ElectionMsg])
+    plausible = NumberBounds([ElectionMsg])
     assert judged(plausible, 1, jump) is None
     assert judged(plausible, 2, jump + 1) is None
     assert judged(plausible, 2, jump + 1 + SHORT_STEP) is None
     assert judged(plausible, 2, jump + 2 + 2 * SHORT_STEP) is Reason.FAR_TERM
-    behind = Plausible([ElectionMsg])  # a clock that is 30 days behind
+    behind = NumberBounds([ElectionMsg])  # a clock that is 30 days behind
     assert behind.refuses(1, ElectionMsg(jump - 1), NOW - 30 * 86_400, 0.0) is Reason.FAR_TERM
     assert bounds(NOW - 30 * 86_400, 1).end > jump
     assert judged(plausible, 1, end + 1) is Reason.IMPLAUSIBLE_NUMBER
@@ -233,13 +233,13 @@ def test_what_is_believed_can_always_be_outbid() -> None:
 
 
 def test_a_clock_that_was_never_set_believes_what_could_be_true_at_the_release() -> None:
-    plausible = Plausible([ElectionMsg])
+    plausible = NumberBounds([ElectionMsg])
     assert plausible.refuses(1, ElectionMsg(10**9), 0.0, 0.0) is None
     assert plausible.refuses(1, ElectionMsg(2**53), 0.0, 0.0) is Reason.IMPLAUSIBLE_NUMBER
 
 
 def test_terms_below_zero_are_nobodys() -> None:
-    assert judged(Plausible([ElectionMsg]), 1, -1) is Reason.IMPLAUSIBLE_NUMBER
+    assert judged(NumberBounds([ElectionMsg]), 1, -1) is Reason.IMPLAUSIBLE_NUMBER
 
 
 class VoteMsg(Message, frozen=True, tag="VOTE"):
@@ -255,7 +255,7 @@ class SayMsg(Message, frozen=True, tag="SAY"):
 
 
 def test_a_users_protocol_gets_the_bound_without_doing_anything() -> None:
-    plausible = Plausible([VoteMsg, SayMsg])
+    plausible = NumberBounds([VoteMsg, SayMsg])
     assert plausible.refuses(1, VoteMsg(2**53, 5), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
     assert plausible.refuses(1, SayMsg(2**53, ""), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
     assert plausible.refuses(1, VoteMsg(3, 2**62), NOW, 0.0) is None
@@ -267,7 +267,7 @@ def test_tokens_have_room_for_those_of_every_engine() -> None:
     So nothing that is believed brings an engine to its end, nor will it in 50 years.
     """
     assert bounds(NOW + 50 * 366 * 86_400.0, TOKEN_PACE).end < HIGHEST_LIFT < LARGEST_TOKEN / 1.9
-    plausible = Plausible([LeaseHeldMsg])
+    plausible = NumberBounds([LeaseHeldMsg])
     zxid = 100_000 << 32
     assert plausible.refuses(1, LeaseHeldMsg(3, zxid), NOW, 0.0) is None
     assert (
@@ -279,16 +279,16 @@ def test_tokens_have_room_for_those_of_every_engine() -> None:
 @pytest.mark.parametrize("behind_s", [0.0, 60.0, 86_400.0])
 def test_the_first_token_of_a_quorum_is_believed(behind_s: float) -> None:
     """It begins above a voter's life, which is of today; this clock may be a little behind."""
-    life = life_by_clock(NOW) * 1024
+    life = incarnation_by_clock(NOW) * 1024
     told = LeaseHeldMsg(3, life)
-    knowing = Plausible([LeaseHeldMsg])
+    knowing = NumberBounds([LeaseHeldMsg])
     knowing.said(LeaseHeldMsg(3, 7))
-    for plausible in (Plausible([LeaseHeldMsg]), knowing):
+    for plausible in (NumberBounds([LeaseHeldMsg]), knowing):
         assert plausible.refuses(1, told, NOW - behind_s, 0.0) is None
 
 
 def test_priority_is_bounded_like_a_term() -> None:
-    plausible = Plausible([HandOverMsg, AnnounceMsg])
+    plausible = NumberBounds([HandOverMsg, AnnounceMsg])
     claim = AnnounceMsg(1, 1, Candidate(4, (("~incumbency", 2.0**52),)))
     assert plausible.refuses(4, claim, NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
     assert plausible.refuses(4, HandOverMsg(4, 1, 2.0**52), NOW, 0.0) is Reason.IMPLAUSIBLE_NUMBER
@@ -306,7 +306,7 @@ def test_rumours_of_absurd_counters_shut_nobody_out() -> None:
             group.join(name)
         leader = group.settle(steady=1.0)
         a, b = group.member(leader), group.member(next(n for n in names if n != leader))
-        entry = b.host.stack.membership.circle.entry(a.id)
+        entry = b.node.stack.membership.circle.entry(a.id)
         assert entry is not None
         wire = liar(b, STRANGER)
         for incarnation in (2**53, bounds(time.time(), 1024).end, entry.incarnation):

@@ -16,9 +16,9 @@ from hustings.net.agreed_config import (
     ENOUGH,
     LASTING,
     AgreedConfig,
+    CompetingGroups,
+    CompetingMember,
     Field,
-    Rivals,
-    Witness,
     differing,
     label_of,
 )
@@ -136,7 +136,7 @@ class Meeting:
         """Two that do not lead come across each other."""
         group = self.group
         pair = [next(one for one in side if one not in group.leaders) for side in self.sides]
-        group.member(pair[0]).host.search.approach(("127.0.0.1", port_of(group, pair[1])))
+        group.member(pair[0]).node.search.approach(("127.0.0.1", port_of(group, pair[1])))
         group.advance(0.5)
 
     def notes(self, side: str) -> list[str]:
@@ -186,7 +186,7 @@ def test_of_two_groups_as_large_as_each_other_neither_leads() -> None:
 def test_nobody_is_made_to_stop_by_an_answer_that_it_did_not_ask_for() -> None:
     with formed(guard=ABC, ttl=TTL) as group:
         leader = group.settle()
-        host = group.member(leader).host
+        host = group.member(leader).node
         forged = ConfigMsg(7, True, True, 1000, True, (("voters", "d,e,f", True),))
         check = host.config_check
         assert check is not None
@@ -207,8 +207,8 @@ def test_a_guarded_group_leads_on_beside_a_larger_one_without_a_guard() -> None:
         group.settle("abcde", within=60.0)
         leader = group.settle("xy", within=60.0)
         token = group.member(leader).state.token
-        group.member("a").host.search.approach(("127.0.0.1", port_of(group, leader)))
-        group.member("x").host.search.approach(("127.0.0.1", port_of(group, "a")))
+        group.member("a").node.search.approach(("127.0.0.1", port_of(group, leader)))
+        group.member("x").node.search.approach(("127.0.0.1", port_of(group, "a")))
         group.advance(30.0)
         assert group.member(leader).state.token == token
         assert any("does not yield" in note for note in group.member(leader).notes)
@@ -232,11 +232,12 @@ def test_who_only_observes_makes_a_group_no_larger() -> None:
 # The parts
 
 
-def answered(*answers: tuple[int, int, int], led: bool = True) -> Rivals:
+def answered(*answers: tuple[int, int, int], led: bool = True) -> CompetingGroups:
     """Witnesses by port, id and the size that they claim."""
-    rivals = Rivals()
+    rivals = CompetingGroups()
     for port, member, members in answers:
-        rivals.answered(("127.0.0.1", port), Witness(member, "other", members, led), now=0.0)
+        report = CompetingMember(member, "other", members, led)
+        rivals.answered(("127.0.0.1", port), report, now=0.0)
     return rivals
 
 
@@ -261,9 +262,9 @@ def test_of_groups_as_large_as_each_other_the_one_that_is_led_goes_on() -> None:
 
 
 def test_groups_that_differ_are_not_added_up() -> None:
-    rivals = Rivals()
+    rivals = CompetingGroups()
     for number, config in enumerate(("one", "two")):
-        witness = Witness(number, config, 9, True)
+        witness = CompetingMember(number, config, 9, True)
         rivals.answered(("127.0.0.1", number), witness, now=0.0)
     assert not rivals.outweigh(2, led=True, now=0.0)
     assert rivals.outweigh(1, led=True, now=0.0)
@@ -271,7 +272,7 @@ def test_groups_that_differ_are_not_added_up() -> None:
 
 def test_who_has_answered_counts_for_a_while() -> None:
     rivals = answered((1, 1, 5), (2, 2, 5))
-    rivals.answered(("127.0.0.1", 1), Witness(1, "other", 5, True), now=LASTING / 2)
+    rivals.answered(("127.0.0.1", 1), CompetingMember(1, "other", 5, True), now=LASTING / 2)
     assert rivals.outweigh(2, led=True, now=LASTING - 0.1)
     assert rivals.there(LASTING) == [("127.0.0.1", 1)]
     assert not rivals.outweigh(2, led=True, now=LASTING)

@@ -61,15 +61,15 @@ def lies(victim: Member, who: int) -> list[Message]:
     """Every kind of message, about this term and the next ones, with bare candidates."""
     said: list[Message] = []
     for term in range(victim.term, victim.term + 4):
-        for kind in victim.host.gate.wire.dialect.kinds:
+        for kind in victim.node.filter.wire.codec.kinds:
             message = bare(made(kind, "", term, who))
             said.append(message)
-            if victim.host.stack.multicast is not None and kind in victim.host.stack.inner.handlers:
+            if victim.node.stack.multicast is not None and kind in victim.node.stack.inner.handlers:
                 cast = next(
-                    each for each in victim.host.stack.handlers if each.__name__ == "OtherCast"
+                    each for each in victim.node.stack.handlers if each.__name__ == "OtherCast"
                 )
-                body = victim.host.stack.codec.encode(message)
-                life = victim.host.gate.wire.incarnation
+                body = victim.node.stack.codec.encode(message)
+                life = victim.node.filter.wire.incarnation
                 said.append(cast(life, 100_000 + len(said), body))
     return said
 
@@ -84,7 +84,7 @@ def test_nor_on_real_sockets(protocol: str, insecure: bool) -> None:
             await crowd.seated()
             with datagrams() as stranger:
                 for victim in crowd.open():
-                    wire = forged(victim, STRANGER, victim.host.gate.wire.incarnation)
+                    wire = forged(victim, STRANGER, victim.node.filter.wire.incarnation)
                     for message in lies(victim, STRANGER):
                         if any(kind in type(message).__name__ for kind in ("Cast", "Leave")):
                             continue

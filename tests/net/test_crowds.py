@@ -10,15 +10,15 @@ from collections import Counter
 
 import pytest
 
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 from hustings.testing import Group
 
 CROWD = 150
 DELTA = 0.2
 
 
-def hosts(group: Group) -> list[Host]:
-    return [group.member(name).host for name in group.up]
+def hosts(group: Group) -> list[MemberNode]:
+    return [group.member(name).node for name in group.up]
 
 
 def sent(group: Group) -> Counter[str]:
@@ -50,7 +50,7 @@ def test_a_crowd_elects_learns_of_all_and_loses_many_without_a_flood() -> None:
         assert group.settle() == leader
         sizes = [len(host.stack.membership.view) for host in hosts(group)]
         assert sum(size == CROWD for size in sizes) >= 0.95 * CROWD
-        watching = sum(bool(host.endings._watches) for host in hosts(group))
+        watching = sum(bool(host.crash_watch._watches) for host in hosts(group))
         assert 30 <= watching <= 100, "a part of the group keeps streams to the leader"
         before = sent(group)["PROCESS-ENDED"]
         gone = [leader, *[name for name in group.up if name != leader][:20]]

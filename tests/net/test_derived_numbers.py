@@ -68,7 +68,7 @@ def within_bounds(group: Group) -> None:
     date = time.time()
     for member in map(group.member, NAMES):
         assert member.term <= bounds(date, 1).end
-        refuse_absurd(member.host.runner.stored, "x", date)
+        refuse_absurd(member.node.runner.stored, "x", date)
     before = [group.member(name).metrics().drops["implausible-number"] for name in NAMES]
     group.advance(20.0)
     assert [group.member(name).metrics().drops["implausible-number"] for name in NAMES] == before
@@ -81,7 +81,7 @@ def test_what_follows_from_the_largest_terms_is_believed(protocol: str, tmp_path
             group.join(name, state=tmp_path)
         group.settle(steady=1.0)
         jump = bounds(time.time(), 1).jump
-        kinds = group.member("a").host.gate.wire.dialect.kinds
+        kinds = group.member("a").node.filter.wire.codec.kinds
         for value in (STEP, jump - 1, jump, jump + SHORT_STEP, jump + 2 * SHORT_STEP):
             for speakers in ((), (STRANGER, STRANGER + 1)):
                 say(group, HandOverMsg(group.member("b").id, value, 0.0), speakers)

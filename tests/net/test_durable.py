@@ -18,14 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, ProtocolBug
-from hustings.net.state_file import LARGEST, DurableState
+from hustings.net.state_file import LARGEST, StateFile
 from hustings.net.storage import MAX_INCARNATION, NotPersisted
 
 PATIENCE = 60  # seconds
 
 
-def opened(path: Path, group: str = "billing", member: int = 7) -> DurableState:
-    return DurableState(path, group, member)
+def opened(path: Path, group: str = "billing", member: int = 7) -> StateFile:
+    return StateFile(path, group, member)
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ def test_lives_are_counted_and_fields_kept(path: Path) -> None:
 
 
 def test_a_new_file_begins_where_it_is_told_and_an_old_one_goes_on(path: Path) -> None:
-    with DurableState(path, "g", 1, first=1_000) as state:
+    with StateFile(path, "g", 1, first=1_000) as state:
         assert state.incarnation == 1_000
-    with DurableState(path, "g", 1, first=5_000) as state:
+    with StateFile(path, "g", 1, first=5_000) as state:
         assert state.incarnation == 1_001
 
 
 def test_lives_come_to_an_end(path: Path) -> None:
-    DurableState(path, "g", 1, first=MAX_INCARNATION).close()
+    StateFile(path, "g", 1, first=MAX_INCARNATION).close()
     with pytest.raises(BadInput, match="cannot count another life"):
-        DurableState(path, "g", 1)
+        StateFile(path, "g", 1)
 
 
 PLAIN = st.recursive(
@@ -351,8 +351,8 @@ def test_a_write_that_failed_half_way_is_made_again(
 
 WRITER = """
 import sys
-from hustings.net.state_file import DurableState
-with DurableState(sys.argv[1], "billing", 7) as state:
+from hustings.net.state_file import StateFile
+with StateFile(sys.argv[1], "billing", 7) as state:
     number = state.stored.get("number", 0)
     print("life", state.incarnation, flush=True)
     while True:

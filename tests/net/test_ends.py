@@ -15,10 +15,10 @@ from hustings.layers.gossip.config import GossipConfig
 from hustings.layers.gossip.membership import Membership
 from hustings.layers.gossip.messages import Entry
 from hustings.net.addresses import Address
-from hustings.net.control_messages import GoneMsg
+from hustings.net.control_messages import ProcessEndedMsg
 from hustings.net.member import Member
-from hustings.net.node import Host
-from hustings.net.peer_addresses import Book
+from hustings.net.node import MemberNode
+from hustings.net.peer_addresses import AddressBook
 from hustings.net.transport import Endpoint
 from hustings.net.udp import resolve
 from tests.net.kit.crowd import Crowd, endpoint, standing
@@ -52,7 +52,7 @@ async def unmoved(crowd: Crowd, seconds: float = 0.7) -> None:
 
 def incarnation(member: Member) -> int:
     """Which of its lives a member lives."""
-    return member.host.gate.wire.incarnation
+    return member.node.filter.wire.incarnation
 
 
 # Living ones
@@ -64,7 +64,7 @@ def test_refusals_that_somebody_forged_change_nothing(protocol: str) -> None:
         async with Crowd(protocol=protocol) as crowd:
             leader, (follower, *_) = await quartet(crowd)
             for _ in range(2):
-                follower.host.refused(endpoint(leader))
+                follower.node.refused(endpoint(leader))
             await unmoved(crowd)
             assert all(
                 "PROCESS-ENDED" not in each.metrics().messages_received for each in crowd.open()
@@ -79,8 +79,8 @@ def test_who_is_said_to_be_gone_and_is_not_stays(protocol: str) -> None:
         async with Crowd(protocol=protocol) as crowd:
             leader, (liar, *others) = await quartet(crowd)
             about = others[0]
-            liar.host.transmit(None, GoneMsg(leader.id, incarnation(leader)))
-            liar.host.transmit(None, GoneMsg(about.id, incarnation(about)))
+            liar.node.transmit(None, ProcessEndedMsg(leader.id, incarnation(leader)))
+            liar.node.transmit(None, ProcessEndedMsg(about.id, incarnation(about)))
             await unmoved(crowd)
             assert all(each.metrics().messages_received["PROCESS-ENDED"] == 2 for each in others)
 
@@ -106,7 +106,7 @@ async def noticed_by_all(crowd: Crowd, dead: Member) -> None:
 def test_a_leader_that_ends_is_noticed_by_its_lifelines_alone(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Host, "refused", lambda host, to: None)
+    monkeypatch.setattr(MemberNode, "refused", lambda host, to: None)
 
     async def story() -> None:
         async with Crowd(protocol=protocol) as crowd:
@@ -119,7 +119,7 @@ def test_a_leader_that_ends_is_noticed_by_its_lifelines_alone(
 
 def watching(crowd: Crowd, leader: Member) -> set[str]:
     """Who keeps a stream to the leader, or is about to."""
-    return {each.name for each in crowd.open() if leader.id in each.host.endings._watches}
+    return {each.name for each in crowd.open() if leader.id in each.node.crash_watch._watches}
 
 
 def test_few_keep_streams_where_whoever_is_next_acts_first() -> None:
@@ -134,7 +134,7 @@ def test_few_keep_streams_where_whoever_is_next_acts_first() -> None:
             await crowd.add_all("abcdefghijklmnopqrst")
             await crowd.known(20)
             leader = await crowd.seated()
-            ranking = leader.host.helm.electors.view.ranking(leader.host.stack.choice).ids
+            ranking = leader.node.helm.electors.view.ranking(leader.node.stack.choice).ids
             for place in (1, 2):  # the next one, and the one after it if that one stands back
                 heir = next(each for each in crowd.open() if each.id == ranking[place])
                 await watches(crowd, heir, leader)
@@ -165,7 +165,7 @@ def test_a_follower_that_ends_is_noticed_by_refusals_and_told(bind: dict[str, ob
 def test_an_address_book_follows_a_member_that_moved() -> None:
     membership = Membership(GossipConfig())
     membership.circle.begin(Entry(Candidate(1), 1, 0, "127.0.0.1:1 me"), 7)
-    book = Book(1, membership)
+    book = AddressBook(1, membership)
     old, new = ("192.0.2.1", 7400), ("192.0.2.2", 7400)
     membership.circle.hear([Entry(Candidate(2), 5, 0, "192.0.2.1:7400 other")], 0.0)
     assert (book.everybody(), book.endpoint(2), book.owner(old)) == ([old], old, 2)
@@ -179,7 +179,7 @@ def test_multicasts_reach_a_member_where_it_is_now(
     protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its old address is silent, so nothing but what the member says of itself tells."""
-    monkeypatch.setattr(Host, "refused", lambda host, to: None)
+    monkeypatch.setattr(MemberNode, "refused", lambda host, to: None)
 
     async def story() -> None:
         async with Crowd(protocol=protocol) as crowd:
@@ -189,7 +189,7 @@ def test_multicasts_reach_a_member_where_it_is_now(
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
                 hole.bind(old)
                 again = await crowd.add(mover.name)
-                books = [each.host.book for each in (leader, *others)]
+                books = [each.node.address_book for each in (leader, *others)]
                 await until(
                     lambda: all(endpoint(again) in book.everybody() for book in books),
                     "all multicast to the new address",

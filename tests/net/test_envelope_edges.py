@@ -12,7 +12,7 @@ import pytest
 from hustings.core.errors import BadInput, ProtocolBug
 from hustings.core.messages import Message, Role
 from hustings.net.control_messages import ProbeMsg
-from hustings.net.filter import LEAP, Gate
+from hustings.net.filter import LEAP, FrameFilter
 from hustings.net.keys import Key, _check, parse_key, read_key
 from hustings.net.limits import Counters, Limits, Reason
 from hustings.net.seal import MOST_KEYS, OVERHEAD, KeyRing
@@ -22,11 +22,11 @@ from hustings.net.wire import (
     MAX_NUMBER,
     MAX_TEXT,
     SIGNED,
-    Dialect,
     Direction,
     Frame,
     Received,
     Wire,
+    WireCodec,
     check_label,
     flaw,
     group_tag,
@@ -104,9 +104,9 @@ def test_the_first_that_are_not(changes: dict[str, object], reason: Reason) -> N
 def test_what_a_namesake_said_is_kept_while_it_can_be_read() -> None:
     mine = wire(2)
     assert mine.read(enveloped(sender=2, incarnation=9, number=4), UDP) is Reason.DUPLICATE_NAME
-    assert mine.namesake == Received(2, 9, 4, False, PingMsg(7))
+    assert mine.duplicate == Received(2, 9, 4, False, PingMsg(7))
     mine.read(enveloped(), UDP)
-    assert mine.namesake is not None, "what others say does not change it"
+    assert mine.duplicate is not None, "what others say does not change it"
 
 
 def test_what_a_namesake_said_is_forgotten_when_the_next_cannot_be_read() -> None:
@@ -114,7 +114,7 @@ def test_what_a_namesake_said_is_forgotten_when_the_next_cannot_be_read() -> Non
     mine.read(enveloped(sender=2, incarnation=9), UDP)
     unread = enveloped(sender=2, incarnation=9, payload=["PONG"])
     assert mine.read(unread, UDP) is Reason.DUPLICATE_NAME
-    assert mine.namesake is None
+    assert mine.duplicate is None
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,12 @@ def test_bytes_that_are_no_value_are_malformed() -> None:
 
 def test_a_dialect_without_messages_or_with_two_of_a_name_is_none() -> None:
     with pytest.raises(ProtocolBug, match="mute has no messages"):
-        Dialect("mute", ())
+        WireCodec("mute", ())
     with pytest.raises(ProtocolBug, match="named PING"):
-        Dialect("twice", (PingMsg, PingMsg))
+        WireCodec("twice", (PingMsg, PingMsg))
     with pytest.raises(BadInput, match="protocol ' ping' does not do"):
-        Dialect(" ping", (PingMsg,))
-    dialect = Dialect("ping", (PingMsg,), 3)
+        WireCodec(" ping", (PingMsg,))
+    dialect = WireCodec("ping", (PingMsg,), 3)
     assert (dialect.protocol, dialect.version, dialect.kinds) == ("ping", 3, (PingMsg,))
 
 
@@ -300,7 +300,7 @@ def test_what_is_bound_and_what_is_plain_are_told_apart_in_the_nonce(
 # The gate
 
 
-def sent(sender: Gate, number: int = 1) -> bytes:
+def sent(sender: FrameFilter, number: int = 1) -> bytes:
     frame = sender.outgoing(PingMsg(number))
     assert frame is not None
     return frame.data
@@ -337,9 +337,9 @@ def test_what_is_doubtful_is_handed_out_and_not_noted() -> None:
 
 
 def test_a_probe_is_heard_again_but_within_its_senders_rate() -> None:
-    dialect = Dialect("ping", (PingMsg, ProbeMsg))
-    sender = Gate(wire(1, dialect=dialect))
-    receiver = Gate(wire(2, dialect=dialect, limits=Limits(rate=1.0, burst=2)))
+    dialect = WireCodec("ping", (PingMsg, ProbeMsg))
+    sender = FrameFilter(wire(1, dialect=dialect))
+    receiver = FrameFilter(wire(2, dialect=dialect, limits=Limits(rate=1.0, burst=2)))
     frame = sender.outgoing(ProbeMsg(7), 2)
     assert frame is not None
     heard = [receiver.incoming(frame.data, UDP, 0.0) is not None for _ in range(4)]
@@ -351,7 +351,7 @@ def test_a_probe_is_heard_again_but_within_its_senders_rate() -> None:
 def test_a_life_that_begins_next_month_is_refused_and_the_last_before_is_not() -> None:
     date = RELEASED + 1e6
     last = bounds(date, 1024).end
-    receiver = Gate(wire(2), date=lambda: date)
+    receiver = FrameFilter(wire(2), date=lambda: date)
     assert receiver.incoming(sent(gate(1, incarnation=last + 1)), UDP, 0.0) is None
     assert receiver.refused is Reason.FUTURE_INCARNATION
     assert receiver.unheard is not None
@@ -384,12 +384,12 @@ class LedMsg(Message, frozen=True, tag="LED"):
     term: int
 
 
-LEADING = Dialect("leading", (LedMsg,))
+LEADING = WireCodec("leading", (LedMsg,))
 DATE = RELEASED + 1e6
 
 
-def leading(me: int, limits: Limits | None = None) -> Gate:
-    return Gate(wire(me, dialect=LEADING, limits=limits), date=lambda: DATE)
+def leading(me: int, limits: Limits | None = None) -> FrameFilter:
+    return FrameFilter(wire(me, dialect=LEADING, limits=limits), date=lambda: DATE)
 
 
 def test_a_number_that_nobody_can_have_reached_is_refused_at_first_hand_and_at_second() -> None:
@@ -408,9 +408,9 @@ def test_a_number_that_nobody_can_have_reached_is_refused_at_first_hand_and_at_s
 
 def test_what_a_member_said_itself_is_no_far_number() -> None:
     sender = leading(1)
-    assert sender.plausible.known() is None
+    assert sender.number_bounds.known() is None
     sender.outgoing(LedMsg(5))
-    assert sender.plausible.known() == 5
+    assert sender.number_bounds.known() == 5
 
 
 def test_whoever_is_refused_is_so_in_one_word() -> None:
@@ -439,6 +439,6 @@ def test_twice_as_many_senders_as_members_are_remembered() -> None:
 
 def test_counters_are_the_ones_that_were_given() -> None:
     counters = Counters()
-    receiver = Gate(wire(2), counters)
+    receiver = FrameFilter(wire(2), counters)
     receiver.incoming(b"x", UDP, 0.0)
     assert counters[Reason.NOT_A_FRAME] == 1

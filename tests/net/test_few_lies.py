@@ -43,11 +43,11 @@ class Liar:
         self.rng = random.Random(seed)
         self.members = [group.member(name) for name in NAMES]
         self.ids = [member.id for member in self.members]
-        self.places = [each.host.stack.membership.circle.own.place for each in self.members]
+        self.places = [each.node.stack.membership.circle.own.place for each in self.members]
 
     def number(self) -> int:
         term, now = self.members[0].term, int(time.time() * 1000)
-        life = self.rng.choice(self.members).host.gate.wire.incarnation
+        life = self.rng.choice(self.members).node.filter.wire.incarnation
         likely = [0, 1, 2, 3, term, term + 1, term + 9, life, life + 1]
         extreme = [65_535, now - 33 * 86_400_000, now, now * 1024, life + 10**9, 2**53, 2**62]
         return self.rng.choice(likely + extreme)
@@ -83,8 +83,8 @@ class Liar:
 
     def lie(self, victim: Member) -> Message:
         """Any message; what a multicast carries, and whom gossip speaks of, is likely."""
-        stack = victim.host.stack
-        message: Any = self.made(self.rng.choice(victim.host.gate.wire.dialect.kinds))
+        stack = victim.node.stack
+        message: Any = self.made(self.rng.choice(victim.node.filter.wire.codec.kinds))
         if hasattr(message, "body"):
             carried = self.made(self.rng.choice(list(stack.inner.handlers)))
             message = msgspec.structs.replace(message, body=stack.codec.encode(carried))

@@ -15,10 +15,10 @@ from hustings.core.names import member_id
 from hustings.net.agreed_config import BARRED
 from hustings.net.control_messages import (
     ConfigMsg,
-    LivedLaterMsg,
     NameTakenMsg,
-    PresentMsg,
+    OldIncarnationMsg,
     ProbeMsg,
+    ProbeReplyMsg,
 )
 from hustings.net.member import Member
 from hustings.net.transport import Endpoint
@@ -43,7 +43,7 @@ class Liars:
         self.like, self.sockets = like, sockets
         self.said = ConfigMsg(1, True, True, 1000, True, fields, tuple(self.places))
         self.answers = 0
-        self.namesake: Wire | None = None  # in whose name it answers probes
+        self.duplicate: Wire | None = None  # in whose name it answers probes
 
     @property
     def places(self) -> list[Endpoint]:
@@ -75,8 +75,8 @@ class Liars:
                     lie = msgspec.structs.replace(self.said, nonce=nonce)
                     own.sendto(frame(wire, lie), source)
                     self.answers += 1
-                case ProbeMsg(nonce) if self.namesake is not None:
-                    own.sendto(frame(self.namesake, PresentMsg(nonce)), source)
+                case ProbeMsg(nonce) if self.duplicate is not None:
+                    own.sendto(frame(self.duplicate, ProbeReplyMsg(nonce)), source)
 
 
 @asynccontextmanager
@@ -146,7 +146,7 @@ def test_nobody_but_a_seed_turns_a_newcomer_away(sealed: bool) -> None:
             with datagrams() as dead:  # it never answers
                 dead.setblocking(False)
                 async with liars(like, fields=(("choice", "x", True),)) as liar:
-                    liar.namesake = forged(like, new, LIFE + 5)
+                    liar.duplicate = forged(like, new, LIFE + 5)
 
                     async def speak() -> None:
                         _, source = await asyncio.get_running_loop().sock_recvfrom(dead, 2000)
@@ -155,7 +155,7 @@ def test_nobody_but_a_seed_turns_a_newcomer_away(sealed: bool) -> None:
                             wire = liar.wire(number)
                             for said in (
                                 ConfigMsg(7, False, True, 9, True, liar.said.fields),
-                                LivedLaterMsg(LIFE + 9, LIFE),
+                                OldIncarnationMsg(LIFE + 9, LIFE),
                                 NameTakenMsg(place, LIFE + 9, LIFE),
                             ):
                                 own.sendto(frame(wire, said, new), source)
@@ -167,7 +167,7 @@ def test_nobody_but_a_seed_turns_a_newcomer_away(sealed: bool) -> None:
                     assert newcomer.metrics().messages_received["NAME-TAKEN"] > 0
                     assert newcomer.metrics().messages_received["OLD-INCARNATION"] > 0
                     assert liar.answers > 0, "it asked, and was lied to"
-                    assert newcomer.host.gate.wire.incarnation == LIFE
+                    assert newcomer.node.filter.wire.incarnation == LIFE
                     assert newcomer.error is None
 
     run(story())
@@ -187,7 +187,7 @@ def test_frames_of_a_former_life_that_come_from_a_seed_turn_nobody_away() -> Non
                     loop = asyncio.get_running_loop()
                     while True:
                         _, source = await loop.sock_recvfrom(seed, 2000)
-                        for message in (ProbeMsg(5), PresentMsg(5)):
+                        for message in (ProbeMsg(5), ProbeReplyMsg(5)):
                             seed.sendto(frame(recorded, message), source)
 
                 async with background(play()):
@@ -207,7 +207,7 @@ def test_a_name_that_is_said_to_be_taken_again_and_again_is_noted_once() -> None
         async with Crowd(insecure=True) as crowd:
             a, _ = await crowd.add_all(["a", "b"])
             await crowd.known(2)
-            mine, proofs = a.host.gate.wire.incarnation, 0
+            mine, proofs = a.node.filter.wire.incarnation, 0
             namesake, loop = forged(a, a.id, mine + 9), asyncio.get_running_loop()
             with datagrams() as stranger:
                 stranger.setblocking(False)
@@ -220,7 +220,7 @@ def test_a_name_that_is_said_to_be_taken_again_and_again_is_noted_once() -> None
                         data, source = await loop.sock_recvfrom(stranger, 2000)
                     got = reader.read(data, Direction.DATAGRAM)
                     if isinstance(got, Received) and isinstance(got.message, ProbeMsg):
-                        stranger.sendto(frame(namesake, PresentMsg(got.message.nonce)), source)
+                        stranger.sendto(frame(namesake, ProbeReplyMsg(got.message.nonce)), source)
                         proofs += 1
                     await asyncio.sleep(0.06)
                 await until(

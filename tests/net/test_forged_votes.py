@@ -55,7 +55,7 @@ GUESS = 77  # a number that somebody else has drawn
 
 
 def with_quorum(member: Member) -> QuorumLeaseLayer:
-    inner = member.host.stack.inner
+    inner = member.node.stack.inner
     assert isinstance(inner, QuorumLeaseLayer)
     return inner
 

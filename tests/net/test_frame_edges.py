@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.net.filter import LEAP, Replays
+from hustings.net.filter import LEAP, ReplayProtection
 from hustings.net.limits import Budget, Counters, Limits, Rates, Reason
-from hustings.net.tcp import HEAD, PREFIX, Unstreamed, on_stream, refusal_of
+from hustings.net.tcp import HEAD, PREFIX, StreamDecoder, on_stream, refusal_of
 from hustings.net.wire import (
     CLEAR,
     SEALED,
@@ -21,11 +21,11 @@ from hustings.net.wire import (
 )
 from tests.net.parts import GROUP, KEY, OTHER_KEY, wire
 
-# Replays: what is new, and where its sender is asked
+# ReplayProtection: what is new, and where its sender is asked
 
 
 def test_a_number_is_far_ahead_only_beyond_the_leap_and_only_in_the_same_life() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     assert replays.leaps(1, 5, LEAP * 2) is False, "nothing is known of it: it can be anywhere"
     replays.check(1, 5, 10)
     assert not replays.leaps(1, 5, 10 + LEAP)
@@ -35,7 +35,7 @@ def test_a_number_is_far_ahead_only_beyond_the_leap_and_only_in_the_same_life() 
 
 
 def test_a_sender_has_lost_count_after_four_refusals_in_a_row() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 10)
     for count in range(1, 5):
         assert not replays.lost_count(1)
@@ -50,7 +50,7 @@ def test_a_sender_has_lost_count_after_four_refusals_in_a_row() -> None:
 
 
 def test_what_a_sender_confirms_further_on_keeps_what_came_before_within_the_window() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 10)
     replays.confirm(1, 5, 12)
     assert replays.check(1, 5, 12) is Reason.REPLAYED
@@ -59,7 +59,7 @@ def test_what_a_sender_confirms_further_on_keeps_what_came_before_within_the_win
 
 
 def test_a_sender_that_lost_count_begins_where_it_says_and_all_before_is_seen() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 1000)
     for _ in range(4):
         replays.check(1, 5, 7)
@@ -72,7 +72,7 @@ def test_a_sender_that_lost_count_begins_where_it_says_and_all_before_is_seen() 
 
 
 def test_a_sender_that_has_not_lost_count_cannot_be_moved_back_in_its_life() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 1000)
     replays.confirm(1, 5, 7)
     assert replays.check(1, 5, 8) is Reason.TOO_LATE
@@ -81,7 +81,7 @@ def test_a_sender_that_has_not_lost_count_cannot_be_moved_back_in_its_life() -> 
 
 
 def test_who_lost_count_and_is_where_it_was_is_heard_from_there_on_only() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 10)
     for _ in range(4):
         replays.check(1, 5, 10)
@@ -91,14 +91,14 @@ def test_who_lost_count_and_is_where_it_was_is_heard_from_there_on_only() -> Non
 
 
 def test_of_each_sender_no_more_bits_are_kept_than_the_window_has() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     for number in range(1, 1000):
         replays.check(1, 5, number)
     assert replays._seen[1][2].bit_length() == 64
 
 
 def test_an_older_life_that_is_confirmed_is_the_life_now() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 1000)
     replays.confirm(1, 4, 20)
     assert replays.life(1) == 4
@@ -107,7 +107,7 @@ def test_an_older_life_that_is_confirmed_is_the_life_now() -> None:
 
 
 def test_whoever_is_forgotten_is_heard_from_its_first_number_on() -> None:
-    replays = Replays(window=64, most=10)
+    replays = ReplayProtection(window=64, most=10)
     for _ in range(6):
         replays.check(1, 5, 1000)
     assert replays.lost_count(1)
@@ -118,7 +118,7 @@ def test_whoever_is_forgotten_is_heard_from_its_first_number_on() -> None:
 
 
 def test_who_makes_room_is_counted_and_takes_its_refusals_along() -> None:
-    replays = Replays(window=64, most=2)
+    replays = ReplayProtection(window=64, most=2)
     for _ in range(5):
         replays.check(1, 1, 1)
     replays.check(2, 1, 1)
@@ -129,7 +129,7 @@ def test_who_makes_room_is_counted_and_takes_its_refusals_along() -> None:
 
 
 def test_the_window_has_exactly_its_size() -> None:
-    replays = Replays(window=64, most=2)
+    replays = ReplayProtection(window=64, most=2)
     replays.check(1, 1, 100)
     assert replays.check(1, 1, 37) is None
     assert replays.check(1, 1, 36) is Reason.TOO_LATE
@@ -223,7 +223,7 @@ def test_limits_at_their_edges_and_what_follows_from_others() -> None:
 
 
 def test_a_stream_tells_how_many_bytes_it_misses() -> None:
-    stream = Unstreamed(most=1000)
+    stream = StreamDecoder(most=1000)
     assert stream.missing == PREFIX
     stream.feed(b"\0\0")
     assert (stream.missing, stream.waiting) == (PREFIX - 2, 2)
@@ -239,26 +239,26 @@ def test_a_stream_tells_how_many_bytes_it_misses() -> None:
 
 
 def test_the_head_is_there_only_while_no_more_is() -> None:
-    stream = Unstreamed(most=1000)
+    stream = StreamDecoder(most=1000)
     stream.feed(on_stream(bytes(100))[: PREFIX + HEAD + 1])
     assert stream.head is None
     assert stream.missing == 99 - HEAD
 
 
 def test_half_of_a_length_tells_nothing_of_the_frame() -> None:
-    stream = Unstreamed(most=1 << 20)
+    stream = StreamDecoder(most=1 << 20)
     stream.feed(b"\0\1")
     assert stream.missing == PREFIX - 2
 
 
 def test_a_frame_shorter_than_a_head_is_waited_for_whole() -> None:
-    stream = Unstreamed(most=1000)
+    stream = StreamDecoder(most=1000)
     stream.feed(on_stream(b"abc")[:PREFIX])
     assert stream.missing == 3
 
 
 def test_a_frame_as_long_as_allowed_is_taken_and_one_byte_more_breaks_the_stream() -> None:
-    stream = Unstreamed(most=3)
+    stream = StreamDecoder(most=3)
     assert stream.feed(on_stream(b"abc") + on_stream(b"d")) == [b"abc", b"d"]
     assert stream.feed(on_stream(b"ok") + on_stream(b"abcd") + on_stream(b"e")) == [b"ok"]
     assert (stream.broken, stream.waiting) == (Reason.TOO_LARGE, 0)
@@ -267,13 +267,13 @@ def test_a_frame_as_long_as_allowed_is_taken_and_one_byte_more_breaks_the_stream
 
 
 def test_a_frame_of_no_length_is_none() -> None:
-    stream = Unstreamed(most=3)
+    stream = StreamDecoder(most=3)
     assert stream.feed(bytes(PREFIX)) == []
     assert stream.broken is Reason.NOT_A_FRAME
 
 
 def test_a_stream_that_ends_within_a_frame_was_cut_short() -> None:
-    stream = Unstreamed(most=3)
+    stream = StreamDecoder(most=3)
     assert stream.end() is None
     stream.feed(b"\0")
     assert stream.end() is Reason.TRUNCATED
@@ -281,7 +281,7 @@ def test_a_stream_that_ends_within_a_frame_was_cut_short() -> None:
 
 
 def test_what_is_dropped_is_forgotten() -> None:
-    stream = Unstreamed(most=9)
+    stream = StreamDecoder(most=9)
     stream.feed(on_stream(b"abc")[:-1])
     stream.drop()
     assert stream.waiting == 0

@@ -26,10 +26,10 @@ from hustings.layers.gossip.messages import (
 )
 from hustings.layers.lease import LeaseHeldMsg
 from hustings.layers.multicast.messages import CopyMsg, DigestMsg, ElectionCast
-from hustings.net.filter import Gate
+from hustings.net.filter import FrameFilter
 from hustings.net.keys import Key
 from hustings.net.limits import Limits, Reason
-from hustings.net.tcp import Unstreamed, on_stream
+from hustings.net.tcp import StreamDecoder, on_stream
 from hustings.net.wire import Direction, Frame, Received, group_tag
 from hustings.protocols.probabilistic.messages import Call, FinalMsg, InitMsg, PreferMsg
 from tests.net.parts import DIALECTS, GROUP, KEY, gate
@@ -140,7 +140,7 @@ class Fuzz:
     def __init__(self, seed: int, *keys: Key) -> None:
         self.rng = random.Random(seed)
         self.sender = gate(1, *keys, dialect=DIALECT, limits=FAST)
-        self.receiver: Gate = gate(2, *keys, dialect=DIALECT, limits=FAST)
+        self.receiver: FrameFilter = gate(2, *keys, dialect=DIALECT, limits=FAST)
         self.accepted = 0
         self.fed = 0
 
@@ -234,7 +234,7 @@ def test_a_stream_of_noise_ends_and_a_stream_of_frames_does_not() -> None:
     for _ in range(300):
         frames = [rng.randbytes(rng.randint(1, 300)) for _ in range(rng.randint(0, 5))]
         data = b"".join(map(on_stream, frames))
-        stream, got = Unstreamed(most=300), []
+        stream, got = StreamDecoder(most=300), []
         while data:
             cut = rng.randint(1, 400)
             got += stream.feed(data[:cut])
@@ -243,7 +243,7 @@ def test_a_stream_of_noise_ends_and_a_stream_of_frames_does_not() -> None:
         assert stream.end() is None
         assert stream.broken is None
     for _ in range(300):
-        stream = Unstreamed(most=300)
+        stream = StreamDecoder(most=300)
         for _ in range(20):
             stream.feed(rng.randbytes(rng.randint(0, 200)))
             assert stream.waiting <= 304
@@ -254,9 +254,9 @@ def test_a_stream_of_noise_ends_and_a_stream_of_frames_does_not() -> None:
 def test_a_stream_that_ends_within_a_frame_was_cut_short() -> None:
     whole = on_stream(b"frame")
     for cut in range(1, len(whole)):
-        stream = Unstreamed(most=100)
+        stream = StreamDecoder(most=100)
         assert stream.feed(whole[:cut]) == []
         assert stream.end() is Reason.TRUNCATED
-    stream = Unstreamed(most=100)
+    stream = StreamDecoder(most=100)
     assert stream.feed(on_stream(b"")) == []
     assert stream.broken is Reason.NOT_A_FRAME

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from hustings.core.messages import Message
 from hustings.net.member import Member
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 from hustings.net.tcp import on_stream
 from hustings.net.wire import Direction, Frame, Wire
 from tests.net.kit.crowd import Crowd, one_leader
@@ -36,12 +36,12 @@ how_many = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytes
 class Books:
     """How many messages and how many rejections a host has counted."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: MemberNode) -> None:
         self._host = host
         self.before = self.now()
 
     def now(self) -> tuple[int, int]:
-        return sum(self._host.traffic.received.values()), self._host.gate.counters.total
+        return sum(self._host.traffic.received.values()), self._host.filter.counters.total
 
     def grown(self) -> tuple[int, int]:
         (a, b), (c, d) = self.before, self.now()
@@ -69,12 +69,12 @@ def drawn(strategy: st.SearchStrategy[Any], seed: int, count: int) -> list[Any]:
     return found
 
 
-def any_frames(host: Host, strangers: list[int]) -> st.SearchStrategy[bytes]:
+def any_frames(host: MemberNode, strangers: list[int]) -> st.SearchStrategy[bytes]:
     """Frames that are well-formed down to the fields, which are anything, from anybody."""
-    wire = host.gate.wire
+    wire = host.filter.wire
 
     def written(who: int, life: int, skip: int, message: Message, to_me: bool) -> bytes:
-        voice = Wire(wire.group, who, life, wire.dialect, wire.ring, wire.limits)
+        voice = Wire(wire.group, who, life, wire.codec, wire.ring, wire.limits)
         voice._number = skip
         made = voice.write(message, wire.me if to_me else None, Direction.DATAGRAM)
         return made.data if isinstance(made, Frame) else b""
@@ -84,7 +84,7 @@ def any_frames(host: Host, strangers: list[int]) -> st.SearchStrategy[bytes]:
         st.sampled_from([*strangers, wire.me]),
         st.one_of(st.integers(1, 5), st.integers(1, 1 << 53)),
         st.integers(0, 1 << 40),
-        messages(wire.dialect),
+        messages(wire.codec),
         st.booleans(),
     )
 
@@ -104,7 +104,9 @@ def quiet_loop() -> list[dict[str, Any]]:
     return wrong
 
 
-def fuzz(protocol: str, count: int, feed: Callable[[Host, bytes, int], None], **more: Any) -> None:
+def fuzz(
+    protocol: str, count: int, feed: Callable[[MemberNode, bytes, int], None], **more: Any
+) -> None:
     """Feed a living member; it lives on."""
     limits = {"rate": 1e6, "burst": 1_000_000}
 
@@ -112,7 +114,7 @@ def fuzz(protocol: str, count: int, feed: Callable[[Host, bytes, int], None], **
         async with Crowd(protocol=protocol, limits=limits, **more) as crowd:
             a, b = await pair(crowd)
             wrong = quiet_loop()
-            host = a.host
+            host = a.node
             frames = any_frames(host, [b.id, 7, -3, 1 << 62])
             inputs = drawn(st.one_of(st.binary(max_size=1300), frames), 1, count)
             assert len(inputs) >= count
@@ -132,7 +134,7 @@ def fuzz(protocol: str, count: int, feed: Callable[[Host, bytes, int], None], **
     "protocol, key", [("le-s", KEY), *((kind, None) for kind in KINDS)], ids=str
 )
 def test_datagrams(protocol: str, key: object, count: int) -> None:
-    def feed(host: Host, data: bytes, number: int) -> None:
+    def feed(host: MemberNode, data: bytes, number: int) -> None:
         books = Books(host)
         host.datagram(data, ("192.0.2.9", 1 + number % 65_535))
         accepted, refused = books.grown()
@@ -146,7 +148,7 @@ def test_datagrams(protocol: str, key: object, count: int) -> None:
 @how_many
 @pytest.mark.parametrize("direction", list(Direction))
 def test_frames_on_streams(direction: Direction, count: int) -> None:
-    def feed(host: Host, data: bytes, number: int) -> None:
+    def feed(host: MemberNode, data: bytes, number: int) -> None:
         books = Books(host)
         taken = host.frame(data, ("192.0.2.9", 1 + number % 65_535), direction)
         accepted, refused = books.grown()
@@ -173,8 +175,8 @@ def test_real_frames_damaged() -> None:
                 for _ in range(rng.randint(1, 3)):
                     at = rng.randrange(len(data))
                     data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
-                books = Books(a.host)
-                a.host.datagram(bytes(data), ("192.0.2.9", 9))
+                books = Books(a.node)
+                a.node.datagram(bytes(data), ("192.0.2.9", 9))
                 assert sum(books.grown()) >= 1
                 if number % 200 == 0:
                     await asyncio.sleep(0)
@@ -192,9 +194,9 @@ def test_bytes_on_real_streams(seed: int) -> None:
         async with Crowd(protocol="bully") as crowd:
             a, b = await pair(crowd)
             wrong, rng = quiet_loop(), random.Random(seed)
-            frame = b.host.gate.outgoing(b.host.stack.membership.card(), a.id, Direction.QUESTION)
+            frame = b.node.filter.outgoing(b.node.stack.membership.card(), a.id, Direction.QUESTION)
             assert frame is not None
-            host, port = a.host.port.endpoint
+            host, port = a.node.transport.endpoint
             for _ in range(40):
                 noise = rng.randbytes(rng.choice([0, 1, 3, 4, 5, 60, 4000]))
                 data = rng.choice([noise, on_stream(noise or b"x"), on_stream(frame.data) + noise])
@@ -217,8 +219,8 @@ def test_the_inputs_are_worth_something() -> None:
     async def story() -> None:
         async with Crowd(protocol="bully") as crowd:
             a, b = await pair(crowd)
-            frames = any_frames(a.host, [b.id, 7])
-            wire = a.host.gate.wire
+            frames = any_frames(a.node, [b.id, 7])
+            wire = a.node.filter.wire
             taken = [wire.read(data, Direction.DATAGRAM) for data in drawn(frames, 1, FEW)]
             read = [got for got in taken if not isinstance(got, str)]
             assert len(read) > FEW / 6

@@ -306,7 +306,7 @@ def test_voters_that_were_replaced_are_found_by_their_names(tmp_path: Path) -> N
             witness.settle()
         witness.advance(2 * TTL)
         for name in "bcd":
-            assert "votes promised" in group.member(name).host.stack.state()
+            assert "votes promised" in group.member(name).node.stack.state()
 
 
 def test_only_voters_of_the_group_itself_can_be_replaced() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hustings
-from hustings.net.state_file import DurableState
+from hustings.net.state_file import StateFile
 from hustings.net.validation import bounds
 from hustings.testing import Group
 
@@ -102,7 +102,7 @@ def test_a_poisoned_store_is_refused_with_a_way_out(tmp_path: Path, name: str, v
         group.kill("a")
         group.advance(0.1)
         (path,) = tmp_path.glob("*.state")
-        with DurableState(path, "test", member.id) as state:
+        with StateFile(path, "test", member.id) as state:
             state.persist({name: value})
         with pytest.raises(hustings.BadInput, match=rf"{name} {value}.* move the file away"):
             group.restart("a")
@@ -117,7 +117,7 @@ def test_a_term_that_is_within_the_bounds_is_no_poison(tmp_path: Path) -> None:
         group.kill("a")
         group.advance(0.1)
         (path,) = tmp_path.glob("*.state")
-        with DurableState(path, "test", member.id) as state:
+        with StateFile(path, "test", member.id) as state:
             state.persist({"term": bounds(0.0, 1).jump})
         group.restart("a")
         group.join("b", state=tmp_path)

@@ -19,7 +19,7 @@ from hustings.layers.gossip.messages import (
     presentable,
 )
 from hustings.net.addresses import Address
-from hustings.net.control_messages import OtherConfigMsg
+from hustings.net.control_messages import ConfigConflictMsg
 from hustings.net.member import Member, checked_attributes
 from hustings.net.peer_addresses import Place, read_place
 from hustings.protocols.announce.messages import AnnounceMsg
@@ -49,7 +49,7 @@ BAD = {
 
 
 def minima(member: Member) -> tuple[int, ...]:
-    return member.host.stack.membership.sizing.codes
+    return member.node.stack.membership.sizing.codes
 
 
 def entry(name: str, place: str | None = None, **more: object) -> Entry:
@@ -282,7 +282,7 @@ def test_where_another_group_is_said_to_be_is_an_address(host: str, port: int) -
             a = await crowd.add("a")
             await until(lambda: a.is_leader, "it leads")
             with datagrams() as stranger:
-                said = frame(forged(a, 666, LIFE), OtherConfigMsg(host, port))
+                said = frame(forged(a, 666, LIFE), ConfigConflictMsg(host, port))
                 stranger.sendto(said, endpoint(a))
                 await until(lambda: dropped(a, "bad-name") == 1, lambda: str(a.metrics().drops))
             assert "CONFIG" not in a.metrics().messages_sent

@@ -14,8 +14,8 @@ from hustings.core.messages import Message
 from hustings.layers.detector.heartbeat import HeartbeatMsg
 from hustings.layers.gossip.messages import LeaveMsg
 from hustings.layers.leadership.messages import LeaderQueryMsg
-from hustings.net.control_messages import PresentMsg, ProbeMsg
-from hustings.net.filter import LEAP, Replays
+from hustings.net.control_messages import ProbeMsg, ProbeReplyMsg
+from hustings.net.filter import LEAP, ReplayProtection
 from hustings.net.member import Member
 from hustings.net.validation import bounds
 from hustings.net.wire import MAX_NUMBER, Wire
@@ -30,7 +30,7 @@ def say(
     member: Member, to: Member, message: Message, number: int = 0, incarnation: int = 0
 ) -> None:
     """One datagram in a member's name, from somewhere else."""
-    real = member.host.gate.wire
+    real = member.node.filter.wire
     wire = forged(member, member.id, incarnation or real.incarnation)
     wire._number = min(number or real._number + 100, MAX_NUMBER) - 1
     with datagrams() as stranger:
@@ -39,8 +39,8 @@ def say(
 
 def forged_next(member: Member) -> Wire:
     """Somebody who goes on from where a member is."""
-    wire = forged(member, member.id, member.host.gate.wire.incarnation)
-    wire._number = member.host.gate.wire._number + 100
+    wire = forged(member, member.id, member.node.filter.wire.incarnation)
+    wire._number = member.node.filter.wire._number + 100
     return wire
 
 
@@ -73,7 +73,7 @@ def test_a_number_far_ahead_in_a_members_name(protocol: str, number: int) -> Non
     async def story() -> None:
         async with Crowd(protocol=protocol, insecure=True) as crowd:
             leader, others = await trio(crowd)
-            ahead = min(leader.host.gate.wire._number + number, MAX_NUMBER)
+            ahead = min(leader.node.filter.wire._number + number, MAX_NUMBER)
             for other in others:
                 say(leader, other, LeaderQueryMsg(1), number=ahead)
                 say(other, leader, LeaderQueryMsg(1), number=ahead)
@@ -90,7 +90,7 @@ def test_another_life_in_a_members_name(protocol: str, later: str) -> None:
             leader, others = await trio(crowd)
             for other in others:
                 for victim, to in ((leader, other), (other, leader)):
-                    real = victim.host.gate.wire.incarnation
+                    real = victim.node.filter.wire.incarnation
                     life = {
                         "2^53": MAX_NUMBER,
                         "the bound": bounds(time.time(), 1024).end,
@@ -115,7 +115,7 @@ def test_a_farewell_in_the_leaders_name(protocol: str, insecure: bool) -> None:
         async with Crowd(protocol=protocol, insecure=insecure) as crowd:
             leader, others = await trio(crowd)
             for other in others:
-                say(leader, other, LeaveMsg(leader.host.gate.wire.incarnation))
+                say(leader, other, LeaveMsg(leader.node.filter.wire.incarnation))
             await whole(crowd)
 
     run(story())
@@ -129,7 +129,7 @@ def test_several_farewells_in_the_leaders_name(lives: tuple[int, ...], protocol:
     async def story() -> None:
         async with Crowd(protocol=protocol) as crowd:
             leader, others = await trio(crowd)
-            real, number = leader.host.gate.wire.incarnation, leader.host.gate.wire._number
+            real, number = leader.node.filter.wire.incarnation, leader.node.filter.wire._number
             for more, days in enumerate(lives):
                 life = 1 if days < 0 else real + days * 86_400_000 * 1024
                 for other in others:
@@ -148,8 +148,8 @@ def test_a_farewell_of_which_the_question_is_lost() -> None:
             leader, others = await trio(crowd)
             cut([leader], others)
             for other in others:
-                other.host.datagram(
-                    frame(forged_next(leader), LeaveMsg(leader.host.gate.wire.incarnation)),
+                other.node.datagram(
+                    frame(forged_next(leader), LeaveMsg(leader.node.filter.wire.incarnation)),
                     endpoint(leader),
                 )
             await asyncio.sleep(1.0)
@@ -166,7 +166,7 @@ def test_a_machine_restored_from_a_snapshot_counts_again_from_there() -> None:
         async with Crowd(protocol="bully") as crowd:
             leader, others = await trio(crowd)
             for member in (leader, others[0]):
-                wire = member.host.gate.wire
+                wire = member.node.filter.wire
                 wire._number += 2_000_000
                 await whole(crowd)
                 wire._number -= 1_000_000
@@ -177,7 +177,7 @@ def test_a_machine_restored_from_a_snapshot_counts_again_from_there() -> None:
 
 def test_who_plays_back_what_was_recorded_moves_nothing() -> None:
     """The question whether a sender has lost count helps nobody to be heard twice."""
-    replays = Replays(64, 10)
+    replays = ReplayProtection(64, 10)
     for number in range(1, 200):
         assert replays.check(7, 1, number) is None
     for number in range(100, 120):
@@ -189,7 +189,7 @@ def test_who_plays_back_what_was_recorded_moves_nothing() -> None:
 
 
 def test_whatever_came_before_counts_as_seen_when_a_sender_begins_again() -> None:
-    replays = Replays(64, 10)
+    replays = ReplayProtection(64, 10)
     assert replays.check(7, 2, 1_000) is None
     for number in (10, 11, 12, 13):
         assert replays.check(7, 2, number) is not None
@@ -205,11 +205,11 @@ def test_an_answer_that_nobody_asked_for_proves_nothing() -> None:
         async with Crowd(insecure=True) as crowd:
             leader, others = await trio(crowd)
             other = others[0]
-            life = leader.host.gate.wire.incarnation + 1000
+            life = leader.node.filter.wire.incarnation + 1000
             for nonce in (0, 1, 7, 1 << 53):
-                say(leader, other, PresentMsg(nonce), incarnation=life)
+                say(leader, other, ProbeReplyMsg(nonce), incarnation=life)
                 say(leader, other, ProbeMsg(nonce), incarnation=life)
             await whole(crowd)
-            assert other.host.gate.life(leader.id) < life
+            assert other.node.filter.life(leader.id) < life
 
     run(story())

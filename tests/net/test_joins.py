@@ -156,11 +156,11 @@ def test_two_members_of_one_group_cannot_have_one_port_and_two_groups_can() -> N
     async def story() -> None:
         async with Crowd() as crowd:
             member = await crowd.add("a", group="billing")
-            port = member.host.port
-            other = await crowd.add("b", group="shipping", port=port, seeds=[])
+            port = member.node.transport
+            other = await crowd.add("b", group="shipping", transport=port, seeds=[])
             assert other.address == member.address
             with pytest.raises(hustings.BadInput, match="cannot share a port"):
-                await crowd.add("c", group="billing", port=port, seeds=[])
+                await crowd.add("c", group="billing", transport=port, seeds=[])
             await until(lambda: member.is_leader and other.is_leader, "both groups work on")
 
     run(story())
@@ -172,7 +172,10 @@ def test_groups_that_share_ports_each_have_their_leader() -> None:
             first = await billing.add_all(["a", "b", "c"], group="billing")
             for member in first:
                 await shipping.add(
-                    member.name, group="shipping", port=member.host.port, seeds=[first[0].address]
+                    member.name,
+                    group="shipping",
+                    transport=member.node.transport,
+                    seeds=[first[0].address],
                 )
             await shipping.known(3)
             leader = await shipping.agreed()

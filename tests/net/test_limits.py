@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hustings.core.errors import BadInput, UnknownName
 from hustings.core.messages import Message
-from hustings.net.control_messages import COURTESY, ConfigMsg, PresentMsg, ProbeMsg
-from hustings.net.filter import Gate
+from hustings.net.control_messages import CONTROL_MESSAGES, ConfigMsg, ProbeMsg, ProbeReplyMsg
+from hustings.net.filter import FrameFilter
 from hustings.net.limits import Counters, Limits, Rates, Reason
-from hustings.net.wire import Dialect, Direction
+from hustings.net.wire import Direction, WireCodec
 from tests.net.parts import KEY, OTHER_KEY, PingMsg, gate
 
 UDP = Direction.DATAGRAM
@@ -95,7 +95,7 @@ def test_every_reason_is_counted_under_its_own_label() -> None:
     assert len(counters.mapping()) == len(Reason)
 
 
-def sent(sender: Gate, number: int = 1) -> bytes:
+def sent(sender: FrameFilter, number: int = 1) -> bytes:
     frame = sender.outgoing(PingMsg(number))
     assert frame is not None
     return frame.data
@@ -126,11 +126,11 @@ def test_who_has_no_key_cannot_use_up_a_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [ProbeMsg(7), PresentMsg(7), ConfigMsg(7, True, True, 1, True, ())]
+    "said", [ProbeMsg(7), ProbeReplyMsg(7), ConfigMsg(7, True, True, 1, True, ())]
 )
 def test_what_is_heard_whatever_its_number_has_a_rate_of_its_own(said: Message) -> None:
     """It can be played again, so it must not use up what its sender may say."""
-    dialect = Dialect("ping", (PingMsg, *COURTESY))
+    dialect = WireCodec("ping", (PingMsg, *CONTROL_MESSAGES))
     peer = gate(1, KEY, dialect=dialect)
     receiver = gate(2, KEY, dialect=dialect, limits=Limits(rate=10.0, burst=5))
     recorded = peer.outgoing(said, 2)

@@ -322,7 +322,7 @@ def test_members_of_one_user_need_not_speak_of_keys(home: Path) -> None:
             await crowd.add_all(["a", "b"])
             await crowd.known(2)
             leader = await crowd.agreed()
-            assert leader.host.gate.wire.ring is not None
+            assert leader.node.filter.wire.ring is not None
             with pytest.raises(hustings.BadInput, match="let it rejoin"):
                 leader.rekey([KEY])
 
@@ -355,9 +355,9 @@ def test_nothing_that_is_not_signed_moves_a_member(home: Path) -> None:
     async def story() -> None:
         async with Crowd() as crowd:
             a = await crowd.add("a")
-            forged = Wire("crowd", 666, 1, a.host.gate.wire.dialect)
+            forged = Wire("crowd", 666, 1, a.node.filter.wire.codec)
             with datagrams() as stranger:
-                made = forged.write(a.host.stack.membership.card(asks=True))
+                made = forged.write(a.node.stack.membership.card(asks=True))
                 assert not isinstance(made, Reason)
                 stranger.sendto(made.data, endpoint(a))
                 await until(lambda: dropped(a, "not-sealed"), "it is counted")

@@ -13,13 +13,13 @@ import pytest
 from hustings.core.choice import Candidate
 from hustings.layers.gossip.messages import MAX_PLACE, Entry, GossipMsg
 from hustings.net import peer_addresses
-from hustings.net.control_messages import LifelineMsg
+from hustings.net.control_messages import HelloMsg
 from hustings.net.keys import new_key, write_key
 from hustings.net.peer_addresses import read_place
 from hustings.net.seal import KeyRing
 from hustings.net.tcp import on_stream
 from hustings.net.validation import is_address
-from hustings.net.wire import ANY, MARK, Dialect, Direction, Wire
+from hustings.net.wire import ANY, MARK, Direction, Wire, WireCodec
 from tests.net.test_streams import GROUP, MIB, SLACK, member_process
 
 
@@ -40,10 +40,10 @@ def test_long_texts_are_not_remembered(who: str, tmp_path: Path) -> None:
     ring = None if who == "clear" else KeyRing([key])
     with member_process("" if who == "clear" else str(path)) as member:
         before = member.mib("VmRSS")
-        dialect = Dialect(f"le-s{MARK}{ANY}", (LifelineMsg, GossipMsg))
+        dialect = WireCodec(f"le-s{MARK}{ANY}", (HelloMsg, GossipMsg))
         for number in range(60):  # a stream each: one that says such things is hung up on
             wire = Wire(GROUP, 1000 + number, 1, dialect, ring)
-            first = wire.write(LifelineMsg(), None, Direction.QUESTION)
+            first = wire.write(HelloMsg(), None, Direction.QUESTION)
             assert not isinstance(first, str)
             with socket.create_connection(member.endpoint, timeout=5) as stream:
                 stream.sendall(on_stream(first.data) + long_text(wire, number))

@@ -12,7 +12,7 @@ import pytest
 import hustings
 from hustings.core.messages import Message
 from hustings.core.names import member_id
-from hustings.net.control_messages import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import NameTakenMsg, OldIncarnationMsg, ProbeMsg, ProbeReplyMsg
 from hustings.net.member import Member
 from hustings.net.wire import Direction, Received, Wire
 from tests.net.kit.crowd import Crowd, dropped, endpoint
@@ -26,7 +26,7 @@ STRANGER = 666
 
 def incarnation(member: Member) -> int:
     """Which of its lives a member lives."""
-    return member.host.gate.wire.incarnation
+    return member.node.filter.wire.incarnation
 
 
 def received(member: Member, kind: str) -> int:
@@ -84,7 +84,7 @@ async def namesake_of(member: Member, life: int) -> AsyncIterator[str]:
             data, source = await loop.sock_recvfrom(stranger, 2000)
             got = reader.read(data, Direction.DATAGRAM)
             if isinstance(got, Received) and isinstance(got.message, ProbeMsg):
-                stranger.sendto(frame(wire, PresentMsg(got.message.nonce)), source)
+                stranger.sendto(frame(wire, ProbeReplyMsg(got.message.nonce)), source)
 
     with datagrams() as stranger:
         stranger.setblocking(False)
@@ -141,7 +141,7 @@ def test_who_is_in_the_group_lives_on_whatever_life_it_is_said_to_have_had() -> 
             _, _, c = await trio(crowd)
             mine = incarnation(c)
             with datagrams() as stranger:
-                message = LivedLaterMsg(mine + 1000, mine)
+                message = OldIncarnationMsg(mine + 1000, mine)
                 stranger.sendto(frame(forged(c, STRANGER), message, c.id), endpoint(c))
             await until(lambda: received(c, "OLD-INCARNATION") == 1, "it is read")
             await throughout(0.2, lambda: not c.closed, "it was ended")
@@ -174,7 +174,7 @@ def taken(yours: int) -> Message:
 
 
 def lived_later(yours: int) -> Message:
-    return LivedLaterMsg(LIFE + 1000, yours)
+    return OldIncarnationMsg(LIFE + 1000, yours)
 
 
 @pytest.mark.parametrize("said", [taken, lived_later])
@@ -203,7 +203,8 @@ def test_a_newcomer_believes_in_no_life_beyond_the_date() -> None:
         async with Crowd(protocol="bully") as crowd:
             other = await crowd.add("other")
             wire, mine = forged(other, STRANGER), member_id("new")
-            async with seed_that_says(wire, LivedLaterMsg((1 << 53) - 3, LIFE), mine) as address:
+            old = OldIncarnationMsg((1 << 53) - 3, LIFE)
+            async with seed_that_says(wire, old, mine) as address:
                 new = await crowd.add("new", seeds=[address], life=LIFE)
                 assert new.metrics().messages_received.get("OLD-INCARNATION", 0) > 0
             assert incarnation(new) == LIFE

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hustings.net.peer_addresses import Book, Place, read_place
+from hustings.net.peer_addresses import AddressBook, Place, read_place
 from hustings.net.transport import Endpoint
 
 ME = 1
@@ -39,10 +39,10 @@ class Circle:
         return None if place is None else SimpleNamespace(place=place)
 
 
-def book() -> tuple[Book, Circle]:
+def book() -> tuple[AddressBook, Circle]:
     circle = Circle()
     membership: Any = SimpleNamespace(circle=circle)
-    return Book(ME, membership), circle
+    return AddressBook(ME, membership), circle
 
 
 def at(number: int) -> Endpoint:

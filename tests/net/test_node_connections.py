@@ -16,13 +16,13 @@ from hustings.net.addresses import Address
 from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
 from hustings.net.tcp import HEAD, Accepted, _oldest_of_most, on_stream
 from hustings.net.transport import Endpoint
-from hustings.net.udp import UdpPort, open_port
+from hustings.net.udp import UdpTransport, open_udp
 from hustings.net.wire import Direction
 from tests.net.kit.loops import run, until
 from tests.net.kit.ports import free_port
 
 FRAME = b"H" + bytes(99)
-Story = Callable[[UdpPort, "Ears"], Coroutine[Any, Any, None]]
+Story = Callable[[UdpTransport, "Ears"], Coroutine[Any, Any, None]]
 
 
 class Ears:
@@ -53,7 +53,7 @@ def at_a_port(story: Story, **limits: Any) -> Counters:
     counters = Counters()
 
     async def played() -> None:
-        port = await open_port(Address("127.0.0.1", 0), Limits.parse(limits), counters)
+        port = await open_udp(Address("127.0.0.1", 0), Limits.parse(limits), counters)
         ears = Ears()
         port.attach(b"anyt", ears)
         try:
@@ -68,7 +68,7 @@ def at_a_port(story: Story, **limits: Any) -> Counters:
     return counters
 
 
-async def dialled(port: UdpPort, host: str = "127.0.0.1") -> socket.socket:
+async def dialled(port: UdpTransport, host: str = "127.0.0.1") -> socket.socket:
     """A stream to a port, from one of this machine's own addresses."""
     stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     stream.setblocking(False)
@@ -101,7 +101,7 @@ def read(ears: Ears, count: int) -> bool:
 
 
 def test_frames_are_handed_over_one_by_one_and_larger_ones_after_a_good_one() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         large = b"H" + bytes(5000)
         with await dialled(port) as stream:
             await say(stream, on_stream(FRAME) + on_stream(FRAME + b"2"))
@@ -119,7 +119,7 @@ def test_frames_are_handed_over_one_by_one_and_larger_ones_after_a_good_one() ->
 
 
 def test_a_frame_that_is_not_accepted_ends_its_stream() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         ears.accepts = False
         with await dialled(port) as stream:
             await say(stream, on_stream(FRAME) + on_stream(FRAME))
@@ -139,7 +139,7 @@ def test_a_frame_that_is_not_accepted_ends_its_stream() -> None:
 
 
 def test_a_stream_that_ends_within_a_frame_is_counted_and_one_between_two_is_not() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         with await dialled(port) as stream:
             await say(stream, on_stream(FRAME))
             await until(lambda: len(ears.frames) == 1, "it is read")
@@ -154,7 +154,7 @@ def test_a_stream_that_ends_within_a_frame_is_counted_and_one_between_two_is_not
 def test_a_frame_has_a_time_to_become_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "_FIRST_FRAME", 0.15)
 
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         with await dialled(port) as silent, await dialled(port) as proven:
             await say(proven, on_stream(FRAME))
             assert await hung_up(silent)
@@ -168,7 +168,7 @@ def test_a_frame_has_a_time_to_become_complete(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_where_all_slots_are_taken_who_has_shown_nothing_makes_room() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         with await dialled(port) as proven, await dialled(port) as silent:
             await say(proven, on_stream(FRAME))
             await until(lambda: len(ears.frames) == 1, "one is proven")
@@ -185,7 +185,7 @@ def test_where_all_slots_are_taken_who_has_shown_nothing_makes_room() -> None:
 
 
 def test_of_many_that_come_at_once_only_as_many_as_there_are_slots_stay() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         streams = [socket.create_connection(port.endpoint) for _ in range(6)]
         for each in streams:
             each.setblocking(False)
@@ -201,7 +201,7 @@ def test_of_many_that_come_at_once_only_as_many_as_there_are_slots_stay() -> Non
 
 
 def test_a_source_with_most_slots_makes_room_for_another_its_oldest_first() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         streams = [await dialled(port) for _ in range(3)]
         for number, each in enumerate(streams):
             await say(each, on_stream(FRAME))
@@ -218,7 +218,7 @@ def test_a_source_with_most_slots_makes_room_for_another_its_oldest_first() -> N
 
 
 def test_where_bytes_run_out_the_source_that_holds_most_gives_them_back() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         with await dialled(port) as big, await dialled(port, "127.0.0.2") as small:
             for each in (big, small):
                 await say(each, on_stream(FRAME))
@@ -238,7 +238,7 @@ def test_where_bytes_run_out_the_source_that_holds_most_gives_them_back() -> Non
 
 @pytest.mark.parametrize("taken, said", [(1400, 900), (1500, 2)])
 def test_who_takes_more_than_there_is_ends_itself(taken: int, said: int) -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         INCOMPLETE.take(taken, 10**9)  # another port's
         try:
             with await dialled(port) as stream:
@@ -267,7 +267,7 @@ def test_a_kernel_that_gives_no_stream_is_asked_again_later(
 ) -> None:
     monkeypatch.setattr(tcp, "SHORTEST", 0.05)
 
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         listener: Any = port.connections._listener
 
         class Exhausted:
@@ -295,7 +295,7 @@ def test_a_kernel_that_gives_no_stream_is_asked_again_later(
 
 
 def test_a_transfer_shows_who_opens_it_and_then_writes_its_frame() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         port.connections.stream(port.endpoint, b"H" + bytes(3000), FRAME)
         port.connections.stream(port.endpoint, FRAME + b"alone")
         await until(lambda: len(ears.frames) == 3, "all frames are there")
@@ -313,7 +313,7 @@ def test_a_transfer_shows_who_opens_it_and_then_writes_its_frame() -> None:
 
 
 def test_so_many_are_under_way_at_a_time_and_so_many_to_one() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         there = port.connections
         for _ in range(40):
             there.stream(port.endpoint, FRAME)
@@ -337,7 +337,7 @@ def test_so_many_are_under_way_at_a_time_and_so_many_to_one() -> None:
 
 
 def test_a_knock_says_only_that_nobody_is_there() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         refused: list[str] = []
         port.connections.knock(port.endpoint, lambda: refused.append("there"))
         port.connections.knock(("nonsense", -1), lambda: refused.append("nowhere"))
@@ -353,7 +353,7 @@ def test_a_knock_says_only_that_nobody_is_there() -> None:
 
 
 def test_a_watch_is_opened_with_a_word_and_its_end_is_told() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         loop = asyncio.get_running_loop()
         gone: list[bool] = []
         far = socket.create_server(("127.0.0.1", 0))
@@ -377,7 +377,7 @@ def test_a_watch_is_opened_with_a_word_and_its_end_is_told() -> None:
 
 
 def test_how_long_a_connection_lasted() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         loop = asyncio.get_running_loop()
         with socket.create_server(("127.0.0.1", 0)) as far:
             far.setblocking(False)
@@ -392,7 +392,7 @@ def test_how_long_a_connection_lasted() -> None:
 
 
 def test_streams_are_kept_alive_and_hold_little_unread() -> None:
-    async def story(port: UdpPort, ears: Ears) -> None:
+    async def story(port: UdpTransport, ears: Ears) -> None:
         listener = port.connections._listener
         assert listener is not None
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) <= 2 * 32_768

@@ -15,13 +15,19 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import LeaveMsg
 from hustings.layers.multicast.messages import CoordinatorCast
-from hustings.net.control_messages import ConfigMsg, GoneMsg, LifelineMsg, PresentMsg, ProbeMsg
-from hustings.net.filter import Gate
+from hustings.net.control_messages import (
+    ConfigMsg,
+    HelloMsg,
+    ProbeMsg,
+    ProbeReplyMsg,
+    ProcessEndedMsg,
+)
+from hustings.net.filter import FrameFilter
 from hustings.net.limits import STALE, Reason
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 from hustings.net.storage import NotPersisted
 from hustings.net.transport import Endpoint
-from hustings.net.wire import Dialect, Direction, Received, Wire
+from hustings.net.wire import Direction, Received, Wire, WireCodec
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import Bully, CoordinatorMsg
 from hustings.testing import Group
@@ -31,7 +37,7 @@ STRANGER: Endpoint = ("127.0.0.1", 9)
 
 
 @contextmanager
-def pair(**options: Any) -> Iterator[tuple[Group, Host, Host]]:
+def pair(**options: Any) -> Iterator[tuple[Group, MemberNode, MemberNode]]:
     """Two members that know each other; the first follows, the second leads."""
     with Group(seed=2, **{"protocol": "bully", **options}) as group:
         group.join("a")
@@ -39,7 +45,7 @@ def pair(**options: Any) -> Iterator[tuple[Group, Host, Host]]:
         leader = group.settle(within=60.0)
         group.advance(2.0)
         other = next(name for name in "ab" if name != leader)
-        yield group, group.member(other).host, group.member(leader).host
+        yield group, group.member(other).node, group.member(leader).node
 
 
 def on_loop(group: Group, act: Callable[[], object]) -> None:
@@ -51,12 +57,12 @@ def on_loop(group: Group, act: Callable[[], object]) -> None:
     group.run(acted())
 
 
-def drops(host: Host, reason: Reason) -> int:
-    return host.gate.counters[reason]
+def drops(host: MemberNode, reason: Reason) -> int:
+    return host.filter.counters[reason]
 
 
 def said(
-    like: Host,
+    like: MemberNode,
     message: Message,
     me: int = 666,
     *,
@@ -64,9 +70,9 @@ def said(
     after: int = 0,
     label: str | None = None,
 ) -> bytes:
-    wire, dialect = like.gate.wire, like.gate.wire.dialect
+    wire, dialect = like.filter.wire, like.filter.wire.codec
     if label is not None:
-        dialect = Dialect(label, dialect.kinds)
+        dialect = WireCodec(label, dialect.kinds)
     forged = Wire(wire.group, me, life, dialect, wire.ring, wire.limits)
     forged._number = after
     frame = forged.write(message)
@@ -74,10 +80,10 @@ def said(
     return frame.data
 
 
-def read(like: Host, data: bytes, to: int) -> Message:
+def read(like: MemberNode, data: bytes, to: int) -> Message:
     """What a member finds in a datagram."""
-    wire = like.gate.wire
-    got = Wire(wire.group, to, 99, wire.dialect, wire.ring, wire.limits).read(data, UDP)
+    wire = like.filter.wire
+    got = Wire(wire.group, to, 99, wire.codec, wire.ring, wire.limits).read(data, UDP)
     assert isinstance(got, Received), got
     return got.message
 
@@ -85,12 +91,12 @@ def read(like: Host, data: bytes, to: int) -> Message:
 class Taps:
     """Writes down what goes out at a port."""
 
-    def __init__(self, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, host: MemberNode, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent: list[tuple[Endpoint, bytes]] = []
         self.streamed: list[tuple[Endpoint, bytes, bytes]] = []
-        monkeypatch.setattr(host.port, "send", lambda to, data: self.sent.append((to, data)))
+        monkeypatch.setattr(host.transport, "send", lambda to, data: self.sent.append((to, data)))
         monkeypatch.setattr(
-            host.port,
+            host.transport,
             "stream",
             lambda to, data, hello=b"": self.streamed.append((to, data, hello)),
         )
@@ -108,7 +114,7 @@ def test_what_goes_out_is_counted_by_kind_packets_and_bytes(
         a.transmit(b.runner.me.id, ProbeMsg(1))
         a.transmit(None, ProbeMsg(1))
         a.introduce(STRANGER, ProbeMsg(1), 5)
-        assert [to for to, _ in taps.sent] == [b.port.endpoint, b.port.endpoint, STRANGER]
+        assert [to for to, _ in taps.sent] == [b.transport.endpoint, b.transport.endpoint, STRANGER]
         size = sum(len(data) for _, data in taps.sent)
         after = (a.traffic.frames_out, a.traffic.bytes_out, a.traffic.sent["PROBE"])
         assert after == (before[0] + 3, before[1] + size, before[2] + 3)
@@ -125,11 +131,11 @@ def test_what_no_datagram_holds_goes_by_stream_and_what_nothing_holds_not_at_all
         a.put(STRANGER, b"x" * 2000, True, 7)
         ((to, data, hello),) = taps.streamed
         assert (to, data) == (STRANGER, b"x" * 2000)
-        got = Wire(a.gate.wire.group, 7, 1, a.gate.wire.dialect, a.gate.wire.ring).read(
+        got = Wire(a.filter.wire.group, 7, 1, a.filter.wire.codec, a.filter.wire.ring).read(
             hello, Direction.QUESTION
         )
         assert isinstance(got, tuple)
-        assert isinstance(got.message, LifelineMsg)
+        assert isinstance(got.message, HelloMsg)
         assert taps.sent == []
         huge = ConfigMsg(1, True, True, 1, True, (("x", "y" * 2_000_000, True),))
         before = a.traffic.sent["CONFIG"]
@@ -143,8 +149,8 @@ def test_what_no_datagram_holds_goes_by_stream_and_what_nothing_holds_not_at_all
 def test_a_network_that_reaches_all_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pair() as (_, a, _b):
         sent: list[bytes] = []
-        monkeypatch.setattr(type(a.port), "reaches_all", True)
-        monkeypatch.setattr(a.port, "send_all", sent.append, raising=False)
+        monkeypatch.setattr(type(a.transport), "reaches_all", True)
+        monkeypatch.setattr(a.transport, "send_all", sent.append, raising=False)
         taps = Taps(a, monkeypatch)
         packets = a.traffic.frames_out
         a.transmit(None, ProbeMsg(1))
@@ -166,14 +172,14 @@ def test_a_probe_is_answered_where_it_came_from(monkeypatch: pytest.MonkeyPatch)
         assert a.traffic.received["PROBE"] >= 1
         ((to, answer),) = taps.sent
         assert to == STRANGER
-        assert read(a, answer, 666) == PresentMsg(77)
+        assert read(a, answer, 666) == ProbeReplyMsg(77)
 
 
 def test_frames_on_streams_are_accepted_or_not_and_their_heads_judged() -> None:
     with pair() as (_, a, _b):
-        wire = a.gate.wire
-        forged = Wire(wire.group, 666, 1, wire.dialect, wire.ring, wire.limits)
-        frame = forged.write(LifelineMsg(), a.runner.me.id, Direction.QUESTION)
+        wire = a.filter.wire
+        forged = Wire(wire.group, 666, 1, wire.codec, wire.ring, wire.limits)
+        frame = forged.write(HelloMsg(), a.runner.me.id, Direction.QUESTION)
         assert not isinstance(frame, Reason)
         assert a.frame(frame.data, STRANGER, Direction.QUESTION) is True
         assert a.frame(frame.data, STRANGER, Direction.QUESTION) is False, "it came before"
@@ -182,20 +188,20 @@ def test_frames_on_streams_are_accepted_or_not_and_their_heads_judged() -> None:
         assert a.head(frame.data[:64], STRANGER) is True
         assert a.head(b"GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n" * 3, STRANGER) is False
         assert drops(a, Reason.NOT_A_FRAME) >= 2
-        notes = a.household.notes  # type: ignore[attr-defined]  # of the double
+        notes = a.listener.notes  # type: ignore[attr-defined]  # of the double
         assert any("it is no frame of hustings" in note for note in notes)
 
 
 def test_where_a_stream_comes_from_is_not_where_its_member_is() -> None:
     with pair() as (_, a, _b):
         a.datagram(said(a, ProbeMsg(1), me=667), STRANGER)
-        assert a.book.endpoint(667) == STRANGER
-        wire = a.gate.wire
-        forged = Wire(wire.group, 668, 1, wire.dialect, wire.ring, wire.limits)
-        frame = forged.write(LifelineMsg(), None, Direction.QUESTION)
+        assert a.address_book.endpoint(667) == STRANGER
+        wire = a.filter.wire
+        forged = Wire(wire.group, 668, 1, wire.codec, wire.ring, wire.limits)
+        frame = forged.write(HelloMsg(), None, Direction.QUESTION)
         assert not isinstance(frame, Reason)
         a.frame(frame.data, STRANGER, Direction.QUESTION)
-        assert a.book.endpoint(668) is None
+        assert a.address_book.endpoint(668) is None
 
 
 def test_who_has_stopped_hears_nothing() -> None:
@@ -206,14 +212,14 @@ def test_who_has_stopped_hears_nothing() -> None:
         a.datagram(said(b, ProbeMsg(1)), STRANGER)
         assert a.frame(said(b, ProbeMsg(1)), STRANGER, UDP) is False
         assert a.traffic.frames_in == packets
-        a.refused(b.port.endpoint)
+        a.refused(b.transport.endpoint)
         a.stop()
 
 
 def test_who_has_stopped_watches_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     with pair() as (group, a, _b):
         watched: list[Endpoint] = []
-        monkeypatch.setattr(a.port, "watch", lambda to, *_: watched.append(to))
+        monkeypatch.setattr(a.transport, "watch", lambda to, *_: watched.append(to))
         a.stop()
         on_loop(group, lambda: a.stand_as(a.runner.me))
         group.advance(1.0)
@@ -223,14 +229,14 @@ def test_who_has_stopped_watches_nobody(monkeypatch: pytest.MonkeyPatch) -> None
 def test_who_ends_before_it_is_in_the_group_looks_on_for_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hosts: list[Host] = []
-    start = Host.start
+    hosts: list[MemberNode] = []
+    start = MemberNode.start
 
-    def started(host: Host) -> None:
+    def started(host: MemberNode) -> None:
         hosts.append(host)
         start(host)
 
-    monkeypatch.setattr(Host, "start", started)
+    monkeypatch.setattr(MemberNode, "start", started)
     with Group(seed=4, protocol="bully") as group:
 
         async def cut_short() -> None:
@@ -246,14 +252,14 @@ def test_who_ends_before_it_is_in_the_group_looks_on_for_nobody(
         assert packets > 0
         group.advance(10.0)
         assert host.traffic.frames_out == packets
-        notes = host.household.notes  # type: ignore[attr-defined]  # of the double
+        notes = host.listener.notes  # type: ignore[attr-defined]  # of the double
         assert not any("no seed answers" in note for note in notes)
 
 
 def test_who_ends_as_it_begins_looks_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Host, "ran", Host.stop)
+    monkeypatch.setattr(MemberNode, "ran", MemberNode.stop)
     with Group(seed=4, protocol="bully") as group:
-        host = group.join("a", seeds=["127.0.0.1:9"]).host
+        host = group.join("a", seeds=["127.0.0.1:9"]).node
         assert host.closed
         group.advance(10.0)
         assert host.traffic.frames_out == 0
@@ -267,11 +273,11 @@ def test_a_message_while_nothing_can_be_written_is_counted(
         def full(fields: object) -> None:
             raise NotPersisted("full")
 
-        monkeypatch.setattr(a.runner._memory, "persist", full)
+        monkeypatch.setattr(a.runner._storage, "persist", full)
         a.runner.run(lambda ctx: ctx.persist(x=1))
         group.advance(0.5)
         before = drops(a, Reason.INBOX)
-        leave = LeaveMsg(b.gate.wire.incarnation)
+        leave = LeaveMsg(b.filter.wire.incarnation)
         on_loop(group, lambda: a.datagram(said(a, leave, me=669), STRANGER))
         assert drops(a, Reason.INBOX) == before + 1
         monkeypatch.undo()
@@ -283,10 +289,10 @@ def test_a_message_while_nothing_can_be_written_is_counted(
 
 def test_its_own_words_that_come_back_from_elsewhere_are_noted() -> None:
     with pair() as (_, a, _b):
-        own = a.gate.outgoing(ProbeMsg(1))
+        own = a.filter.outgoing(ProbeMsg(1))
         assert own is not None
-        notes = a.household.notes  # type: ignore[attr-defined]  # of the double
-        a.datagram(own.data, a.port.endpoint)
+        notes = a.listener.notes  # type: ignore[attr-defined]  # of the double
+        a.datagram(own.data, a.transport.endpoint)
         assert not any("plays" in note for note in notes), "multicast brings them back"
         a.datagram(own.data, STRANGER)
         assert any("a message of this member's own" in note for note in notes)
@@ -298,12 +304,12 @@ def test_a_sender_that_was_refused_again_and_again_is_asked(
 ) -> None:
     with pair() as (group, a, b):
         there = b.runner.me.id
-        data = said(a, LifelineMsg(), me=there, life=b.gate.wire.incarnation)
+        data = said(a, HelloMsg(), me=there, life=b.filter.wire.incarnation)
         taps = Taps(a, monkeypatch)
         for _ in range(6):
             on_loop(group, lambda: a.datagram(data, STRANGER))
         assert sum(drops(a, reason) for reason in STALE) >= 4
-        asked = [read(a, each, there) for to, each in taps.sent if to == b.port.endpoint]
+        asked = [read(a, each, there) for to, each in taps.sent if to == b.transport.endpoint]
         assert any(isinstance(each, ProbeMsg) for each in asked)
         group.advance(0.1)
 
@@ -311,11 +317,11 @@ def test_a_sender_that_was_refused_again_and_again_is_asked(
 def test_who_says_that_it_leaves_is_asked_whether_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     with pair() as (group, a, b):
         there, taps = b.runner.me.id, Taps(a, monkeypatch)
-        real = b.gate.wire
+        real = b.filter.wire
         life = real.incarnation
         data = said(a, LeaveMsg(life), me=there, life=life, after=real._number + 1)
         on_loop(group, lambda: a.datagram(data, STRANGER))
-        asked = [read(a, each, there) for to, each in taps.sent if to == b.port.endpoint]
+        asked = [read(a, each, there) for to, each in taps.sent if to == b.transport.endpoint]
         assert any(isinstance(each, ProbeMsg) for each in asked)
         group.advance(0.1)
 
@@ -323,11 +329,11 @@ def test_who_says_that_it_leaves_is_asked_whether_it_does(monkeypatch: pytest.Mo
 def test_an_end_that_others_tell_of_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     with pair() as (group, a, b):
         knocks: list[Endpoint] = []
-        monkeypatch.setattr(a.port, "knock", lambda to, refused: knocks.append(to))
-        data = said(a, GoneMsg(b.runner.me.id, b.gate.wire.incarnation))
+        monkeypatch.setattr(a.transport, "knock", lambda to, refused: knocks.append(to))
+        data = said(a, ProcessEndedMsg(b.runner.me.id, b.filter.wire.incarnation))
         on_loop(group, lambda: a.datagram(data, STRANGER))
         group.advance(0.2)
-        assert knocks == [b.port.endpoint]
+        assert knocks == [b.transport.endpoint]
 
 
 def test_a_namesake_is_answered_and_who_bears_another_label_is_asked(
@@ -337,16 +343,16 @@ def test_a_namesake_is_answered_and_who_bears_another_label_is_asked(
         taps, mine = Taps(a, monkeypatch), a.runner.me.id
         on_loop(group, lambda: a.datagram(b"nonsense", STRANGER))
         assert taps.sent == [], "nobody is to be asked there"
-        data = said(a, ProbeMsg(5), me=mine, life=a.gate.wire.incarnation + 1)
+        data = said(a, ProbeMsg(5), me=mine, life=a.filter.wire.incarnation + 1)
         on_loop(group, lambda: a.datagram(data, STRANGER))
         ((to, answer),) = taps.sent
         assert to == STRANGER
         assert drops(a, Reason.DUPLICATE_NAME) == 1
-        wire = a.gate.wire
-        namesake = Wire(wire.group, mine, wire.incarnation + 1, wire.dialect, wire.ring)
+        wire = a.filter.wire
+        namesake = Wire(wire.group, mine, wire.incarnation + 1, wire.codec, wire.ring)
         assert namesake.read(answer, UDP) is Reason.DUPLICATE_NAME
-        assert namesake.namesake is not None
-        assert namesake.namesake.message == PresentMsg(5)
+        assert namesake.duplicate is not None
+        assert namesake.duplicate.message == ProbeReplyMsg(5)
         taps.sent.clear()
         other: Endpoint = ("127.0.0.1", 10)
         labelled = said(a, ProbeMsg(5), label="bully#other")
@@ -376,7 +382,7 @@ def test_a_full_group_counts_who_does_not_fit() -> None:
         for name in "abc":
             group.join(name)
         group.advance(5.0)
-        assert sum(drops(group.member(name).host, Reason.MEMBERS) for name in group.up) > 0
+        assert sum(drops(group.member(name).node, Reason.MEMBERS) for name in group.up) > 0
     with pair(limits={"members": 2, "view": 2}) as (group, a, b):
         assert drops(a, Reason.MEMBERS) == drops(b, Reason.MEMBERS) == 0
 
@@ -439,12 +445,12 @@ def test_a_newcomer_whose_seeds_are_silent_says_so_and_is_alone() -> None:
         assert not any("no seed answers" in note for note in alone.notes)
         before = group.now
         lone = group.join("b", seeds=["127.0.0.1:9"])
-        assert group.now - before == pytest.approx(lone.host._join_wait)
+        assert group.now - before == pytest.approx(lone.node._join_wait)
         (note,) = [note for note in lone.notes if "no seed answers yet (127.0.0.1:9)" in note]
         assert note.endswith(": alone for now, and looking on")
-        assert lone.host.lets_in(("127.0.0.1", 9))
-        assert not lone.host.lets_in(("127.0.0.1", 10))
-        assert not alone.host.lets_in(("127.0.0.1", 9))
+        assert lone.node.lets_in(("127.0.0.1", 9))
+        assert not lone.node.lets_in(("127.0.0.1", 10))
+        assert not alone.node.lets_in(("127.0.0.1", 9))
         group.settle(["b"])
 
 
@@ -452,16 +458,16 @@ def test_whoever_is_heard_lets_a_newcomer_in_where_the_network_reaches_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Group(seed=4, protocol="bully") as group:
-        alone = group.join("a", seeds=[]).host
-        lone = group.join("b", seeds=["127.0.0.1:9"]).host
-        monkeypatch.setattr(type(alone.port), "reaches_all", True)
+        alone = group.join("a", seeds=[]).node
+        lone = group.join("b", seeds=["127.0.0.1:9"]).node
+        monkeypatch.setattr(type(alone.transport), "reaches_all", True)
         assert alone.lets_in(STRANGER) is True
         assert lone.lets_in(("127.0.0.1", 10)) is False
 
 
 def test_attributes_that_change_are_told_and_priority_stays_the_helms() -> None:
     with pair() as (group, a, b):
-        name = next(each for each in group.up if group.member(each).host is b)
+        name = next(each for each in group.up if group.member(each).node is b)
         group.advance(5.0)
         priority = [key for key, _ in b.runner.me.attributes]
         group.run(group.member(name).update({"weight": 3.0}))
@@ -479,7 +485,7 @@ def test_an_old_socket_is_emptied_only_by_who_is_in_the_group(
 ) -> None:
     with pair() as (_, a, _b):
         emptied: list[int] = []
-        monkeypatch.setattr(a.port, "discard", lambda: emptied.append(1))
+        monkeypatch.setattr(a.transport, "discard", lambda: emptied.append(1))
         a.overslept()
         assert emptied == [1]
         a.settled.clear()
@@ -504,7 +510,7 @@ def test_a_message_that_cannot_be_handled_is_told_with_the_reason(
     with pair() as (group, a, _):
         told: list[str] = []
         monkeypatch.setattr(
-            type(a.unreadable), "say", lambda _, what, sentence, now, label: told.append(sentence)
+            type(a.rejections), "say", lambda _, what, sentence, now, label: told.append(sentence)
         )
         error = ValueError("seven\n" + 1000 * "x")
         on_loop(group, lambda: a.baffled(5, ProbeMsg(1), error))
@@ -527,8 +533,8 @@ def test_another_label_is_refused_also_before_configurations_are_compared() -> N
 
 def test_a_wire_knows_the_label_of_the_frame_that_it_read_last() -> None:
     with pair() as (_, a, b):
-        wire = a.gate.wire
-        fresh = Wire(wire.group, 7, 1, wire.dialect, wire.ring, wire.limits)
+        wire = a.filter.wire
+        fresh = Wire(wire.group, 7, 1, wire.codec, wire.ring, wire.limits)
         assert fresh.label == ""
         fresh.read(said(b, ProbeMsg(1), label="other#0123456789"), UDP)
         assert fresh.label == "other#0123456789"
@@ -538,4 +544,4 @@ def test_a_wire_knows_the_label_of_the_frame_that_it_read_last() -> None:
 
 def test_a_gate_takes_no_message_to_imply_a_term_until_it_is_told() -> None:
     with pair() as (_, a, _b):
-        assert Gate(a.gate.wire).implies(ProbeMsg(1)) == 0
+        assert FrameFilter(a.filter.wire).implies(ProbeMsg(1)) == 0

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from hustings.net.control_messages import ProbeMsg
-from hustings.net.peer_addresses import Proofs
+from hustings.net.peer_addresses import AddressValidation
 from hustings.net.transport import Endpoint
-from tests.net.kit.fake_host import FakeHost, at
+from tests.net.kit.fake_host import FakeNode, at
 from tests.net.kit.virtual import virtually
 
 X = 2  # a member that is known by hearsay alone
 
 
-class Asker(FakeHost):
+class Asker(FakeNode):
     """A host that writes down what it sends, and when it asks."""
 
     def __init__(self) -> None:
@@ -24,9 +24,9 @@ class Asker(FakeHost):
         self.circle.put(X)
         self.asked_at: list[float] = []
         self.frames: list[bytes] = []
-        self.endings = SimpleNamespace(following=True)
+        self.crash_watch = SimpleNamespace(following=True)
         it: Any = self
-        self.tried = Proofs(it)
+        self.tried = AddressValidation(it)
 
     def introduce(self, to: Endpoint, message: Any, member: int | None = None) -> None:
         super().introduce(to, message, member)

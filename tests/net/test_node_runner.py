@@ -321,7 +321,7 @@ def test_who_waits_while_others_of_its_process_run_was_not_away() -> None:
         stage.arm(a=0.0)
         for _ in range(40):
             stage.sleep_through(0.0625)
-            stage.pulse.beat(asyncio.get_running_loop().time())
+            stage.stall_detector.beat(asyncio.get_running_loop().time())
         assert stage.deliver() is True
         assert ("woke", 2.5) not in stage.election.log
 

@@ -128,17 +128,17 @@ def test_both_sides_of_a_cut_have_one_leader_again_when_it_has_healed() -> None:
 
 def unreached(group: Group) -> int:
     """How many members are in somebody's view and have not shown there where they are."""
-    hosts = [group.member(name).host for name in group.up]
+    hosts = [group.member(name).node for name in group.up]
     return sum(
-        not host.proofs.reached(member, endpoint)
+        not host.address_validation.reached(member, endpoint)
         for host in hosts
-        for member, endpoint in host.book.known.items()
+        for member, endpoint in host.address_book.known.items()
     )
 
 
 def suspected(group: Group) -> int:
     """How many members are taken for dead by somebody."""
-    return sum(len(group.member(name).host.stack.membership.circle.suspects) for name in group.up)
+    return sum(len(group.member(name).node.stack.membership.circle.suspects) for name in group.up)
 
 
 def test_members_of_whom_there_is_no_news_are_reached_though_questions_are_lost() -> None:

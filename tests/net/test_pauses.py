@@ -148,12 +148,12 @@ def full_disk(member: Member) -> Iterator[None]:
     def fail(fields: Mapping[str, object]) -> None:
         raise NotPersisted("no room")
 
-    with patch.object(member.host.runner._memory, "persist", fail):
+    with patch.object(member.node.runner._storage, "persist", fail):
         yield
 
 
 def stalled(member: Member) -> bool:
-    return member.host.runner.stalled is not None
+    return member.node.runner.stalled is not None
 
 
 @pytest.mark.parametrize("seed", SEEDS)

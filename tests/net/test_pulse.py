@@ -6,18 +6,18 @@ import asyncio
 from math import inf
 
 from hustings.core.streams import Stream
-from hustings.net.stall_detector import Pulse, pulse_of
+from hustings.net.stall_detector import StallDetector, stall_detector_of
 
 
 def test_who_waits_for_its_turn_was_not_away() -> None:
-    pulse = Pulse(0.0)
+    pulse = StallDetector(0.0)
     for turn in range(1, 101):
         pulse.beat(turn * 0.05)  # others run, for five seconds
     assert pulse.away(ran=0.0, due=0.1) == 0.0
 
 
 def test_when_the_process_stood_still_everybody_is_told() -> None:
-    pulse = Pulse(0.0)
+    pulse = StallDetector(0.0)
     pulse.beat(1.0)
     pulse.beat(6.0)
     pulse.beat(6.01)  # the first to run again does not hide it from the others
@@ -27,7 +27,7 @@ def test_when_the_process_stood_still_everybody_is_told() -> None:
 
 
 def test_with_nothing_to_do_nobody_is_away() -> None:
-    pulse = Pulse(0.0)
+    pulse = StallDetector(0.0)
     pulse.beat(60.0)
     assert pulse.away(ran=0.0, due=inf) == 0.0
     assert pulse.away(ran=0.0, due=60.0) == 0.0
@@ -35,7 +35,7 @@ def test_with_nothing_to_do_nobody_is_away() -> None:
 
 
 def test_lapses_are_remembered_within_bounds() -> None:
-    pulse = Pulse(0.0)
+    pulse = StallDetector(0.0)
     for second in range(1, 1001):
         pulse.beat(float(second))
     assert pulse.away(ran=0.0, due=0.0) == 1.0
@@ -48,7 +48,7 @@ def test_lapses_are_remembered_within_bounds() -> None:
 
 
 def test_a_process_that_ran_all_the_time_had_no_lapse() -> None:
-    pulse = Pulse(0.0)
+    pulse = StallDetector(0.0)
     for turn in range(1, 100):
         pulse.beat(turn * 0.05)
     assert pulse.lapse(ran=0.0) == 0.0
@@ -60,7 +60,7 @@ def test_a_process_that_ran_all_the_time_had_no_lapse() -> None:
 
 def test_nobody_was_away_for_longer_than_the_process() -> None:
     rng = Stream(11)
-    pulse, now = Pulse(0.0), 0.0
+    pulse, now = StallDetector(0.0), 0.0
     for _ in range(500):
         ran = now * rng.random()
         assert pulse.away(ran, due=now * rng.random()) <= pulse.lapse(ran)
@@ -69,9 +69,9 @@ def test_nobody_was_away_for_longer_than_the_process() -> None:
 
 
 def test_one_loop_has_one_pulse() -> None:
-    async def mine() -> Pulse:
+    async def mine() -> StallDetector:
         loop = asyncio.get_running_loop()
-        assert pulse_of(loop) is pulse_of(loop)
-        return pulse_of(loop)
+        assert stall_detector_of(loop) is stall_detector_of(loop)
+        return stall_detector_of(loop)
 
     assert asyncio.run(mine()) is not asyncio.run(mine())

@@ -13,7 +13,7 @@ from hustings.core.choice import Candidate
 from hustings.core.messages import Message
 from hustings.core.names import member_id
 from hustings.layers.gossip.messages import Entry, GossipMsg, JoinMsg, PullMsg, WelcomeMsg
-from hustings.net.control_messages import GoneMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import ProbeMsg, ProbeReplyMsg, ProcessEndedMsg
 from hustings.net.keys import Key
 from hustings.net.member import Member
 from hustings.net.peer_addresses import Place, Window
@@ -84,7 +84,7 @@ def fake(number: int, at: tuple[str, int], counter: int = 1) -> Entry:
 
 def frames(like: Member, how: str, places: Sequence[tuple[str, int]], turn: int) -> Iterator[bytes]:
     """What an attacker says in one turn: of up to 300 fakes, all of them at the victim's."""
-    codes = like.host.stack.membership.sizing.codes
+    codes = like.node.stack.membership.sizing.codes
     entries = [
         fake(number, places[number % len(places)], turn)
         for number in range(300 * (turn - 1), 300 * turn)
@@ -113,7 +113,7 @@ def frames(like: Member, how: str, places: Sequence[tuple[str, int]], turn: int)
                 wire = forged(like, each.who.id, LIFE)
                 yield frame(wire, GossipMsg((each,), 1, codes, None))
                 yield frame(wire, AnnounceMsg(10 + turn, 1, each.who))
-                yield frame(wire, GoneMsg(each.who.id, LIFE))
+                yield frame(wire, ProcessEndedMsg(each.who.id, LIFE))
 
 
 HOW = ["one teller", "many tellers", "state transfers", "newcomers", "questions", "leaders"]
@@ -168,7 +168,7 @@ def test_an_address_that_answers_is_spoken_to() -> None:
                 socket_of_x.setblocking(False)
                 x = fake(1, socket_of_x.getsockname())
                 wire = forged(a, x.who.id, LIFE)
-                codes = a.host.stack.membership.sizing.codes
+                codes = a.node.stack.membership.sizing.codes
                 said = frame(forged(a, 666, LIFE), GossipMsg((x,), 1, codes, None))
                 teller.sendto(said, endpoint(a))
                 loop = asyncio.get_running_loop()
@@ -183,15 +183,15 @@ def test_an_address_that_answers_is_spoken_to() -> None:
                         socket_of_x.recv(2000)
                 # Somebody else answers with another number, and it with the right one.
                 nonce = question.message.nonce
-                teller.sendto(frame(wire, PresentMsg(nonce + 1), a.id), endpoint(a))
+                teller.sendto(frame(wire, ProbeReplyMsg(nonce + 1), a.id), endpoint(a))
                 await until(
                     lambda: a.metrics().messages_received.get("PROBE-REPLY") == 1, "it is read"
                 )
-                assert not a.host.proofs.reached(x.who.id, socket_of_x.getsockname())
-                teller.sendto(frame(wire, PresentMsg(nonce), a.id), endpoint(a))
-                await until(
-                    lambda: a.host.proofs.reached(x.who.id, socket_of_x.getsockname()), "proven"
-                )
+                assert not a.node.address_validation.reached(x.who.id, socket_of_x.getsockname())
+                teller.sendto(frame(wire, ProbeReplyMsg(nonce), a.id), endpoint(a))
+                there = socket_of_x.getsockname()
+                proofs = a.node.address_validation
+                await until(lambda: proofs.reached(x.who.id, there), "proven")
                 async with asyncio.timeout(5):
                     data = await loop.sock_recv(socket_of_x, 2000)
                 got = wire.read(data, Direction.DATAGRAM)
@@ -211,7 +211,7 @@ def test_a_member_that_is_said_to_have_moved_is_reached_where_it_was() -> None:
             await crowd.known(2)
             await crowd.agreed()
             with victims(1) as victim, datagrams() as attacker:
-                entry = a.host.stack.membership.circle.entry(b.id)
+                entry = a.node.stack.membership.circle.entry(b.id)
                 assert entry is not None
                 moved = Entry(
                     entry.who,
@@ -219,7 +219,7 @@ def test_a_member_that_is_said_to_have_moved_is_reached_where_it_was() -> None:
                     entry.counter + 50,
                     Place(victim.places[0], "b").text(),
                 )
-                codes = a.host.stack.membership.sizing.codes
+                codes = a.node.stack.membership.sizing.codes
                 said = frame(forged(a, 666, LIFE), GossipMsg((moved,), 1, codes, None))
                 attacker.sendto(said, endpoint(a))
                 await until(victim.looked, "it is asked there")
@@ -245,10 +245,11 @@ def test_a_group_forms_and_loses_its_leader_where_only_answers_count(
         leader = group.settle(within=20.0)
         group.advance(20.0)  # every fifth datagram is lost, and whoever is spoken to is asked again
         for name in group.up:
-            host = group.member(name).host
-            assert len(host.book.known) == 7
-            assert not host.proofs._spoke
-            assert sum(host.proofs.reached(*each) for each in host.book.known.items()) >= 6
+            host = group.member(name).node
+            assert len(host.address_book.known) == 7
+            assert not host.address_validation._spoke
+            known = host.address_book.known.items()
+            assert sum(host.address_validation.reached(*each) for each in known) >= 6
         group.kill(leader)
         assert group.settle(within=20.0) != leader
 
@@ -279,7 +280,7 @@ def test_what_is_held_back_is_bounded_and_given_up(monkeypatch: pytest.MonkeyPat
         async with Crowd() as crowd:
             a = await crowd.add("a")
             with victims(1) as victim:
-                proofs = a.host.proofs
+                proofs = a.node.address_validation
                 for number in range(1000):
                     for _ in range(10):
                         proofs.put(number, victim.places[0], bytes(500), streamed=False)
@@ -299,8 +300,8 @@ def test_what_is_held_back_goes_out_once_when_the_address_is_proven() -> None:
         async with Crowd() as crowd:
             a = await crowd.add("a")
             with victims(1) as there:
-                proofs, to = a.host.proofs, there.places[0]
-                a.host.book.heard(7, to)
+                proofs, to = a.node.address_validation, there.places[0]
+                a.node.address_book.heard(7, to)
                 proofs.put(7, to, b"first", streamed=False)
                 proofs.put(7, to, b"second", streamed=False)
                 proofs.heard(7, to)

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hustings.net.filter import Replays
+from hustings.net.filter import ReplayProtection
 from hustings.net.limits import Limits, Reason
 from hustings.net.wire import MAX_NUMBER, Direction, Frame
 from tests.net.parts import KEY, PingMsg, gate
@@ -41,13 +41,13 @@ NUMBERS = st.integers(1, 200) | st.sampled_from([1000, 1063, 1064, MAX_NUMBER])
 
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 3), NUMBERS), max_size=60))
 def test_the_window_is_a_set_with_a_bound(frames: list[tuple[int, int, int]]) -> None:
-    replays, twin = Replays(WINDOW, most=10), Twin()
+    replays, twin = ReplayProtection(WINDOW, most=10), Twin()
     for frame in frames:
         assert replays.check(*frame) is twin.check(*frame), frame
 
 
 def test_memory_does_not_grow() -> None:
-    replays = Replays(WINDOW, most=100)
+    replays = ReplayProtection(WINDOW, most=100)
     for sender in range(1000):
         for number in (1, 50, MAX_NUMBER, MAX_NUMBER - 1):
             assert replays.check(sender, 1, number) is None
@@ -57,7 +57,7 @@ def test_memory_does_not_grow() -> None:
 
 
 def test_who_was_silent_longest_is_forgotten_first() -> None:
-    replays = Replays(WINDOW, most=2)
+    replays = ReplayProtection(WINDOW, most=2)
     for sender in (1, 2, 1, 3):
         replays.check(sender, 1, 5 + len(replays))
     assert replays.check(1, 1, 5) is Reason.REPLAYED

@@ -18,7 +18,7 @@ CLOCKWISE = ["dan", "ada", "eve", "ben", "cleo"]
 
 def ring_of(member: Member) -> Ring:
     """The election inside all that stands round it."""
-    election: Election = member.host.stack
+    election: Election = member.node.stack
     while not isinstance(election, Ring):
         election = vars(election)["inner"]
     return election

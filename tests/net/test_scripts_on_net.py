@@ -25,8 +25,8 @@ from hustings.core.messages import Message
 from hustings.core.outcome import NoLeader, Outcome
 from hustings.core.streams import Stream, derive
 from hustings.core.view import View
-from hustings.net.runner import Desk, NetContext, Runner
-from hustings.net.storage import Forgetful, NotPersisted
+from hustings.net.runner import HandlerContext, NetContext, Runner
+from hustings.net.storage import NotPersisted, VolatileStorage
 from hustings.protocols.bully import ElectionMsg
 from hustings.protocols.registry import find
 from hustings.testing import (
@@ -94,7 +94,7 @@ class Watched(NetContext):
     __slots__ = ()
     log: list[Effect]
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HandlerContext) -> None:
         super().__init__(desk)
         self.log.clear()
 
@@ -131,7 +131,7 @@ class Watched(NetContext):
         super().release(request)
 
 
-class Owner:
+class RunnerListener:
     """Writes down what leaves a runner, in order."""
 
     def __init__(self) -> None:
@@ -167,10 +167,10 @@ class Owner:
         self.error = error
 
 
-class Diary(Forgetful):
+class Diary(VolatileStorage):
     """A memory that tells when it is written to, and can be full."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: RunnerListener) -> None:
         super().__init__()
         self._owner = owner
         self.full = False
@@ -201,7 +201,7 @@ class NetMember(RecordedMember):
         self, elect: Callable[[], Election], me: Candidate, view: View, *, seed: int = 0
     ) -> None:
         self.loop = ManualLoop()
-        self.owner = Owner()
+        self.owner = RunnerListener()
         self.diary = Diary(self.owner)
         self.runner: Runner | None = None
         super().__init__(elect, me, view, seed=seed)

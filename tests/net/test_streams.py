@@ -20,14 +20,14 @@ import pytest
 
 from hustings.core.messages import Message
 from hustings.net.addresses import Address
-from hustings.net.control_messages import LifelineMsg, PresentMsg
+from hustings.net.control_messages import HelloMsg, ProbeReplyMsg
 from hustings.net.keys import Key, new_key, write_key
 from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
 from hustings.net.member import Member
 from hustings.net.seal import KeyRing
-from hustings.net.tcp import HEAD, Unstreamed, on_stream, refusal_of
+from hustings.net.tcp import HEAD, StreamDecoder, on_stream, refusal_of
 from hustings.net.transport import Endpoint
-from hustings.net.udp import UdpPort, open_port
+from hustings.net.udp import UdpTransport, open_udp
 from hustings.net.wire import (
     ANY,
     CLEAR,
@@ -35,9 +35,9 @@ from hustings.net.wire import (
     MARK,
     SEALED,
     VERSION,
-    Dialect,
     Direction,
     Wire,
+    WireCodec,
     group_tag,
 )
 from tests.net.kit.crowd import Crowd, dropped, endpoint
@@ -110,8 +110,8 @@ def all_but_one_byte(begin: bytes, size: int = MIB) -> bytes:
 def hello(key: Key | None, sender: int) -> bytes:
     """A small frame of somebody who has the key, or who needs none."""
     ring = None if key is None else KeyRing([key])
-    wire = Wire(GROUP, sender, 1, Dialect(f"le-s{MARK}{ANY}", (LifelineMsg,)), ring)
-    made = wire.write(LifelineMsg(), None, Direction.QUESTION)
+    wire = Wire(GROUP, sender, 1, WireCodec(f"le-s{MARK}{ANY}", (HelloMsg,)), ring)
+    made = wire.write(HelloMsg(), None, Direction.QUESTION)
     assert not isinstance(made, str)
     return on_stream(made.data)
 
@@ -211,15 +211,15 @@ def test_a_first_frame_is_no_longer_than_a_datagram() -> None:
 
 def test_the_head_of_a_frame_that_was_written_is_never_refused() -> None:
     for ring in (None, KeyRing([KEY])):
-        wire = Wire(GROUP, 1, 1, Dialect(f"le-s{MARK}{ANY}", (LifelineMsg,)), ring)
-        made = wire.write(LifelineMsg(), 2, Direction.QUESTION)
+        wire = Wire(GROUP, 1, 1, WireCodec(f"le-s{MARK}{ANY}", (HelloMsg,)), ring)
+        made = wire.write(HelloMsg(), 2, Direction.QUESTION)
         assert not isinstance(made, str)
         assert refusal_of(made.data[:HEAD], wire) is None
 
 
 def test_whoever_reads_what_is_missing_gets_each_frame_and_its_head_by_itself() -> None:
     frames = [b"a", b"b" * HEAD, b"c" * (HEAD + 1), b"d" * 300]
-    data, stream, got, heads = b"".join(map(on_stream, frames)), Unstreamed(300), [], []
+    data, stream, got, heads = b"".join(map(on_stream, frames)), StreamDecoder(300), [], []
     while data:
         cut = stream.missing
         assert cut > 0
@@ -255,9 +255,7 @@ def test_a_transfer_gets_through_while_strangers_hold_all_slots_and_the_budget()
                         with suppress(OSError):
                             await loop.sock_connect(stream, endpoint(a))
                             if number % 2:
-                                made = forged(a, number).write(
-                                    LifelineMsg(), a.id, Direction.QUESTION
-                                )
+                                made = forged(a, number).write(HelloMsg(), a.id, Direction.QUESTION)
                                 assert not isinstance(made, str)
                                 stream.send(on_stream(made.data) + (100_000).to_bytes(4, "big"))
                                 stream.send(made.data[:HEAD] + bytes(50_000))
@@ -313,10 +311,10 @@ def frame_of(tag: bytes, size: int = 20) -> bytes:
     return (MAGIC + bytes((VERSION, CLEAR)) + tag).ljust(size, b"-")
 
 
-async def two_ports(limits: Limits) -> tuple[UdpPort, UdpPort, Silent, Counters]:
+async def two_ports(limits: Limits) -> tuple[UdpTransport, UdpTransport, Silent, Counters]:
     counters, silent = Counters(), Silent()
-    here = await open_port(Address("127.0.0.1", 0), limits, counters)
-    there = await open_port(Address("127.0.0.1", 0), limits)
+    here = await open_udp(Address("127.0.0.1", 0), limits, counters)
+    there = await open_udp(Address("127.0.0.1", 0), limits)
     there.attach(b"tag!", silent)
     return here, there, silent, counters
 
@@ -324,7 +322,7 @@ async def two_ports(limits: Limits) -> tuple[UdpPort, UdpPort, Silent, Counters]
 def test_knocks_and_transfers_give_their_slots_back_whatever_comes_of_them() -> None:
     async def story() -> None:
         here, there, silent, counters = await two_ports(Limits(connections=2))
-        gone = await open_port(Address("127.0.0.1", 0))
+        gone = await open_udp(Address("127.0.0.1", 0))
         nobody = gone.endpoint
         await gone.close()
         refusals: list[Endpoint] = []
@@ -404,7 +402,7 @@ def test_one_that_does_not_read_holds_few_transfers_and_few_bytes(
 def test_what_a_stream_held_is_given_back(ends: str) -> None:
     async def story() -> None:
         taken = INCOMPLETE.taken
-        port = await open_port(Address("127.0.0.1", 0), Limits(connections=1))
+        port = await open_udp(Address("127.0.0.1", 0), Limits(connections=1))
         port.attach(b"tag!", Silent())
         reader, writer = await asyncio.open_connection(*port.endpoint)
         try:
@@ -439,7 +437,7 @@ def test_an_answer_on_a_connection_that_is_only_watched_ends_it() -> None:
     """Nothing is ever answered there: whoever does would only keep its watcher busy."""
 
     async def story() -> None:
-        port = await open_port(Address("127.0.0.1", 0))
+        port = await open_udp(Address("127.0.0.1", 0))
         with socket.socket() as talker:
             talker.bind(("127.0.0.1", 0))
             talker.listen(4)
@@ -462,7 +460,7 @@ def test_an_answer_on_a_connection_that_is_only_watched_ends_it() -> None:
 
 def test_one_source_with_all_slots_gives_way_to_another() -> None:
     async def story() -> None:
-        port = await open_port(Address("127.0.0.1", 0), Limits(connections=4))
+        port = await open_udp(Address("127.0.0.1", 0), Limits(connections=4))
         silent = Silent()
         port.attach(b"tag!", silent)
         with ExitStack() as opened:
@@ -496,8 +494,8 @@ def test_one_source_with_all_slots_gives_way_to_another() -> None:
 
 def test_a_present_message_is_small_enough_to_open_a_stream() -> None:
     """Whatever opens a stream fits into the first frame's limit."""
-    messages: list[Message] = [LifelineMsg(), PresentMsg((1 << 63) - 1)]
-    wire = Wire("g" * 64, (1 << 63) - 1, 1 << 50, Dialect("p" * 64, (LifelineMsg, PresentMsg)))
+    messages: list[Message] = [HelloMsg(), ProbeReplyMsg((1 << 63) - 1)]
+    wire = Wire("g" * 64, (1 << 63) - 1, 1 << 50, WireCodec("p" * 64, (HelloMsg, ProbeReplyMsg)))
     wire.ring = KeyRing([KEY])
     for message in messages:
         made = wire.write(message, (1 << 63) - 1, Direction.QUESTION)

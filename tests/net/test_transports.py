@@ -11,7 +11,7 @@ import pytest
 import hustings
 from hustings.net.addresses import Address
 from hustings.net.limits import Counters, Limits
-from hustings.net.udp import open_port, resolve
+from hustings.net.udp import open_udp, resolve
 from tests.net.kit.crowd import Crowd, cut, endpoint, faults, heal
 from tests.net.kit.loops import run, until
 from tests.net.kit.ports import free_port
@@ -213,18 +213,18 @@ def test_a_cut_into_single_members_heals_into_one_group() -> None:
 def test_a_port_binds_datagrams_and_streams_at_one_number() -> None:
     async def story() -> None:
         wanted = free_port()
-        port = await open_port(Address("127.0.0.1", wanted))
+        port = await open_udp(Address("127.0.0.1", wanted))
         try:
             host, number = port.endpoint
             assert (host, number, port.reaches_all) == ("127.0.0.1", wanted, False)
             _, writer = await asyncio.open_connection(host, number)
             writer.close()
             with pytest.raises(hustings.BadInput, match="is in use by another process"):
-                await open_port(Address(host, number))
+                await open_udp(Address(host, number))
         finally:
             await port.close()
         await port.close()
-        again = await open_port(Address(host, number))
+        again = await open_udp(Address(host, number))
         await again.close()
 
     run(story())
@@ -233,7 +233,7 @@ def test_a_port_binds_datagrams_and_streams_at_one_number() -> None:
 @pytest.mark.parametrize("turns", range(6))
 def test_a_stream_that_arrives_while_a_port_closes_is_closed_too(turns: int) -> None:
     async def story() -> None:
-        port = await open_port(Address("127.0.0.1", 0))
+        port = await open_udp(Address("127.0.0.1", 0))
         with socket.create_connection(port.endpoint, timeout=5) as stranger:
             stranger.setblocking(False)
             for _ in range(turns):
@@ -250,7 +250,7 @@ def test_a_stream_that_arrives_while_a_port_closes_is_closed_too(turns: int) -> 
 def test_a_full_outbox_is_counted() -> None:
     async def story() -> None:
         counters = Counters()
-        port = await open_port(Address("127.0.0.1", 0), Limits(outbox=3), counters)
+        port = await open_udp(Address("127.0.0.1", 0), Limits(outbox=3), counters)
         try:
             for _ in range(5):
                 port._queue(("127.0.0.1", 9), b"data")
@@ -280,8 +280,8 @@ def test_a_refused_datagram_is_told_with_its_address() -> None:
                 self.refusals.append(to)
 
         for address in ("127.0.0.1", "::1"):
-            port = await open_port(Address(address, 0))
-            gone = await open_port(Address(address, 0))
+            port = await open_udp(Address(address, 0))
+            gone = await open_udp(Address(address, 0))
             nobody = gone.endpoint
             await gone.close()
             listener = Listener()
@@ -302,7 +302,7 @@ def test_names_are_resolved_and_unknown_ones_are_nobody() -> None:
         assert await resolve(Address("nowhere.invalid", 7400)) == []
         assert await resolve(Address("192.0.2.7", 7400)) == [("192.0.2.7", 7400)]
         with pytest.raises(hustings.BadInput, match="cannot be resolved"):
-            await open_port(Address("nowhere.invalid", 0))
+            await open_udp(Address("nowhere.invalid", 0))
 
     run(story())
 

@@ -20,11 +20,11 @@ from hustings.net.wire import (
     CLEAR,
     HEADER,
     MAX_NUMBER,
-    Dialect,
     Direction,
     Frame,
     Received,
     Wire,
+    WireCodec,
     group_tag,
     tag_of,
 )
@@ -81,7 +81,7 @@ def test_every_kind_survives_the_wire(kind: type[Message], data: st.DataObject) 
     message = data.draw(values(kind))
     keys = data.draw(st.sampled_from([(), (KEY,)]))
     to = data.draw(st.sampled_from([None, 2]))
-    dialect = Dialect("one", (kind,))
+    dialect = WireCodec("one", (kind,))
     frame = written(wire(1, *keys, dialect=dialect), message, to)
     got = wire(2, *keys, dialect=dialect).read(frame.data, frame.direction)
     assert got == Received(1, 1, 1, to is None, message)
@@ -93,7 +93,7 @@ def test_every_kind_survives_the_wire(kind: type[Message], data: st.DataObject) 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.protocol)
 @given(data=st.data())
 @settings(max_examples=25)
-def test_kinds_are_told_apart_in_every_protocol(dialect: Dialect, data: st.DataObject) -> None:
+def test_kinds_are_told_apart_in_every_protocol(dialect: WireCodec, data: st.DataObject) -> None:
     message = data.draw(messages(dialect))
     frame = written(wire(1, KEY, dialect=dialect), message)
     got = wire(2, KEY, dialect=dialect).read(frame.data, frame.direction)
@@ -108,12 +108,12 @@ GUARDED = [protocol for protocol in classes(CATALOGUE) if protocol not in classe
 
 @pytest.mark.parametrize("protocol", GUARDED, ids=lambda protocol: protocol.about.name)
 def test_a_composed_election_has_one_dialect(protocol: type[Election]) -> None:
-    plain, stacked, watched = (Dialect.of(each, "x") for each in composed(protocol))
+    plain, stacked, watched = (WireCodec.of(each, "x") for each in composed(protocol))
     assert set(plain.kinds) == set(protocol.messages)
     assert set(plain.kinds) < set(stacked.kinds)
     assert set(plain.kinds) < set(watched.kinds)
     assert (set(stacked.kinds) | set(watched.kinds)) - set(plain.kinds) == set(SUBSTRATE)
-    assert Dialect.of(protocol, "x").kinds == plain.kinds
+    assert WireCodec.of(protocol, "x").kinds == plain.kinds
 
 
 def test_two_kinds_of_one_name_are_no_dialect() -> None:
@@ -121,9 +121,9 @@ def test_two_kinds_of_one_name_are_no_dialect() -> None:
         role: ClassVar[Role] = Role.OTHER
 
     with pytest.raises(ProtocolBug, match="two kinds of message named PING"):
-        Dialect("ping", (PingMsg, AnotherPing))
+        WireCodec("ping", (PingMsg, AnotherPing))
     with pytest.raises(ProtocolBug, match="no messages"):
-        Dialect("ping", ())
+        WireCodec("ping", ())
 
 
 # --- sizes ---------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_too_large_frames_are_refused_before_they_are_looked_at() -> None:
 def test_a_list_longer_than_a_view_is_refused() -> None:
     limits = Limits(view=10)
     entry = Entry(Candidate(1), 1, 1)
-    dialect = Dialect("one", (WelcomeMsg,))
+    dialect = WireCodec("one", (WelcomeMsg,))
     for count, kind in ((10, Received), (11, Reason)):
         frame = written(wire(1, dialect=dialect), WelcomeMsg((entry,) * count, 0, (), None))
         got = wire(2, dialect=dialect, limits=limits).read(frame.data, frame.direction)

@@ -34,7 +34,7 @@ from hustings.net.limits import Counters
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 from hustings.net.seal import KeyRing
-from hustings.net.udp import UdpPort, open_port
+from hustings.net.udp import UdpTransport, open_udp
 
 FINE, FAILED = 0, 1
 _LAST_S = 1.0  # for what is still under way when the time to leave is over
@@ -398,18 +398,18 @@ class Sockets:
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
         self._counters = Counters()
-        self._port: UdpPort | None = None
+        self._transport: UdpTransport | None = None
         self.warning = self._check()
 
     async def open(self) -> str:
         """Listen for all groups."""
         multicast = self._multicast()
-        self._port = await open_port(self._config.bind, None, self._counters, multicast)
-        return str(Address(*self._port.endpoint))
+        self._transport = await open_udp(self._config.bind, None, self._counters, multicast)
+        return str(Address(*self._transport.endpoint))
 
     async def join(self, group: GroupConfig, note: Callable[[str], None]) -> Member:
         """A member that has found its group, or is alone for now."""
-        return await self._joining(group, port=self._port, note=note).open()
+        return await self._joining(group, transport=self._transport, note=note).open()
 
     def drops(self) -> Mapping[str, int]:
         """What the port refused before it was any group's."""
@@ -417,8 +417,8 @@ class Sockets:
 
     async def close(self) -> None:
         """Stop listening."""
-        if self._port is not None:
-            await self._port.close()
+        if self._transport is not None:
+            await self._transport.close()
             await asyncio.sleep(0)  # what the port was doing notices
 
     def _check(self) -> str | None:

@@ -22,7 +22,7 @@ from hustings.guard.quorum import SCHEME, GroupVoters, VoterOptions
 from hustings.guard.urls import GuardUrl, make_guard, parse_url
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.net.agreed_config import Field
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 
 GuardLike = str | Callable[[str], Guard]
 
@@ -140,7 +140,7 @@ class GroupGuard:
         if self.quorum is not None:
             self.quorum.above = date
 
-    def voters(self, host: Host, id_of: Callable[[str], MemberId]) -> GroupVoters:
+    def voters(self, host: MemberNode, id_of: Callable[[str], MemberId]) -> GroupVoters:
         """Who votes, where the guard is the group itself."""
         return GroupVoters(host, id_of)
 

@@ -20,7 +20,7 @@ from hustings.guard.urls import GuardUrl
 from hustings.layers.gossip.layer import GossipContext
 from hustings.layers.lease import LeaseLayer
 from hustings.net.agreed_config import Field
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 from hustings.quorum import QuorumConfig, QuorumLeaseLayer
 from hustings.quorum.layer import Move
 
@@ -119,7 +119,7 @@ class VoterOptions:
 class GroupVoters:
     """The voters of a member's group, as it knows them, and a change of them."""
 
-    def __init__(self, host: Host, id_of: Callable[[str], MemberId]) -> None:
+    def __init__(self, host: MemberNode, id_of: Callable[[str], MemberId]) -> None:
         self._host = host
         self._id_of = id_of
 
@@ -185,7 +185,7 @@ class GroupVoters:
         )
 
     def _named(self, members: Iterable[MemberId]) -> str:
-        places = [(each, self._host.book.place(each)) for each in members]
+        places = [(each, self._host.address_book.place(each)) for each in members]
         return ", ".join(f"{each:x}" if place is None else place.name for each, place in places)
 
     def replace(self, old: str, new: str) -> bool:

@@ -11,35 +11,35 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hustings.net.addresses import Address, Endpoints, endpoints, parse_address, permit
-    from hustings.net.filter import Gate
+    from hustings.net.filter import FrameFilter
     from hustings.net.keys import Key, new_key, read_key, write_key
     from hustings.net.limits import Counters, Limits, Reason
     from hustings.net.seal import KeyRing
-    from hustings.net.state_file import DurableState
-    from hustings.net.storage import NotPersisted, life_by_clock
-    from hustings.net.tcp import Unstreamed, on_stream
-    from hustings.net.wire import Dialect, Direction, Frame, Received, Wire
+    from hustings.net.state_file import StateFile
+    from hustings.net.storage import NotPersisted, incarnation_by_clock
+    from hustings.net.tcp import StreamDecoder, on_stream
+    from hustings.net.wire import Direction, Frame, Received, Wire, WireCodec
 
 # Found when they are asked for: a member without a key or a state file need not load these.
 _WHERE = {
     "Address": "addresses",
     "Counters": "limits",
-    "Dialect": "wire",
+    "WireCodec": "wire",
     "Direction": "wire",
-    "DurableState": "state_file",
+    "StateFile": "state_file",
     "Endpoints": "addresses",
     "Frame": "wire",
-    "Gate": "filter",
+    "FrameFilter": "filter",
     "Key": "keys",
     "KeyRing": "seal",
     "Limits": "limits",
     "NotPersisted": "storage",
     "Reason": "limits",
     "Received": "wire",
-    "Unstreamed": "tcp",
+    "StreamDecoder": "tcp",
     "Wire": "wire",
     "endpoints": "addresses",
-    "life_by_clock": "storage",
+    "incarnation_by_clock": "storage",
     "new_key": "keys",
     "on_stream": "tcp",
     "parse_address": "addresses",
@@ -51,22 +51,22 @@ _WHERE = {
 __all__ = [
     "Address",
     "Counters",
-    "Dialect",
     "Direction",
-    "DurableState",
     "Endpoints",
     "Frame",
-    "Gate",
+    "FrameFilter",
     "Key",
     "KeyRing",
     "Limits",
     "NotPersisted",
     "Reason",
     "Received",
-    "Unstreamed",
+    "StateFile",
+    "StreamDecoder",
     "Wire",
+    "WireCodec",
     "endpoints",
-    "life_by_clock",
+    "incarnation_by_clock",
     "new_key",
     "on_stream",
     "parse_address",

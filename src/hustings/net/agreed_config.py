@@ -37,7 +37,7 @@ from hustings.core.durations import show_duration
 from hustings.core.errors import BadInput
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import WelcomeMsg
-from hustings.net.control_messages import ConfigMsg, OtherConfigMsg
+from hustings.net.control_messages import ConfigConflictMsg, ConfigMsg
 from hustings.net.limits import Rates
 from hustings.net.transport import Endpoint
 from hustings.net.validation import is_address
@@ -46,7 +46,7 @@ from hustings.net.wire import ANY, MARK, Wire
 if TYPE_CHECKING:
     from hustings.net.addresses import Address
     from hustings.net.composition import Configured, Design
-    from hustings.net.node import Host
+    from hustings.net.node import MemberNode
 
 BARRED = "a group of this name with another configuration is there"
 DIGEST = 5  # bytes
@@ -144,10 +144,10 @@ def label_of(protocol: str, guard: str, digest: str) -> str:
 
 
 class ConfigCheck:
-    """One host's part in comparing configurations."""
+    """One node's part in comparing configurations."""
 
-    def __init__(self, host: Host, config: AgreedConfig) -> None:
-        self._host = host
+    def __init__(self, node: MemberNode, config: AgreedConfig) -> None:
+        self._node = node
         self._config = config
         self._loop = asyncio.get_running_loop()
         self._asked: dict[int, Endpoint] = {}  # by the numbers of the questions
@@ -156,7 +156,7 @@ class ConfigCheck:
         self._strangers = Rates(1.0 / _ASKING, 1, _QUESTIONS)  # by where they are
         self._questions = Rates(_WITNESSES, round(2 * _WITNESSES), 1)  # to all of them
         self._noted: dict[tuple[str, str], float] = {}  # what was said, and when
-        self._rivals = Rivals()
+        self._rivals = CompetingGroups()
         self._barred = False
         self._was_led = False  # when it was barred
         self._timer: asyncio.TimerHandle | None = None
@@ -166,21 +166,21 @@ class ConfigCheck:
 
         `brief`: without a word about this member, lest more go there than has come.
         """
-        nonce = 1 + self._host.runner.rng.below(1 << 53)
+        nonce = 1 + self._node.runner.rng.below(1 << 53)
         self._asked[nonce] = endpoint
         if len(self._asked) > _QUESTIONS:
             del self._asked[next(iter(self._asked))]
         message = self._message(nonce, answer=False)
         if brief:
             message = msgspec.structs.replace(message, fields=())
-        self._host.introduce(endpoint, message)
+        self._node.introduce(endpoint, message)
 
     def _message(self, nonce: int, *, answer: bool) -> ConfigMsg:
-        host = self._host
+        node = self._node
         return ConfigMsg(
             nonce=nonce,
             answer=answer,
-            settled=host.settled.is_set(),
+            settled=node.settled.is_set(),
             members=self._members,
             led=self._led,
             fields=self._config.told(),
@@ -190,21 +190,21 @@ class ConfigCheck:
     @property
     def _members(self) -> int:
         """Who may lead; whoever only observes answers nobody, and does not count."""
-        return len(self._host.helm.electors.view)
+        return len(self._node.helm.electors.view)
 
     @property
     def _led(self) -> bool:
-        return bool(self._host.stack.leaders) or self._was_led
+        return bool(self._node.stack.leaders) or self._was_led
 
     def _peers(self) -> tuple[Endpoint, ...]:
         """Some who can say the same."""
-        host, electors = self._host, self._host.helm.electors.view
+        node, electors = self._node, self._node.helm.electors.view
         there = [
             endpoint
-            for member, endpoint in host.book.known.items()
-            if member in electors and host.proofs.reached(member, endpoint)
+            for member, endpoint in node.address_book.known.items()
+            if member in electors and node.address_validation.reached(member, endpoint)
         ]
-        return tuple(host.runner.rng.sample(there, min(_PEERS, len(there))))
+        return tuple(node.runner.rng.sample(there, min(_PEERS, len(there))))
 
     # What arrives
 
@@ -215,13 +215,13 @@ class ConfigCheck:
             self._question(source, now)
 
     def heard(
-        self, sender: MemberId, message: ConfigMsg | OtherConfigMsg, source: Endpoint
+        self, sender: MemberId, message: ConfigMsg | ConfigConflictMsg, source: Endpoint
     ) -> None:
         """Somebody says how it is configured, or whom it has met that is so otherwise."""
         if self._config.observer:
             return
-        if isinstance(message, OtherConfigMsg):
-            if self._host.helm.leader == self._host.runner.me.id:  # the others need not know
+        if isinstance(message, ConfigConflictMsg):
+            if self._node.helm.leader == self._node.runner.me.id:  # the others need not know
                 self.stranger((message.host, message.port))
             return
         found = self._config.differences(message.fields)
@@ -229,12 +229,12 @@ class ConfigCheck:
         asked = None
         if message.answer:
             asked = self._asked.get(message.nonce)
-            # A stream comes from another port, and from the same host.
+            # A stream comes from another port, and from the same node.
             if asked is None or asked[0] != source[0]:
                 return
             del self._asked[message.nonce]
         elif found and self._answers.allow(None, self._loop.time()):
-            self._host.introduce(source, self._message(message.nonce, answer=True))
+            self._node.introduce(source, self._message(message.nonce, answer=True))
         if found and not must:
             self._note("settings", self._name(sender), source, found)
         elif must and asked is None:
@@ -247,19 +247,19 @@ class ConfigCheck:
     def _conflict(
         self, sender: MemberId, theirs: ConfigMsg, where: Endpoint, found: list[tuple[Field, str]]
     ) -> None:
-        host = self._host
-        if not host.settled.is_set():
-            if host.lets_in(where):
-                host.failed(
+        node = self._node
+        if not node.settled.is_set():
+            if node.lets_in(where):
+                node.failed(
                     BadInput(
-                        f"this member does not fit group {host.gate.wire.group!r}: "
+                        f"this member does not fit group {node.filter.wire.group!r}: "
                         f"{differing(found)} (the other one is at {where[0]}:{where[1]}); give all "
                         "members the same, or this group another name"
                     )
                 )
             return
         # What an election without a guard comes to is an opinion; only a guard can be held back.
-        if host.lease_layer is None:
+        if node.lease_layer is None:
             so = "without a guard both may lead until all members are configured alike"
             self._note("no-guard", "a group of this name", where, found, so)
             self._tell(where)
@@ -269,7 +269,7 @@ class ConfigCheck:
             self._note("unguarded", "a group of this name", where, found, so)
             return
         config = _digest(f"{field.name}={there}" for field, there in found)
-        witness = Witness(sender, config, theirs.members, theirs.led)
+        witness = CompetingMember(sender, config, theirs.members, theirs.led)
         self._rivals.answered(where, witness, self._loop.time())
         self._judge()
         if not self._barred and theirs.members < self._members:
@@ -289,7 +289,7 @@ class ConfigCheck:
         now = self._loop.time()
         if now >= self._tellable:
             self._tellable = now + _ASKING
-            self._host.transmit(None, OtherConfigMsg(*where))
+            self._node.transmit(None, ConfigConflictMsg(*where))
 
     def _look_for(self, endpoints: Iterable[Endpoint]) -> None:
         """Ask others of that group whether they are."""
@@ -308,7 +308,7 @@ class ConfigCheck:
     def _look(self) -> None:
         """Is it there still?"""
         self._timer = None
-        if self._host.closed:
+        if self._node.closed:
             return
         self._judge()
         now = self._loop.time()
@@ -327,7 +327,7 @@ class ConfigCheck:
             self._allow(BARRED)
         elif self._barred and not outweighed:
             self._barred, self._was_led = False, False
-            self._host.unreadable.say(
+            self._node.rejections.say(
                 "config allowed",
                 f"of the other group of this name too few were heard for {LASTING:.0f} s: this "
                 "member may lead again",
@@ -338,17 +338,17 @@ class ConfigCheck:
 
     def _allow(self, reason: str | None) -> None:
         """Let this member lead, or not, for a reason."""
-        host, lease_layer = self._host, self._host.lease_layer
+        node, lease_layer = self._node, self._node.lease_layer
         if lease_layer is not None:
-            stack = host.stack
-            host.runner.run(
+            stack = node.stack
+            node.runner.run(
                 lambda ctx: stack.run_at(
                     ctx, lease_layer, lambda within: lease_layer.bar(within, reason)
                 )
             )
 
     def _name(self, member: MemberId) -> str:
-        place = self._host.book.place(member)
+        place = self._node.address_book.place(member)
         return "a member" if place is None else f"member {place.name}"
 
     def _note(
@@ -370,7 +370,7 @@ class ConfigCheck:
             del self._noted[next(iter(self._noted))]
         what = "is configured otherwise" if not so else "is there and has another configuration"
         sentence = f"{who} at {source[0]}:{source[1]} {what}: {words}" + (so and f"; {so}")
-        self._host.unreadable.say(f"config {kind}", sentence, now, _AT_ONCE)
+        self._node.rejections.say(f"config {kind}", sentence, now, _AT_ONCE)
 
 
 def differing(found: Iterable[tuple[Field, str]]) -> str:
@@ -395,7 +395,7 @@ LASTING = 10.0  # seconds for which one of them counts as there after it has ans
 _MOST = 4 * ENOUGH  # that are remembered
 
 
-class Witness(NamedTuple):
+class CompetingMember(NamedTuple):
     """A member of another group, and what it says of that."""
 
     member: MemberId
@@ -404,19 +404,19 @@ class Witness(NamedTuple):
     led: bool
 
 
-class Rivals:
+class CompetingGroups:
     """What one member knows of other groups of its group's name.
 
-    >>> rivals = Rivals()
-    >>> rivals.answered(("192.0.2.1", 7400), Witness(1, "other", 1000, True), now=0.0)
+    >>> rivals = CompetingGroups()
+    >>> rivals.answered(("192.0.2.1", 7400), CompetingMember(1, "other", 1000, True), now=0.0)
     >>> rivals.outweigh(members=3, led=True, now=0.0), rivals.outweigh(1, led=True, now=0.0)
     (False, True)
     """
 
     def __init__(self) -> None:
-        self._witnesses: dict[Endpoint, tuple[Witness, float]] = {}  # longest ago first
+        self._witnesses: dict[Endpoint, tuple[CompetingMember, float]] = {}  # longest ago first
 
-    def answered(self, endpoint: Endpoint, witness: Witness, now: float) -> None:
+    def answered(self, endpoint: Endpoint, witness: CompetingMember, now: float) -> None:
         """Somebody has answered from there. One member counts once, and so does one address."""
         kept = {
             where: (other, at)
@@ -433,12 +433,12 @@ class Rivals:
 
     def outweigh(self, members: int, led: bool, now: float) -> bool:
         """Whether a group of so many members must not lead beside one of these."""
-        groups: defaultdict[str, list[Witness]] = defaultdict(list)
+        groups: defaultdict[str, list[CompetingMember]] = defaultdict(list)
         for witness, _ in self._fresh(now).values():
             groups[witness.config].append(witness)
         return any(_weight(group) >= _own(members, led) for group in groups.values())
 
-    def _fresh(self, now: float) -> dict[Endpoint, tuple[Witness, float]]:
+    def _fresh(self, now: float) -> dict[Endpoint, tuple[CompetingMember, float]]:
         return {
             where: (witness, at)
             for where, (witness, at) in self._witnesses.items()
@@ -450,7 +450,7 @@ def _own(members: int, led: bool) -> tuple[int, int, bool]:
     return (members, 0, led) if members < ENOUGH else (ENOUGH, members, led)
 
 
-def _weight(group: list[Witness]) -> tuple[int, int, bool]:
+def _weight(group: list[CompetingMember]) -> tuple[int, int, bool]:
     claimed, led = max(each.members for each in group), any(each.led for each in group)
     return (len(group), 0, led) if len(group) < ENOUGH else (ENOUGH, claimed, led)
 
@@ -458,27 +458,27 @@ def _weight(group: list[Witness]) -> tuple[int, int, bool]:
 _UNHEARD = 5.0  # seconds after which a label that nobody bears is given up
 
 
-class Labels:
-    """One host's label, if it observes; of a member it never changes."""
+class ObserverLabel:
+    """One node's label, if it observes; of a member it never changes."""
 
     def __init__(self, wire: Wire, now: float) -> None:
         self._wire = wire
-        self.observes = wire.dialect.undecided
+        self.observes = wire.codec.undecided
         self._heard = now  # when a frame with the label that was taken up came last
 
     def heard(self, message: Message, invited: bool, now: float) -> None:
         """A frame was understood; `invited`: it comes from where this one wants to be let in."""
-        dialect, label = self._wire.dialect, self._wire.label
+        codec, label = self._wire.codec, self._wire.label
         if not self.observes:
             return
-        if dialect.undecided and invited and isinstance(message, WelcomeMsg):
-            dialect.take_up(label)
-        if label == dialect.protocol:
+        if codec.undecided and invited and isinstance(message, WelcomeMsg):
+            codec.take_up(label)
+        if label == codec.protocol:
             self._heard = now
 
     def refused(self, now: float) -> bool:
         """A frame with another label came; whether the next one of its kind is understood."""
         if not self.observes or now - self._heard < _UNHEARD:
             return False
-        self._wire.dialect.give_up()
+        self._wire.codec.give_up()
         return True

@@ -40,10 +40,10 @@ from hustings.layers.measurement import (
 )
 from hustings.layers.multicast.bimodal import Bimodal
 from hustings.net.addresses import Address, parse_address
-from hustings.net.control_messages import COURTESY
+from hustings.net.control_messages import CONTROL_MESSAGES
 from hustings.net.limits import Limits
 from hustings.net.validation import bounds, flaw_of_candidates
-from hustings.net.wire import Dialect
+from hustings.net.wire import WireCodec
 
 if TYPE_CHECKING:
     from hustings.layers.lease import LeaseConfig, LeaseLayer
@@ -140,7 +140,7 @@ class Composed:
     helm: LeadershipLayer
     detector: Detector | None
     lease_layer: LeaseLayer | None
-    dialect: Dialect
+    codec: WireCodec
     measuring: Measuring | None = None
 
 
@@ -325,9 +325,9 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     stack = GossipLayer(top, membership, multicast)
     if multicast is not None:
         stack.codec = _strict_codec(design, tuple(top.handlers), election)
-    kinds = (*stack.handlers, *COURTESY)
-    dialect = Dialect(spoken(design), kinds)
-    return Composed(stack, helm, detector, lease_layer, dialect, measuring)
+    kinds = (*stack.handlers, *CONTROL_MESSAGES)
+    codec = WireCodec(spoken(design), kinds)
+    return Composed(stack, helm, detector, lease_layer, codec, measuring)
 
 
 def _preemption(design: Design) -> float | None:
@@ -382,7 +382,7 @@ def spoken(design: Design) -> str:
 
 def _strict_codec(design: Design, kinds: tuple[type[Message], ...], election: Election) -> Codec:
     """What is inside a multicast is as hostile as what comes straight from a peer."""
-    read = Dialect(spoken(design), kinds).reader(design.limits.view)
+    read = WireCodec(spoken(design), kinds).reader(design.limits.view)
 
     def decode(body: bytes) -> Message | None:
         message = read(body)

@@ -8,7 +8,7 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import LayerMessage, Message, Role
 
 
-class LifelineMsg(LayerMessage, frozen=True, tag="HELLO"):
+class HelloMsg(LayerMessage, frozen=True, tag="HELLO"):
     """Opens a stream, and shows whose it is: one that is kept to see it end, or a transfer."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -21,7 +21,7 @@ class ProbeMsg(LayerMessage, frozen=True, tag="PROBE"):
     nonce: int
 
 
-class PresentMsg(LayerMessage, frozen=True, tag="PROBE-REPLY"):
+class ProbeReplyMsg(LayerMessage, frozen=True, tag="PROBE-REPLY"):
     """I am here."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -40,7 +40,7 @@ class NameTakenMsg(LayerMessage, frozen=True, tag="NAME-TAKEN"):
     yours: int
 
 
-class LivedLaterMsg(LayerMessage, frozen=True, tag="OLD-INCARNATION"):
+class OldIncarnationMsg(LayerMessage, frozen=True, tag="OLD-INCARNATION"):
     """I have heard you in a later life, this one, than in yours."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -48,7 +48,7 @@ class LivedLaterMsg(LayerMessage, frozen=True, tag="OLD-INCARNATION"):
     yours: int
 
 
-class GoneMsg(LayerMessage, frozen=True, tag="PROCESS-ENDED"):
+class ProcessEndedMsg(LayerMessage, frozen=True, tag="PROCESS-ENDED"):
     """Where this member was, nobody listens any more: its process has ended."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -73,7 +73,7 @@ class ConfigMsg(LayerMessage, frozen=True, tag="CONFIG"):
     peers: tuple[tuple[str, int], ...] = ()
 
 
-class OtherConfigMsg(LayerMessage, frozen=True, tag="CONFIG-CONFLICT"):
+class ConfigConflictMsg(LayerMessage, frozen=True, tag="CONFIG-CONFLICT"):
     """I have met somebody there who is configured otherwise: ask it."""
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -81,13 +81,13 @@ class OtherConfigMsg(LayerMessage, frozen=True, tag="CONFIG-CONFLICT"):
     port: int
 
 
-COURTESY: tuple[type[Message], ...] = (
-    LifelineMsg,
+CONTROL_MESSAGES: tuple[type[Message], ...] = (
+    HelloMsg,
     ProbeMsg,
-    PresentMsg,
+    ProbeReplyMsg,
     NameTakenMsg,
-    LivedLaterMsg,
-    GoneMsg,
+    OldIncarnationMsg,
+    ProcessEndedMsg,
     ConfigMsg,
-    OtherConfigMsg,
+    ConfigConflictMsg,
 )

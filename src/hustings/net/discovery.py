@@ -18,7 +18,7 @@ from hustings.net.control_messages import ProbeMsg
 from hustings.net.transport import Endpoint
 
 if TYPE_CHECKING:
-    from hustings.net.node import Host
+    from hustings.net.node import MemberNode
 
 # Seconds between two looks for others until somebody has answered, first and last: at least what a
 # round trip takes.
@@ -30,11 +30,11 @@ _STRANGERS = 8  # approached at a time while alone; one in company
 _HASTE = 1.5  # between two looks: so much longer, and so many more are asked
 
 
-class Search:
+class Discovery:
     """What one host does to find others."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, node: MemberNode) -> None:
+        self._node = node
         self._approached: dict[int, Endpoint] = {}  # by the number of the question
         self._aliases: dict[Endpoint, MemberId] = {}  # who answered there
 
@@ -44,19 +44,19 @@ class Search:
         One of them is asked to be let in, and the others are only told: what it takes to tell a
         newcomer of a large group is spent once. Who gets no answer asks more of them.
         """
-        membership = self._host.stack.membership
+        membership = self._node.stack.membership
         first = max(_ALONE[0], 2 * membership.config.delta)
         wait, asked, looking = first, 1.0, None
         try:
             while True:
                 company = membership.joined and len(membership.view) > 1
-                if self._host.seeds.names and (looking is None or looking.done()):
+                if self._node.seeds.names and (looking is None or looking.done()):
                     if not company or self._strangers():
-                        looking = asyncio.get_running_loop().create_task(self._host.seeds.look_up())
+                        looking = asyncio.get_running_loop().create_task(self._node.seeds.look_up())
                         await asyncio.wait([looking], timeout=_GLANCE)
                 strangers = self._strangers()
                 count = min(len(strangers), 1 if company else _STRANGERS)
-                chosen = self._host.runner.rng.sample(strangers, count)
+                chosen = self._node.runner.rng.sample(strangers, count)
                 for place, endpoint in enumerate(chosen):
                     self.approach(endpoint, asks=place < asked)
                 await asyncio.sleep(_COMPANY if company else wait)
@@ -68,38 +68,34 @@ class Search:
 
     def _strangers(self) -> list[Endpoint]:
         """Whom to approach: who is missing, and before anybody has answered, seeds in view too."""
-        if self._host.stack.membership.partial:
+        if self._node.stack.membership.partial:
             return []  # nobody is missing who might only not be known yet
-        unanswered = not self._host.stack.membership.joined
-        found = dict.fromkeys(
-            [*self._host.seeds.endpoints, *self._host.book.lost(asyncio.get_running_loop().time())]
-        )
-        own = self._host.stack.membership.circle.own.place
-        view = self._host.stack.membership.view
+        unanswered = not self._node.stack.membership.joined
+        book, now = self._node.address_book, asyncio.get_running_loop().time()
+        found = dict.fromkeys([*self._node.seeds.endpoints, *book.lost(now)])
+        own = self._node.stack.membership.circle.own.place
+        view = self._node.stack.membership.view
         return [
             each
             for each in found
-            if each != self._host.port.endpoint
+            if each != self._node.transport.endpoint
             and not _is_at(own, each)
-            and (
-                unanswered
-                or (self._host.book.owner(each) is None and self._aliases.get(each) not in view)
-            )
+            and (unanswered or (book.owner(each) is None and self._aliases.get(each) not in view))
         ]
 
     def approach(self, endpoint: Endpoint, *, asks: bool = True) -> None:
         """Introduce oneself to whoever is there, and ask to be let in."""
-        self._host.introduce(endpoint, self._host.stack.membership.card(asks=asks))
-        if self._host.config_check is not None:
-            self._host.config_check.ask(endpoint)
-        if len(self._host.stack.membership.view) > 1:
+        self._node.introduce(endpoint, self._node.stack.membership.card(asks=asks))
+        if self._node.config_check is not None:
+            self._node.config_check.ask(endpoint)
+        if len(self._node.stack.membership.view) > 1:
             # Perhaps it is one of those known. Who has nobody yet may be refused its name, and
             # must not be heard before that is decided.
-            nonce = 1 + self._host.runner.rng.below(_NONCES)
+            nonce = 1 + self._node.runner.rng.below(_NONCES)
             self._approached[nonce] = endpoint
             if len(self._approached) > _STRANGERS:
                 del self._approached[next(iter(self._approached))]
-            self._host.introduce(endpoint, ProbeMsg(nonce))
+            self._node.introduce(endpoint, ProbeMsg(nonce))
 
     def met(self, nonce: int, member: MemberId) -> None:
         """Somebody answers from an endpoint: that one need not be approached as long as it lives.
@@ -110,7 +106,7 @@ class Search:
         if endpoint is not None:
             self._aliases.pop(endpoint, None)
             self._aliases[endpoint] = member
-            if len(self._aliases) > self._host.gate.wire.limits.members:
+            if len(self._aliases) > self._node.filter.wire.limits.members:
                 del self._aliases[next(iter(self._aliases))]
 
 

@@ -24,7 +24,7 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, HustingsError
 from hustings.core.messages import Message
 from hustings.layers.gossip.messages import GossipMsg, JoinMsg, LeaveMsg, PullMsg, WelcomeMsg
-from hustings.net.control_messages import LivedLaterMsg, NameTakenMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import NameTakenMsg, OldIncarnationMsg, ProbeMsg, ProbeReplyMsg
 from hustings.net.filter import UNNUMBERED
 from hustings.net.limits import Rates, Reason
 from hustings.net.peer_addresses import read_place
@@ -32,7 +32,7 @@ from hustings.net.transport import Endpoint
 from hustings.net.wire import Received
 
 if TYPE_CHECKING:
-    from hustings.net.node import Host
+    from hustings.net.node import MemberNode
 
 _ANSWER = 0.5  # seconds that the one who was there first has to speak up
 _AT_ONCE = 256  # members in doubt
@@ -41,7 +41,7 @@ _ASKED = 1024  # members of whom it is remembered when they were asked last
 _RATE, _AT_A_TIME = 20.0, 4  # words to namesakes, in a second and at once
 
 
-class LivedLater(HustingsError):
+class NewerIncarnation(HustingsError):
     """The group has heard this member in a later life: it has to begin a life after that."""
 
     def __init__(self, life: int) -> None:
@@ -66,11 +66,11 @@ class Claim(NamedTuple):
     at: float
 
 
-class Namesakes:
+class DuplicateNames:
     """What one host does about names that are claimed twice."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, node: MemberNode) -> None:
+        self._node = node
         self._doubts: dict[int, Doubt] = {}  # by the number of the question
         self._asked: dict[MemberId, float] = {}  # who was asked, and when; the longest ago first
         self._claim: Claim | None = None  # who is said to have this one's name
@@ -82,12 +82,12 @@ class Namesakes:
         That is a newcomer under the name of somebody who seems to be alive, and numbers that would
         shut out all that the sender said so far.
         """
-        message, leaps = got.message, self._host.gate.leaps(got)
+        message, leaps = got.message, self._node.filter.leaps(got)
         if not leaps and not isinstance(message, JoinMsg):
             return False  # most of them
         if isinstance(message, UNNUMBERED):
             return False
-        circle = self._host.stack.membership.circle
+        circle = self._node.stack.membership.circle
         known = circle.entry(got.sender)
         if known is None or not circle.lives(got.sender) or read_place(known.place) is None:
             return False
@@ -100,19 +100,19 @@ class Namesakes:
 
     def challenge(self, got: Received) -> None:
         """Ask at the address that is known; what is in doubt is not heard meanwhile."""
-        self._host.gate.counters.count(Reason.UNVERIFIED)
+        self._node.filter.counters.count(Reason.UNVERIFIED)
         self._ask(got.sender, got)
 
     def precede(self, got: Received) -> None:
         """See to what must be done before the group's own layers hear a message."""
-        message, host = got.message, self._host
+        message, node = got.message, self._node
         if isinstance(message, LeaveMsg):
             # Anybody could have said so in its name; with a key, any member could.
             self.ask(got.sender)
             return
-        circle = host.stack.membership.circle
+        circle = node.stack.membership.circle
         if isinstance(message, GossipMsg | WelcomeMsg | JoinMsg | PullMsg):
-            circle.latest = host.gate.latest
+            circle.latest = node.filter.latest
         if circle.departed(got.sender):
             self.ask(got.sender)
 
@@ -121,8 +121,8 @@ class Namesakes:
         self._ask(member, None)
 
     def _ask(self, member: MemberId, said: Received | None) -> None:
-        host, loop = self._host, asyncio.get_running_loop()
-        endpoint, now = host.book.endpoint(member), loop.time()
+        node, loop = self._node, asyncio.get_running_loop()
+        endpoint, now = node.address_book.endpoint(member), loop.time()
         if endpoint is None or len(self._doubts) >= _AT_ONCE:
             return
         if now - self._asked.get(member, -_PAUSE) < _PAUSE:
@@ -133,10 +133,10 @@ class Namesakes:
         self._asked[member] = now
         if len(self._asked) > _ASKED:
             del self._asked[next(iter(self._asked))]
-        nonce = 1 + host.runner.rng.below(1 << 53)
+        nonce = 1 + node.runner.rng.below(1 << 53)
         timer = loop.call_later(_ANSWER, self._silent, nonce)
         self._doubts[nonce] = Doubt(member, said, endpoint, timer)
-        host.transmit(member, ProbeMsg(nonce))
+        node.transmit(member, ProbeMsg(nonce))
 
     def present(self, nonce: int, got: Received) -> None:
         """Somebody answered a question; perhaps it was this one."""
@@ -145,21 +145,21 @@ class Namesakes:
             return
         del self._doubts[nonce]
         doubt.timer.cancel()
-        self._host.gate.confirm(got)
-        self._host.stack.membership.circle.recall(got.sender)
+        self._node.filter.confirm(got)
+        self._node.stack.membership.circle.recall(got.sender)
         said = doubt.said
         if said is None:
             return
         if said.incarnation == got.incarnation:
             # Still far ahead of where its sender says that it is: somebody else has said it.
-            if not self._host.gate.leaps(said):
+            if not self._node.filter.leaps(said):
                 self._admit(said, doubt.endpoint)
         elif isinstance(said.message, JoinMsg):
             self._refuse_name(said, said.message)
 
     def _refuse_name(self, said: Received, join: JoinMsg) -> None:
         newcomer = read_place(join.entry.place)
-        old = self._host.stack.membership.circle.entry(said.sender)
+        old = self._node.stack.membership.circle.entry(said.sender)
         if newcomer is not None and old is not None:
             taken = NameTakenMsg(old.place, old.incarnation, said.incarnation)
             now = asyncio.get_running_loop().time()
@@ -172,8 +172,8 @@ class Namesakes:
             self._admit(doubt.said, doubt.endpoint)
 
     def _admit(self, said: Received, endpoint: Endpoint) -> None:
-        if self._host.gate.admit(said, asyncio.get_running_loop().time()):
-            self._host.accept(said, endpoint)
+        if self._node.filter.admit(said, asyncio.get_running_loop().time()):
+            self._node.accept(said, endpoint)
 
     def taken(self, message: NameTakenMsg, source: Endpoint) -> None:
         """This member is told that its name is taken: it asks there, before it believes that.
@@ -182,12 +182,12 @@ class Namesakes:
         the group already believes it only of a later life, which others prefer: two groups that
         met had a member of this name each.
         """
-        host = self._host
-        mine, place = host.gate.wire.incarnation, read_place(message.place)
-        settled = host.settled.is_set()
-        if message.yours != mine or place is None or place.endpoint == host.port.endpoint:
+        node = self._node
+        mine, place = node.filter.wire.incarnation, read_place(message.place)
+        settled = node.settled.is_set()
+        if message.yours != mine or place is None or place.endpoint == node.transport.endpoint:
             return
-        if message.life <= mine if settled else not host.lets_in(source):
+        if message.life <= mine if settled else not node.lets_in(source):
             return
         self._ask_namesake(place.endpoint)
 
@@ -195,17 +195,17 @@ class Namesakes:
         now, claim = asyncio.get_running_loop().time(), self._claim
         if claim is not None and claim.endpoint == there and now - claim.at < _ANSWER:
             return
-        nonce = 1 + self._host.runner.rng.below(1 << 53)
+        nonce = 1 + self._node.runner.rng.below(1 << 53)
         if self._answer(there, ProbeMsg(nonce), now):
             self._claim = Claim(nonce, there, now)
 
     def _proven(self, source: Endpoint) -> None:
         """Somebody else has this member's name, and answers to it."""
-        host, where = self._host, f"{source[0]}:{source[1]}"
-        if not host.settled.is_set() or host.gate.wire.ring is not None:
+        node, where = self._node, f"{source[0]}:{source[1]}"
+        if not node.settled.is_set() or node.filter.wire.ring is not None:
             self._fail(where)
         else:
-            host.unreadable.say(
+            node.rejections.say(
                 "name used twice",
                 f"a process at {where} uses this member's name too: stop one of the two. Without "
                 "a key anybody can say so, and this member goes on",
@@ -218,20 +218,20 @@ class Namesakes:
         In the group, it answers, so that the other one knows. On its way into the group it is the
         other one: if a seed has its name, and answers to it now, it cannot have it too.
         """
-        host, message = self._host, None if said is None else said.message
+        node, message = self._node, None if said is None else said.message
         claim = self._claim
-        if claim is not None and message == PresentMsg(claim.nonce) and source == claim.endpoint:
+        if claim is not None and message == ProbeReplyMsg(claim.nonce) and source == claim.endpoint:
             self._claim = None
             self._proven(source)
             return
-        if not host.settled.is_set():
-            if source in host.seeds.endpoints:
+        if not node.settled.is_set():
+            if source in node.seeds.endpoints:
                 self._ask_namesake(source)
             return
         now = asyncio.get_running_loop().time()
-        if source != host.port.endpoint and not isinstance(message, PresentMsg):
+        if source != node.transport.endpoint and not isinstance(message, ProbeReplyMsg):
             nonce = message.nonce if isinstance(message, ProbeMsg) else 0
-            self._answer(source, PresentMsg(nonce), now)
+            self._answer(source, ProbeReplyMsg(nonce), now)
 
     def out_of_date(self, source: Endpoint) -> None:
         """Somebody speaks in a life that is over: tell it so.
@@ -240,31 +240,31 @@ class Namesakes:
         just started may be wrong, and lives are counted by it. To any other its name is lost, if
         the later life is somewhere else.
         """
-        host = self._host
-        got, now = host.gate.unheard, asyncio.get_running_loop().time()
+        node = self._node
+        got, now = node.filter.unheard, asyncio.get_running_loop().time()
         if got is None:
             return
         if isinstance(got.message, JoinMsg):
             place = read_place(got.message.entry.place)
             if place is not None and got.message.entry.who.id == got.sender:
-                later = LivedLaterMsg(host.gate.life(got.sender), got.incarnation)
+                later = OldIncarnationMsg(node.filter.life(got.sender), got.incarnation)
                 self._answer(place.endpoint, later, now, got.sender)
             return
-        entry = host.stack.membership.circle.entry(got.sender)
+        entry = node.stack.membership.circle.entry(got.sender)
         there = None if entry is None else read_place(entry.place)
         if entry is not None and there is not None and there.endpoint != source:
-            if host.stack.membership.circle.lives(got.sender):
+            if node.stack.membership.circle.lives(got.sender):
                 taken = NameTakenMsg(entry.place, entry.incarnation, got.incarnation)
                 self._answer(source, taken, now, got.sender)
 
-    def lived_later(self, message: LivedLaterMsg, source: Endpoint) -> None:
+    def lived_later(self, message: OldIncarnationMsg, source: Endpoint) -> None:
         """This member is told that it lived later already, where it wants to be let in."""
-        host = self._host
-        mine = host.gate.wire.incarnation
+        node = self._node
+        mine = node.filter.wire.incarnation
         # Beyond the date everybody would refuse it: whoever says so does not tell the truth.
-        later = mine < message.life < host.gate.latest[0]
-        if later and message.yours == mine and not host.settled.is_set() and host.lets_in(source):
-            host.failed(LivedLater(message.life))
+        later = mine < message.life < node.filter.latest[0]
+        if later and message.yours == mine and not node.settled.is_set() and node.lets_in(source):
+            node.failed(NewerIncarnation(message.life))
 
     def _answer(
         self, to: Endpoint, message: Message, now: float, member: MemberId | None = None
@@ -272,15 +272,15 @@ class Namesakes:
         """Not too often: whoever asks could be anybody. Whether it went out."""
         allowed = self._answers.allow(None, now)
         if allowed:
-            self._host.introduce(to, message, member)
+            self._node.introduce(to, message, member)
         return allowed
 
     def _fail(self, where: str) -> None:
-        own = read_place(self._host.stack.membership.circle.own.place)
+        own = read_place(self._node.stack.membership.circle.own.place)
         name = "this name" if own is None else repr(own.name)
-        self._host.failed(
+        self._node.failed(
             BadInput(
-                f"{name} is the name of a member of group {self._host.gate.wire.group!r} at "
+                f"{name} is the name of a member of group {self._node.filter.wire.group!r} at "
                 f"{where}: give this one another name, or stop that one"
             )
         )

@@ -15,16 +15,16 @@ from collections.abc import Callable
 
 from hustings.core.choice import MemberId
 from hustings.core.messages import Message
-from hustings.net.control_messages import ConfigMsg, PresentMsg, ProbeMsg
+from hustings.net.control_messages import ConfigMsg, ProbeMsg, ProbeReplyMsg
 from hustings.net.limits import Counters, Rates, Reason
-from hustings.net.validation import Plausible, bounds
+from hustings.net.validation import NumberBounds, bounds
 from hustings.net.wire import Direction, Frame, Received, Wire
 
 _LIVES = 1024  # that may begin in a millisecond
-UNNUMBERED = (ProbeMsg, PresentMsg, ConfigMsg)  # what is heard whatever its number
+UNNUMBERED = (ProbeMsg, ProbeReplyMsg, ConfigMsg)  # what is heard whatever its number
 
 
-class Gate:
+class FrameFilter:
     """A wire with its limits, its memory of what came, and its counters."""
 
     __slots__ = (
@@ -34,7 +34,7 @@ class Gate:
         "_unnumbered",
         "counters",
         "implies",
-        "plausible",
+        "number_bounds",
         "refused",
         "unheard",
         "wire",
@@ -55,8 +55,8 @@ class Gate:
         self.unheard: Received | None = None  # and what it was, if it could be read
         self._rates = Rates(limits.rate, limits.burst, known)
         self._unnumbered = Rates(limits.rate, limits.burst, known)
-        self._replays = Replays(limits.replay_window, known)
-        self.plausible = Plausible(wire.dialect.kinds)
+        self._replays = ReplayProtection(limits.replay_window, known)
+        self.number_bounds = NumberBounds(wire.codec.kinds)
         self._date = date
         # The term that an election would reckon from a message; as its host knows.
         self.implies: Callable[[Message], int] = lambda message: 0
@@ -72,7 +72,7 @@ class Gate:
         if isinstance(frame, Reason):
             self.counters.count(frame)
             return None
-        self.plausible.said(message, self.implies(message))
+        self.number_bounds.said(message, self.implies(message))
         return frame
 
     def incoming(
@@ -89,7 +89,7 @@ class Gate:
         """
         got = self.wire.read(data, direction)
         if isinstance(got, Reason):
-            self._refuse(got, self.wire.namesake if got is Reason.DUPLICATE_NAME else None)
+            self._refuse(got, self.wire.duplicate if got is Reason.DUPLICATE_NAME else None)
             return None
         if got.incarnation > bounds(self._date(), _LIVES).end:
             self._refuse(Reason.FUTURE_INCARNATION, got)
@@ -119,7 +119,7 @@ class Gate:
 
     def _disbelieve(self, sender: MemberId, message: Message, now: float) -> Reason | None:
         implied = self.implies(message)
-        return self.plausible.refuses(sender, message, self._date(), now, implied)
+        return self.number_bounds.refuses(sender, message, self._date(), now, implied)
 
     def _is_within(self, rates: Rates, got: Received, now: float) -> bool:
         if rates.allow(got.sender, now):
@@ -169,10 +169,10 @@ LEAP = 1 << 16  # frames of a sender that may be missed in a row
 _REFUSED = 4  # frames of a sender in a row, of which none was new: is it still where it was?
 
 
-class Replays:
+class ReplayProtection:
     """What has been seen of every sender.
 
-    >>> replays = Replays(window=64, most=100)
+    >>> replays = ReplayProtection(window=64, most=100)
     >>> [replays.check(7, 1, number) for number in (1, 3, 2)]
     [None, None, None]
     >>> replays.check(7, 1, 2).value, replays.check(7, 2, 1), replays.check(7, 1, 4).value

@@ -24,15 +24,15 @@ from hustings.net.campaign import Campaign
 from hustings.net.member_state import (
     JOINING,
     LEFT,
-    Figures,
     Leadership,
     Metrics,
+    MetricsRecorder,
     NotLeader,
     NotTakenOver,
     Peer,
     Unable,
 )
-from hustings.net.node import Host
+from hustings.net.node import MemberNode
 from hustings.net.wire import SIGNED
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Member:
             group=group, term=0, leader=None, leaders=(), leading=False, reason=JOINING
         )
         self._me = me
-        self._host: Host | None = None
+        self._node: MemberNode | None = None
         self._outcome: Outcome = NoLeader(JOINING)
         self._note = note
         self._close = close
@@ -96,7 +96,7 @@ class Member:
         self._yielding = 0  # hand-overs under way
         self._leads_since = 0.0
         self.clock = asyncio.get_running_loop().time  # may be read from any thread
-        self._figures = Figures(self.clock)
+        self._metrics = MetricsRecorder(self.clock)
 
     # What is known
 
@@ -106,11 +106,11 @@ class Member:
         return self._me.id
 
     @property
-    def host(self) -> Host:
+    def node(self) -> MemberNode:
         """What runs this member."""
-        if self._host is None:
+        if self._node is None:
             raise RuntimeError("the member is not open")
-        return self._host
+        return self._node
 
     @property
     def closed(self) -> bool:
@@ -140,13 +140,13 @@ class Member:
     @property
     def until(self) -> float | None:
         """With a guard, and leading: when, on the loop's clock, it ends unless it is renewed."""
-        lease_layer = None if self._host is None else self._host.lease_layer
+        lease_layer = None if self._node is None else self._node.lease_layer
         return None if lease_layer is None else lease_layer.until
 
     @property
     def remaining(self) -> float:
         """Seconds of the lease, 0 if there is none; infinite without a guard. For any thread."""
-        lease_layer = None if self._host is None else self._host.lease_layer
+        lease_layer = None if self._node is None else self._node.lease_layer
         if lease_layer is None:
             return inf
         until = lease_layer.until
@@ -155,18 +155,18 @@ class Member:
     @property
     def stale_bound(self) -> float:
         """The longest time for which a leader that is cut off goes on; infinite without a guard."""
-        return inf if self._host is None else self._host.stale_bound
+        return inf if self._node is None else self._node.stale_bound
 
     def members(self) -> tuple[Peer, ...]:
         """All live members, this one too, by name."""
-        if self._host is None:
+        if self._node is None:
             return ()
-        peers = [self._peer(member) for member in self._host.stack.membership.view.ids]
+        peers = [self._peer(member) for member in self._node.stack.membership.view.ids]
         return tuple(sorted(peers, key=lambda peer: (peer.name, peer.id)))
 
     def metrics(self) -> Metrics:
-        """Figures since the member joined."""
-        return self._figures.metrics(self.host, self.state)
+        """MetricsRecorder since the member joined."""
+        return self._metrics.metrics(self.node, self.state)
 
     # What an owner does
 
@@ -204,15 +204,15 @@ class Member:
     def began(self, campaign: Campaign) -> None:
         """A campaign runs from now on."""
         self.campaigns[campaign] = None
-        if self._host is not None:
-            self._host.engage()
+        if self._node is not None:
+            self._node.engage()
 
     def ended(self, campaign: Campaign) -> None:
         """It has ended; what it held may be given back."""
         if campaign in self.campaigns:
             del self.campaigns[campaign]
-            if self._host is not None:
-                self._host.disengage()
+            if self._node is not None:
+                self._node.disengage()
 
     async def wait_to_lead(self) -> Leadership:
         """Until this member has led for `steady` seconds, and is not about to hand over."""
@@ -231,22 +231,22 @@ class Member:
 
     async def elect(self) -> None:
         """Call an election."""
-        host = self._open()
-        self._done(host.runner.run(host.stack.call))
+        node = self._open()
+        self._done(node.runner.run(node.stack.call))
 
     async def resign(self, drain: float | None = None) -> None:
         """Lead no more: the best other member takes over, and this one stands back.
 
         It is chosen again only if nobody else is there, or after `stand`.
         """
-        host = self._open()
+        node = self._open()
         async with self._giving_way(drain):
-            self._done(host.upon(host.helm.stand_back))
+            self._done(node.upon(node.helm.stand_back))
 
     async def stand(self) -> None:
         """Be eligible again, after `resign`."""
-        host = self._open()
-        self._done(host.upon(host.helm.stand))
+        node = self._open()
+        self._done(node.upon(node.helm.stand))
 
     async def transfer(
         self, to: str, drain: float | None = None, within: float | None = None
@@ -258,14 +258,14 @@ class Member:
         seconds, `NotTakenOver` says who leads. A campaign that hands over itself is not kept
         waiting: it ends first.
         """
-        host = self._open()
+        node = self._open()
         heir = self._heir(to)
         if not self.state.leading:
             raise NotLeader(f"{self.name} does not lead group {self.group!r}: ask its leader")
         done: list[bool] = []
         own = any(each.task is asyncio.current_task() for each in self.campaigns)
         async with self._giving_way(drain):
-            self._done(host.upon(lambda ctx: done.append(host.helm.hand_over(ctx, heir.id))))
+            self._done(node.upon(lambda ctx: done.append(node.helm.hand_over(ctx, heir.id))))
         if not any(done):
             raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
         if not own:
@@ -292,19 +292,19 @@ class Member:
 
     async def update(self, attributes: Mapping[str, float]) -> None:
         """Change some of this member's attributes; the group learns of it."""
-        host = self._open()
+        node = self._open()
         own = {k: v for k, v in self._me.attributes if not k.startswith(PROJECT)}
         fresh = candidate(self._me.id, **checked_attributes({**own, **attributes}))
-        if host.helm.observer:
+        if node.helm.observer:
             fresh = with_attribute(fresh, OBSERVER, 1.0)
-        elif not host.stack.choice.can_rank(fresh):
+        elif not node.stack.choice.can_rank(fresh):
             raise BadInput("the group ranks by an attribute that is not given or not finite")
         self._me = fresh
-        host.stand_as(fresh)
+        node.stand_as(fresh)
 
     def rekey(self, keys: Iterable[Key]) -> None:
         """Have exactly these keys, and seal with the first."""
-        ring = self._open().gate.wire.ring
+        ring = self._open().filter.wire.ring
         if ring is None or ring.mode == SIGNED:
             raise BadInput("a member that joined without a key cannot be given one: let it rejoin")
         ring.replace(keys)
@@ -313,11 +313,11 @@ class Member:
         """Depart in good order: hand over, say goodbye, close. A second time is fine."""
         if self._closed:
             return
-        host = self._host
+        node = self._node
         try:
-            if host is not None:
+            if node is not None:
                 async with self._giving_way(None):
-                    host.leave()
+                    node.leave()
         finally:  # also when somebody has no time for that
             await self._end(LEFT)
 
@@ -325,11 +325,11 @@ class Member:
         """Stop without a word, as a crash would: for tests."""
         await self._end(LEFT, crashed=True)
 
-    # What its host tells
+    # What its node tells
 
-    def attend(self, host: Host) -> None:
-        """From now on this host runs the member."""
-        self._host = host
+    def attend(self, node: MemberNode) -> None:
+        """From now on this node runs the member."""
+        self._node = node
 
     def told(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -353,10 +353,10 @@ class Member:
 
     # Inside
 
-    def _open(self) -> Host:
-        if self._closed or self._host is None:
+    def _open(self) -> MemberNode:
+        if self._closed or self._node is None:
             raise NotLeader(f"{self.name} has left group {self.group!r}")
-        return self._host
+        return self._node
 
     def _done(self, could: bool) -> None:
         if not could:
@@ -368,8 +368,8 @@ class Member:
             return
         self._closed = True
         self._outcome = NoLeader(reason)
-        if self._host is not None:
-            self._host.stop()
+        if self._node is not None:
+            self._node.stop()
         self._publish()
         await self._close(crashed)
 
@@ -414,11 +414,11 @@ class Member:
         before, self.state = self.state, self._state()
         if self.state.leading and not (before.leading and before.term == self.state.term):
             self._leads_since = asyncio.get_running_loop().time()
-        alone = self._host is not None and self._host.stack.seats == 1
+        alone = self._node is not None and self._node.stack.seats == 1
         for campaign in list(self.campaigns):
             if not campaign.holds(self.state, alone=alone):
                 campaign.end()
-        self._figures.changed(before, self.state)
+        self._metrics.changed(before, self.state)
         if before != self.state or self._closed:
             self._wake()
 
@@ -428,14 +428,14 @@ class Member:
         changed.set()
 
     def _state(self) -> Leadership:
-        outcome, host = self._outcome, self._host
+        outcome, node = self._outcome, self._node
         term = self.state.term
-        if host is None or not isinstance(outcome, Elected):
+        if node is None or not isinstance(outcome, Elected):
             reason = outcome.reason if isinstance(outcome, NoLeader | GaveUp) else ""
             return Leadership(
                 group=self.group, term=term, leader=None, leaders=(), leading=False, reason=reason
             )
-        ids = host.stack.leaders or (outcome.leader,)
+        ids = node.stack.leaders or (outcome.leader,)
         if outcome.leader not in ids:
             ids = (outcome.leader, *ids)
         leaders = tuple(self._peer(each, leader=True) for each in ids)
@@ -447,13 +447,13 @@ class Member:
             leaders=leaders,
             leading=self.id in ids,
             risk=outcome.risk,
-            token=None if host.lease_layer is None else outcome.term,
+            token=None if node.lease_layer is None else outcome.term,
         )
 
     def _peer(self, member: MemberId, leader: bool | None = None) -> Peer:
-        host = self.host
-        entry = host.stack.membership.circle.entry(member)
-        place = host.book.place(member)
+        node = self.node
+        entry = node.stack.membership.circle.entry(member)
+        place = node.address_book.place(member)
         attributes = dict(() if entry is None else entry.who.attributes)
         if leader is None:
             leader = any(each.id == member for each in self.state.leaders)
@@ -504,10 +504,10 @@ _DELTAS = 40  # times delta, that it has too
 
 async def taken_over(member: Member, heir: MemberId, name: str, within: float | None) -> None:
     """Until the successor leads; `NotTakenOver` says who does instead."""
-    host = member.host
+    node = member.node
     if within is None:
-        lease = None if host.lease_layer is None else host.lease_layer.lease
-        within = max(_LEAST_S, _DELTAS * host.stack.membership.config.delta)
+        lease = None if node.lease_layer is None else node.lease_layer.lease
+        within = max(_LEAST_S, _DELTAS * node.stack.membership.config.delta)
         within += 0.0 if lease is None else lease.asked
     end = member.clock() + within
     while not _leads(member, heir):
@@ -525,12 +525,12 @@ async def taken_over(member: Member, heir: MemberId, name: str, within: float | 
 
 
 def _leads(member: Member, heir: MemberId) -> bool:
-    host, leader = member.host, member.leader
-    if host.stack.seats > 1:
-        return heir in host.stack.leaders
+    node, leader = member.node, member.leader
+    if node.stack.seats > 1:
+        return heir in node.stack.leaders
     if leader is None or leader.id != heir:
         return False
-    return host.lease_layer is not None or host.helm.transfer.accepted == heir
+    return node.lease_layer is not None or node.helm.transfer.accepted == heir
 
 
 def _instead(member: Member, heir: MemberId) -> str:

@@ -13,7 +13,7 @@ from hustings.core.errors import HustingsError
 from hustings.net.limits import Reason
 
 if TYPE_CHECKING:
-    from hustings.net.node import Host
+    from hustings.net.node import MemberNode
 
 JOINING = "joining"
 LEFT = "left"
@@ -92,7 +92,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 _KEPT = 1000  # durations
 
 
-class Figures:
+class MetricsRecorder:
     """Counts as the states pass by."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -125,20 +125,20 @@ class Figures:
             self._changes += 1
             self._last = now.leader.id
 
-    def metrics(self, host: Host, state: Leadership) -> Metrics:
+    def metrics(self, node: MemberNode, state: Leadership) -> Metrics:
         """All figures, those of the traffic too."""
         waiting = 0.0
         if self._leaderless_since is not None:
             waiting = self._clock() - self._leaderless_since
-        traffic, counters = host.traffic, host.gate.counters
+        traffic, counters = node.traffic, node.filter.counters
         drops = counters.mapping()
-        drops[Reason.INBOX.value] = max(drops[Reason.INBOX.value], host.runner.dropped)
-        guard = host.lease_layer
-        silence = None if guard is None else guard.silence(host.runner.now())
+        drops[Reason.INBOX.value] = max(drops[Reason.INBOX.value], node.runner.dropped)
+        guard = node.lease_layer
+        silence = None if guard is None else guard.silence(node.runner.now())
         return Metrics(
             is_leader=state.leading,
             term=state.term,
-            members=len(host.stack.membership.view),
+            members=len(node.stack.membership.view),
             leader_changes=self._changes,
             leaderless_seconds=self._leaderless + waiting,
             election_count=self._elections,
@@ -151,8 +151,8 @@ class Figures:
             bytes_sent=traffic.bytes_out,
             bytes_received=traffic.bytes_in,
             drops=drops,
-            stale_bound=host.stale_bound,
-            health=host.health(),
+            stale_bound=node.stale_bound,
+            health=node.health(),
             token=None if guard is None else guard.term,
             guard_silence=silence,
             guard_answers=None

@@ -32,29 +32,29 @@ from hustings.layers.layer import innermost
 from hustings.layers.leadership.layer import TICK, LeadershipLayer
 from hustings.layers.leadership.priority import priority_of, with_priority
 from hustings.layers.measurement import Measuring
-from hustings.net.agreed_config import Labels
+from hustings.net.agreed_config import ObserverLabel
 from hustings.net.control_messages import (
+    ConfigConflictMsg,
     ConfigMsg,
-    GoneMsg,
-    LifelineMsg,
-    LivedLaterMsg,
+    HelloMsg,
     NameTakenMsg,
-    OtherConfigMsg,
-    PresentMsg,
+    OldIncarnationMsg,
     ProbeMsg,
+    ProbeReplyMsg,
+    ProcessEndedMsg,
 )
-from hustings.net.crash_watch import Endings
-from hustings.net.discovery import Search, Seeds
-from hustings.net.duplicate_names import Namesakes
-from hustings.net.filter import Gate
+from hustings.net.crash_watch import CrashWatch
+from hustings.net.discovery import Discovery, Seeds
+from hustings.net.duplicate_names import DuplicateNames
+from hustings.net.filter import FrameFilter
 from hustings.net.limits import STALE, Reason, RejectionLog
-from hustings.net.peer_addresses import Book, Proofs
+from hustings.net.peer_addresses import AddressBook, AddressValidation
 from hustings.net.runner import Runner
-from hustings.net.stall_detector import Pulse
-from hustings.net.storage import Memory
+from hustings.net.stall_detector import StallDetector
+from hustings.net.storage import Storage
 from hustings.net.tcp import refusal_of
-from hustings.net.transport import Endpoint, Port
-from hustings.net.validation import Hearsay
+from hustings.net.transport import Endpoint, Transport
+from hustings.net.validation import MemberClaims
 from hustings.net.wire import VERSION, Direction, Received, group_tag, version_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Traffic:
     bytes_in: int = 0
 
 
-class Host:
+class MemberNode:
     """One member at work. Its election is `stack`, of which `helm` is a part."""
 
     measuring: Measuring | None = None  # says as what this member stands, if it measures that
@@ -84,72 +84,72 @@ class Host:
     def __init__(
         self,
         *,
-        port: Port,
-        gate: Gate,
+        transport: Transport,
+        filter: FrameFilter,
         stack: GossipLayer,
         helm: LeadershipLayer,
         detector: Detector | None,
         me: Candidate,
         rng: Stream,
-        memory: Memory,
+        storage: Storage,
         seeds: Seeds,
-        household: Household,
+        listener: NodeListener,
         pause: float,
         join_wait: float,
         lease_layer: LeaseLayer | None = None,
     ) -> None:
-        self.port = port
-        self.gate = gate
+        self.transport = transport
+        self.filter = filter
         self.stack = stack
         self.helm = helm
         self.seeds = seeds
-        self.household = household
+        self.listener = listener
         self.lease_layer = lease_layer  # the part that asks the guard, if there is one
         self.lease_client: LeaseRequests | None = None
         self.config_check: ConfigCheck | None = None  # compares with whom it meets
         self.traffic = Traffic()
-        self.book = Book(me.id, stack.membership)
+        self.address_book = AddressBook(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
-        pulse: Pulse | None = getattr(port, "pulse", None)  # of a process that others share
+        shared: StallDetector | None = getattr(transport, "stall_detector", None)
         self.runner = Runner(
             stack,
             me,
             view,
             rng,
-            gate.wire.incarnation,
-            memory,
+            filter.wire.incarnation,
+            storage,
             self,
             pause,
             lax=(TICK,),
-            pulse=pulse,
+            stall_detector=shared,  # by all members of the process
         )
         self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
         self._detector = detector
         self._join_wait = join_wait
-        self.proofs = Proofs(self)
-        self.book.reached = self.proofs.reached
-        self.endings = Endings(self)
-        self._namesakes = Namesakes(self)
-        self._hearsay = Hearsay(self)
-        self._labels = Labels(gate.wire, asyncio.get_running_loop().time())
-        self.unreadable = RejectionLog(self.note, VERSION)
+        self.address_validation = AddressValidation(self)
+        self.address_book.reached = self.address_validation.reached
+        self.crash_watch = CrashWatch(self)
+        self._duplicate_names = DuplicateNames(self)
+        self._member_claims = MemberClaims(self)
+        self._observer_label = ObserverLabel(filter.wire, asyncio.get_running_loop().time())
+        self.rejections = RejectionLog(self.note, VERSION)
         self._seen: tuple[int, tuple[MemberId, ...]] = (-1, ())
         self._ranked = -1
-        self.search = Search(self)
+        self.search = Discovery(self)
         self._seeking: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._closed = False
-        gate.implies = self.election.implies
-        stack.credible = lambda who, said: gate.credible(who, said, self._loop.time())
+        filter.implies = self.election.implies
+        stack.credible = lambda who, said: filter.credible(who, said, self._loop.time())
 
     # A life
 
     def start(self) -> None:
         """Take part from now on."""
-        self.port.attach(group_tag(self.gate.wire.group), self)
+        self.transport.attach(group_tag(self.filter.wire.group), self)
         if not self.runner.run(self.stack.start) or self._closed:
             return  # who started it was told why
-        if not self.seeds.addresses and not self.port.reaches_all:
+        if not self.seeds.addresses and not self.transport.reaches_all:
             self._enter()
         else:
             self._loop.call_later(self._join_wait, self._enter)
@@ -165,12 +165,12 @@ class Host:
             return
         self._closed = True
         self.runner.stop()
-        self.port.detach(group_tag(self.gate.wire.group))
+        self.transport.detach(group_tag(self.filter.wire.group))
         if self._seeking is not None:
             self._seeking.cancel()
-        self.endings.stop()
-        self.proofs.stop()
-        self._namesakes.stop()
+        self.crash_watch.stop()
+        self.address_validation.stop()
+        self._duplicate_names.stop()
         self.settled.set()
 
     @property
@@ -185,7 +185,8 @@ class Host:
 
     def lets_in(self, endpoint: Endpoint) -> bool:
         """Whether a newcomer is let in there, so that it may be refused from there, too."""
-        alone = not self.seeds.addresses and self.port.reaches_all  # whoever hears it lets it in
+        # Without seeds, any member that hears its multicast lets it in.
+        alone = not self.seeds.addresses and self.transport.reaches_all
         return alone or endpoint in self.seeds.endpoints
 
     def upon(self, act: Callable[[Context], None]) -> bool:
@@ -247,7 +248,7 @@ class Host:
             self.runner.lax = (TICK, GOSSIP_TICK)  # a newcomer has been punctual
             if self.seeds.addresses and not self.stack.membership.joined:
                 told = ", ".join(map(str, self.seeds.addresses))
-                sealed = self.gate.wire.ring is not None
+                sealed = self.filter.wire.ring is not None
                 hint = "; nor does one that has another key" if sealed else ""
                 self.note(f"no seed answers yet ({told}){hint}: alone for now, and looking on")
             self.upon(self.helm.joined)
@@ -256,28 +257,28 @@ class Host:
 
     def transmit(self, to: MemberId | None, message: Message) -> None:
         """A message of the election's, or of this host's own, on its way."""
-        frame = self.gate.outgoing(message, to)
+        frame = self.filter.outgoing(message, to)
         if frame is None:
             return
         self.traffic.sent[kind_of(message)] += 1
         streamed = frame.direction is not Direction.DATAGRAM
         if to is not None:
-            endpoint = self.book.endpoint(to)
+            endpoint = self.address_book.endpoint(to)
             if endpoint is None:
-                self.gate.counters.count(Reason.UNKNOWN_ADDRESS)
+                self.filter.counters.count(Reason.UNKNOWN_ADDRESS)
             else:
-                self.proofs.put(to, endpoint, frame.data, streamed)
+                self.address_validation.put(to, endpoint, frame.data, streamed)
             return
-        if self.port.reaches_all and not streamed:
+        if self.transport.reaches_all and not streamed:
             self._count_out(frame.data)
-            self.port.send_all(frame.data)
+            self.transport.send_all(frame.data)
             return
-        for member, endpoint in self.book.known.items():
-            self.proofs.put(member, endpoint, frame.data, streamed)
+        for member, endpoint in self.address_book.known.items():
+            self.address_validation.put(member, endpoint, frame.data, streamed)
 
     def introduce(self, endpoint: Endpoint, message: Message, to: MemberId | None = None) -> None:
         """Say something small to whoever is at an address, or to one member there."""
-        frame = self.gate.outgoing(message, to)
+        frame = self.filter.outgoing(message, to)
         if frame is not None:
             self.traffic.sent[kind_of(message)] += 1
             self.put(endpoint, frame.data, frame.direction is not Direction.DATAGRAM, to)
@@ -288,28 +289,28 @@ class Host:
         """A frame goes out, and is counted."""
         self._count_out(data)
         if not streamed:
-            self.port.send(endpoint, data)
-        elif hello := self.gate.outgoing(LifelineMsg(), to, Direction.QUESTION):
-            self.port.stream(endpoint, data, hello.data)
+            self.transport.send(endpoint, data)
+        elif hello := self.filter.outgoing(HelloMsg(), to, Direction.QUESTION):
+            self.transport.stream(endpoint, data, hello.data)
 
     def _count_out(self, data: bytes) -> None:
         self.traffic.frames_out += 1
         self.traffic.bytes_out += len(data)
 
     def told(self, outcome: Outcome) -> None:
-        self.household.told(outcome)
+        self.listener.told(outcome)
 
     def overslept(self) -> None:
         if self.settled.is_set():  # who is in no group yet takes nothing old for news
-            self.port.discard()
+            self.transport.discard()
 
     def note(self, sentence: str) -> None:
-        self.household.note(sentence)
+        self.listener.note(sentence)
 
     def baffled(self, sender: MemberId, message: Message, error: Exception) -> None:
-        self.gate.counters.count(Reason.UNHANDLED)
+        self.filter.counters.count(Reason.UNHANDLED)
         why = ascii(f"{type(error).__name__}: {error}")[1:-1][:_SHOWN]
-        self.unreadable.say(
+        self.rejections.say(
             Reason.UNHANDLED.value,
             f"could not handle a {kind_of(message)} of member {sender}, and goes on without it "
             f"({why}): somebody lies, or this is a defect of the protocol",
@@ -319,7 +320,7 @@ class Host:
 
     def failed(self, error: Exception) -> None:
         self.stop()
-        self.household.failed(error)
+        self.listener.failed(error)
 
     def ran(self) -> None:
         """Whatever a handler may have changed is looked at once, afterwards."""
@@ -333,13 +334,13 @@ class Host:
         seen = (self.stack.membership.view.version, leaders)
         news = seen != self._seen
         ranked = self.helm.electors.view.version  # who is to lead next watches the leader
-        if (news or ranked != self._ranked or not self.endings.following) and not self._closed:
+        if (news or ranked != self._ranked or not self.crash_watch.following) and not self._closed:
             self._ranked = ranked
-            self.endings.follow(leaders)
+            self.crash_watch.follow(leaders)
         if news:
             self._seen = seen
-            self.proofs.look_round()
-            self.household.changed()
+            self.address_validation.look_round()
+            self.listener.changed()
 
     def _become(self, me: Candidate) -> None:
         if me != self.runner.me:
@@ -355,10 +356,10 @@ class Host:
         return self._read(data, source, direction)
 
     def head(self, data: bytes, source: Endpoint) -> bool:
-        reason = refusal_of(data, self.gate.wire)
+        reason = refusal_of(data, self.filter.wire)
         if reason is not None:
-            self.gate.counters.count(reason)
-            self.unreadable.saw(reason, source, self._loop.time(), version_of(data))
+            self.filter.counters.count(reason)
+            self.rejections.saw(reason, source, self._loop.time(), version_of(data))
         return reason is None
 
     def _read(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
@@ -367,50 +368,50 @@ class Host:
         self.traffic.frames_in += 1
         self.traffic.bytes_in += len(data)
         now = self._loop.time()
-        got = self.gate.incoming(data, direction, now, self._namesakes.doubts)
+        got = self.filter.incoming(data, direction, now, self._duplicate_names.doubts)
         if got is None:
             self._refused_to_read(data, source)
             return False
-        if self._labels.observes:
-            self._labels.heard(got.message, self.lets_in(source), now)
+        if self._observer_label.observes:
+            self._observer_label.heard(got.message, self.lets_in(source), now)
         if direction is Direction.DATAGRAM:
-            self.book.heard(got.sender, source)
-            self.proofs.heard(got.sender, source)
-        if self._namesakes.doubts(got):
-            self._namesakes.challenge(got)
+            self.address_book.heard(got.sender, source)
+            self.address_validation.heard(got.sender, source)
+        if self._duplicate_names.doubts(got):
+            self._duplicate_names.challenge(got)
         else:
             self.accept(got, source)
         return True
 
     def accept(self, got: Received, source: Endpoint) -> None:
         """Hand a message to whom it is for."""
-        message = self._hearsay.heard(got, source, self._loop.time())
+        message = self._member_claims.heard(got, source, self._loop.time())
         if message is None:
             return
         self.traffic.received[kind_of(message)] += 1
         if type(message) in self.stack.handlers:  # most of them, so that is asked first
             if isinstance(message, JoinMsg) and self._is_full(got.sender):
-                self.gate.counters.count(Reason.MEMBERS)
-            self._namesakes.precede(got)
+                self.filter.counters.count(Reason.MEMBERS)
+            self._duplicate_names.precede(got)
             if not self.runner.deliver(got.sender, message) and self.runner.stalled:
-                self.gate.counters.count(Reason.INBOX)
+                self.filter.counters.count(Reason.INBOX)
             return
         match message:
-            case LifelineMsg():
+            case HelloMsg():
                 pass
             case ProbeMsg(nonce):
-                self.introduce(source, PresentMsg(nonce), got.sender)
-            case PresentMsg(nonce):
+                self.introduce(source, ProbeReplyMsg(nonce), got.sender)
+            case ProbeReplyMsg(nonce):
                 self.search.met(nonce, got.sender)
-                self.proofs.present(nonce, got.sender)
-                self._namesakes.present(nonce, got)
+                self.address_validation.present(nonce, got.sender)
+                self._duplicate_names.present(nonce, got)
             case NameTakenMsg():
-                self._namesakes.taken(message, source)
-            case GoneMsg():
-                self.endings.gone(message)
-            case LivedLaterMsg():
-                self._namesakes.lived_later(message, source)
-            case ConfigMsg() | OtherConfigMsg() if self.config_check is not None:
+                self._duplicate_names.taken(message, source)
+            case ProcessEndedMsg():
+                self.crash_watch.gone(message)
+            case OldIncarnationMsg():
+                self._duplicate_names.lived_later(message, source)
+            case ConfigMsg() | ConfigConflictMsg() if self.config_check is not None:
                 self.config_check.heard(got.sender, message, source)
 
     def _is_full(self, newcomer: MemberId) -> bool:
@@ -419,25 +420,26 @@ class Host:
         return full and membership.circle.entry(newcomer) is None
 
     def _refused_to_read(self, data: bytes, source: Endpoint) -> None:
-        reason, got = self.gate.refused, self.gate.unheard
+        reason, got = self.filter.refused, self.filter.unheard
         if reason is Reason.DUPLICATE_NAME:
-            self._namesakes.met(source, got)
+            self._duplicate_names.met(source, got)
         elif reason is Reason.OLD_INCARNATION:
-            self._namesakes.out_of_date(source)
-        elif reason is Reason.OTHER_PROTOCOL and not self._labels.refused(self._loop.time()):
-            if self.config_check is not None:
+            self._duplicate_names.out_of_date(source)
+        elif reason is Reason.OTHER_PROTOCOL:
+            mine = self._observer_label.refused(self._loop.time())
+            if not mine and self.config_check is not None:
                 self.config_check.stranger(source)
-        if got is not None and reason in STALE and self.gate.lost_count(got):
-            self._namesakes.ask(got.sender)
-        if reason is not None and not (reason is Reason.ECHO and source == self.port.endpoint):
-            self.unreadable.saw(reason, source, self._loop.time(), version_of(data))
+        if got is not None and reason in STALE and self.filter.lost_count(got):
+            self._duplicate_names.ask(got.sender)
+        if reason is not None and not (reason is Reason.ECHO and source == self.transport.endpoint):
+            self.rejections.saw(reason, source, self._loop.time(), version_of(data))
 
     def refused(self, to: Endpoint) -> None:
         if not self._closed:
-            self.endings.refused(to)
+            self.crash_watch.refused(to)
 
 
-class Household(Protocol):
+class NodeListener(Protocol):
     """Whom a host works for."""
 
     def told(self, outcome: Outcome) -> None:
@@ -454,7 +456,7 @@ class Household(Protocol):
 
 
 class LeaseRequests(Protocol):
-    """The client of a member's guard, as a host sees it. It answers through `Host.hear`."""
+    """The client of a member's guard, as a host sees it. It answers through `MemberNode.hear`."""
 
     def acquire(self, ttl: float, request: int) -> None:
         """Ask for a lease of `ttl`, or renew the one that is held."""

@@ -42,7 +42,7 @@ from hustings.net.limits import Reason
 from hustings.net.transport import Endpoint
 
 if TYPE_CHECKING:
-    from hustings.net.node import Host
+    from hustings.net.node import MemberNode
 
 _LOST = 64  # addresses of members that were forgotten, in case they are only cut off
 _MISSED = 86_400.0  # seconds for which they are looked for: a day
@@ -93,7 +93,7 @@ def _read_place(text: str) -> Place | None:
     return place if place.text() == text else None  # as written by who is there, and no otherwise
 
 
-class Book:
+class AddressBook:
     """One member's address book."""
 
     def __init__(self, me: MemberId, membership: Membership) -> None:
@@ -235,14 +235,14 @@ class Window:
         self.width = min(_MOST, self.width + _GAIN)
 
 
-class Proofs:
+class AddressValidation:
     """What one host knows of addresses."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, node: MemberNode) -> None:
+        self._node = node
         self._secret = os.urandom(16)
-        self._sealed = host.gate.wire.ring is not None
-        self._most = 2 * host.gate.wire.limits.members
+        self._sealed = node.filter.wire.ring is not None
+        self._most = 2 * node.filter.wire.limits.members
         self._answered: dict[MemberId, Endpoint] = {}
         self._spoke: dict[MemberId, Endpoint] = {}  # heard from there, where that is evidence
         self._asked: dict[MemberId, Asked] = {}
@@ -271,12 +271,12 @@ class Proofs:
         A member that is said to have moved is reached where it was until it answers elsewhere.
         """
         if self.reached(member, endpoint):
-            self._host.put(endpoint, data, streamed, member)
+            self._node.put(endpoint, data, streamed, member)
             return
         self.ask(member, endpoint)
         before = self._answered.get(member, self._spoke.get(member))
         if before is not None:
-            self._host.put(before, data, streamed, member)
+            self._node.put(before, data, streamed, member)
         self._hold(member, Held(data, streamed, self._now()))
 
     def ask(self, member: MemberId, endpoint: Endpoint) -> None:
@@ -300,17 +300,17 @@ class Proofs:
 
     def look_round(self) -> None:
         """Ask who has come, in a small group or as one that may lead soon; else when it matters."""
-        host = self._host
-        if len(host.book.known) > _SMALL and not self._is_next():
+        node = self._node
+        if len(node.address_book.known) > _SMALL and not self._is_next():
             return
-        for member, endpoint in host.book.known.items():
+        for member, endpoint in node.address_book.known.items():
             if not self.reached(member, endpoint):
                 self.ask(member, endpoint)
 
     def _is_next(self) -> bool:
-        host = self._host
-        ranked = host.helm.electors.view.ranking(host.stack.choice).ids
-        return host.runner.me.id in ranked[:_NEXT]
+        node = self._node
+        ranked = node.helm.electors.view.ranking(node.stack.choice).ids
+        return node.runner.me.id in ranked[:_NEXT]
 
     # In
 
@@ -321,7 +321,7 @@ class Proofs:
         """
         if self._spoke.get(member) == source or not (self._sealed or is_loopback(source[0])):
             return
-        if self._host.book.endpoint(member) != source:
+        if self._node.address_book.endpoint(member) != source:
             return
         _remember(self._spoke, member, source, self._most)
         self._release(member)
@@ -336,7 +336,7 @@ class Proofs:
         self._window(asked.endpoint[0]).answered(member)
         self._together.answered(member)
         self._release(member)
-        self._host.endings.following = False
+        self._node.crash_watch.following = False
         self._go_on(asked.endpoint[0])
 
     # Inside
@@ -346,7 +346,7 @@ class Proofs:
 
     def _news(self, member: MemberId) -> tuple[int, int]:
         """What is new of a member; of one that nobody speaks of, that it was heard again."""
-        entry = self._host.stack.membership.circle.entry(member)
+        entry = self._node.stack.membership.circle.entry(member)
         if entry is None:
             return (0, int(self._now() / _ANSWER))
         return (entry.incarnation, entry.counter)
@@ -374,7 +374,7 @@ class Proofs:
             window.ask(member, now)
             self._together.ask(member, now)
             _remember(self._asked, member, self._asking(member, endpoint, now), self._most)
-            self._host.introduce(endpoint, ProbeMsg(self._nonce(member, endpoint)), member)
+            self._node.introduce(endpoint, ProbeMsg(self._nonce(member, endpoint)), member)
         if not wanted:
             self._wanted.pop(host, None)
         self._look_again()
@@ -392,13 +392,13 @@ class Proofs:
     def _later(self) -> None:
         self._timer = None
         self._discard(self._now())
-        known = self._host.book.endpoint
+        known = self._node.address_book.endpoint
         for member in list(self._held):
             if (endpoint := known(member)) is not None:
                 self.ask(member, endpoint)
-        for host, wanted in list(self._wanted.items()):
-            self._wanted[host] = {each: to for each, to in wanted.items() if known(each) == to}
-            self._go_on(host)
+        for node, wanted in list(self._wanted.items()):
+            self._wanted[node] = {each: to for each, to in wanted.items() if known(each) == to}
+            self._go_on(node)
         self._look_again()
 
     def _hold(self, member: MemberId, frame: Held) -> None:
@@ -406,7 +406,7 @@ class Proofs:
         if len(frames) >= _FRAMES:
             self._bytes -= len(frames.pop(0).data)
         if self._bytes + len(frame.data) > _BYTES or len(self._held) > _MEMBERS:
-            self._host.gate.counters.count(Reason.OUTBOX)
+            self._node.filter.counters.count(Reason.OUTBOX)
             return
         self._held[member] = frames
         frames.append(frame)
@@ -416,7 +416,7 @@ class Proofs:
     def _release(self, member: MemberId) -> None:
         """Send what was held back, if the member is where it is said to be."""
         frames = self._held.get(member)
-        endpoint = None if frames is None else self._host.book.endpoint(member)
+        endpoint = None if frames is None else self._node.address_book.endpoint(member)
         if frames is None or endpoint is None or not self.reached(member, endpoint):
             return
         del self._held[member]
@@ -424,7 +424,7 @@ class Proofs:
         for frame in frames:
             self._bytes -= len(frame.data)
             if now - frame.at < _FRESH:
-                self._host.put(endpoint, frame.data, frame.streamed, member)
+                self._node.put(endpoint, frame.data, frame.streamed, member)
 
     def _discard(self, now: float) -> None:
         """Forget what was held back for too long."""

@@ -29,8 +29,8 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Elected, NoLeader, Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
-from hustings.net.stall_detector import Pulse
-from hustings.net.storage import Memory, NotPersisted
+from hustings.net.stall_detector import StallDetector
+from hustings.net.storage import NotPersisted, Storage
 
 UNWRITABLE = "its state cannot be written"
 _SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
@@ -38,7 +38,7 @@ _LAXITY = 0.8  # of its delay: how long a lax timer waits for company, a whole T
 _AGAIN = 1.0  # seconds until a write that failed is tried again
 
 
-class Owner(Protocol):
+class RunnerListener(Protocol):
     """Whom a runner works for."""
 
     def transmit(self, to: MemberId | None, message: Message) -> None:
@@ -87,18 +87,18 @@ class Runner:
         view: View,
         rng: Stream,
         incarnation: int,
-        memory: Memory,
-        owner: Owner,
+        storage: Storage,
+        owner: RunnerListener,
         pause: float = inf,
         lax: Sequence[TimerKey] = (),
-        pulse: Pulse | None = None,
+        stall_detector: StallDetector | None = None,
     ) -> None:
         """`pause`: whoever did not run for longer is told so before anything else happens.
 
         `lax` timers need not be punctual: when their time has come they go with whatever happens
         next, since to be woken is most of what a timer costs at rest. That makes them late and not
         rare: one that is armed anew as it goes counts from when its time had come.
-        `pulse` is that of the process, if there are other members in it.
+        `stall_detector` is that of the process, if there are other members in it.
         """
         self.election = election
         self.me = me
@@ -108,7 +108,7 @@ class Runner:
         self.stalled: NetContext | None = None
         self._stalled_since = 0.0
         self.dropped = 0  # inputs that came while nothing could be handled
-        self._memory = memory
+        self._storage = storage
         self._owner = owner
         self._pause = pause
         self.lax = lax
@@ -117,7 +117,7 @@ class Runner:
         self.now = self._loop.time
         self._timers: dict[TimerKey, Armed] = {}
         self._ran = self._loop.time()
-        self._pulse = Pulse(self._ran) if pulse is None else pulse
+        self._stall_detector = stall_detector or StallDetector(self._ran)
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
         self._said: Outcome | None = None  # what the owner was told last, stalls apart
@@ -126,7 +126,7 @@ class Runner:
 
     @property
     def stored(self) -> Mapping[str, object]:
-        return self._memory.stored
+        return self._storage.stored
 
     def arm(self, key: TimerKey, delay: float) -> None:
         self.disarm(key)
@@ -200,12 +200,12 @@ class Runner:
         """Whether nothing ran for too long though a timer was due: then that comes first."""
         now = self._loop.time()
         ran, self._ran = self._ran, now
-        self._pulse.beat(now)
+        self._stall_detector.beat(now)
         # As a rule one of these holds, and what was due need not be known.
-        if now - ran <= self._pause or self._pulse.lapse(ran) <= self._pause:
+        if now - ran <= self._pause or self._stall_detector.lapse(ran) <= self._pause:
             return False
         due = min((armed.due for armed in self._timers.values()), default=inf)
-        gap = self._pulse.away(ran, due)
+        gap = self._stall_detector.away(ran, due)
         if gap <= self._pause:
             return False
         self._owner.overslept()
@@ -262,7 +262,7 @@ class Runner:
     def _settle(self, ctx: NetContext) -> None:
         if ctx.fields:
             try:
-                self._memory.persist(ctx.fields)
+                self._storage.persist(ctx.fields)
             except NotPersisted as error:
                 self._stall(ctx, error)
                 return
@@ -294,7 +294,7 @@ class Runner:
         been away, and learns from the others how things are.
         """
         try:
-            self._memory.persist(ctx.fields)
+            self._storage.persist(ctx.fields)
         except NotPersisted:
             self._retry = self._loop.call_later(_AGAIN, self._try_again, ctx)
             return
@@ -314,7 +314,7 @@ class Runner:
         self._settle(ctx)
 
 
-class Desk(Protocol):
+class HandlerContext(Protocol):
     """What a context reads from, and where its timers are."""
 
     me: Candidate
@@ -352,7 +352,7 @@ class NetContext:
         "view",
     )
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HandlerContext) -> None:
         self._desk = desk
         # None of these changes during a handler, and each is asked for several times.
         self.me = desk.me

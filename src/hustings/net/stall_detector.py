@@ -16,10 +16,10 @@ _LAPSE = 0.1  # seconds without a beat that are worth remembering: shorter than 
 _LAPSES = 16
 
 
-class Pulse:
+class StallDetector:
     """Beats whenever a member of the process runs.
 
-    >>> pulse = Pulse(10.0)
+    >>> pulse = StallDetector(10.0)
     >>> pulse.beat(10.05), pulse.beat(14.0)
     (None, None)
     >>> pulse.away(ran=10.02, due=11.0), pulse.away(ran=14.0, due=11.0)
@@ -54,12 +54,12 @@ class Pulse:
         return longest
 
 
-_pulses: WeakKeyDictionary[asyncio.AbstractEventLoop, Pulse] = WeakKeyDictionary()
+_pulses: WeakKeyDictionary[asyncio.AbstractEventLoop, StallDetector] = WeakKeyDictionary()
 
 
-def pulse_of(loop: asyncio.AbstractEventLoop) -> Pulse:
+def stall_detector_of(loop: asyncio.AbstractEventLoop) -> StallDetector:
     """The pulse that all members on one event loop share."""
     pulse = _pulses.get(loop)
     if pulse is None:
-        pulse = _pulses[loop] = Pulse(loop.time())
+        pulse = _pulses[loop] = StallDetector(loop.time())
     return pulse

@@ -50,7 +50,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_State)
 
 
-class DurableState:
+class StateFile:
     """One member's state file, locked for as long as this is open.
 
     The lock is a file beside it, since the state's own is replaced with every write. It ends with
@@ -60,8 +60,8 @@ class DurableState:
     def __init__(self, path: str | Path, group: str, member: MemberId, *, first: int = 1) -> None:
         """Open or begin the file, as the next incarnation; `first` is that of a new file.
 
-        On a network `first` comes from `life_by_clock`, so that a member whose file was deleted is
-        not taken for one of its former lives.
+        On a network `first` comes from `incarnation_by_clock`, so that a member whose file was
+        deleted is not taken for one of its former lives.
         """
         self._what = f"state file {shown(path)}"
         try:

@@ -17,7 +17,7 @@ class NotPersisted(HustingsError):
     """The state could not be written: what depends on it must not be sent. Trying again is fine."""
 
 
-class Memory(Protocol):
+class Storage(Protocol):
     """Where a member's fields are kept."""
 
     @property
@@ -28,7 +28,7 @@ class Memory(Protocol):
         """Keep some more, for good when this returns; `NotPersisted` if that failed."""
 
 
-class Forgetful:
+class VolatileStorage:
     """A memory that ends with the process."""
 
     def __init__(self) -> None:
@@ -42,10 +42,10 @@ class Forgetful:
         self._fields.update(fields)
 
 
-def life_by_clock(unix_seconds: float) -> int:
+def incarnation_by_clock(unix_seconds: float) -> int:
     """An incarnation for a member without a state file, or with a new one: grows with the date.
 
-    >>> life_by_clock(1_700_000_000.5)
+    >>> incarnation_by_clock(1_700_000_000.5)
     1700000000500
     """
     return min(MAX_INCARNATION, max(1, int(unix_seconds * 1000.0)))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from hustings.net.addresses import Address
 from hustings.net.keys import ID
 from hustings.net.limits import INCOMPLETE, Counters, Limits, Reason
-from hustings.net.transport import RECONNECT, SHORTEST, TRANSFER, Endpoint, Lifeline, keep
+from hustings.net.transport import RECONNECT, SHORTEST, TRANSFER, Endpoint, KeptConnection, keep
 from hustings.net.wire import (
     CLEAR,
     HEADER,
@@ -34,7 +34,7 @@ from hustings.net.wire import (
 )
 
 if TYPE_CHECKING:
-    from hustings.net.udp import UdpPort
+    from hustings.net.udp import UdpTransport
 
 _FIRST_FRAME = 5.0  # seconds in which a frame must be complete; the first one, from the beginning
 _CHUNK = 65_536
@@ -61,13 +61,13 @@ class Accepted:
         self.host = source[0]
         self.proven = False  # whether a frame was one to accept
         self.held = 0  # bytes of the budget
-        self.frames = Unstreamed(min(limits.datagram, limits.transfer))
+        self.frames = StreamDecoder(min(limits.datagram, limits.transfer))
 
 
 class Connections:
     """All streams of one port, accepted and opened."""
 
-    def __init__(self, port: UdpPort, limits: Limits, counters: Counters) -> None:
+    def __init__(self, port: UdpTransport, limits: Limits, counters: Counters) -> None:
         self._port = port
         self._limits = limits
         self._counters = counters
@@ -296,9 +296,9 @@ class Connections:
         hello: Callable[[], bytes | None],
         gone: Callable[[bool], None],
         leisure: Callable[[], float],
-    ) -> Lifeline:
+    ) -> KeptConnection:
         """Keep a connection, and say when it ends."""
-        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
+        return KeptConnection(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
         """Returns when a connection that came about has ended: how long it lasted."""
@@ -372,7 +372,7 @@ def on_stream(frame: bytes) -> bytes:
     return len(frame).to_bytes(PREFIX, "big") + frame
 
 
-class Unstreamed:
+class StreamDecoder:
     """Frames from a stream's bytes, however these are cut.
 
     Holds at most one frame that is not complete. Once a length is not allowed, nothing after it
@@ -380,7 +380,7 @@ class Unstreamed:
     frame to the next. Whoever reads no more than `missing` bytes at a time gets each frame by
     itself, and its first bytes as `head` before the others.
 
-    >>> stream = Unstreamed(most=100)
+    >>> stream = StreamDecoder(most=100)
     >>> stream.feed(b"\\x00\\x00\\x00\\x02ab\\x00\\x00"), stream.feed(b"\\x00\\x01c")
     ([b'ab'], [b'c'])
     >>> stream.feed(b"\\xff\\xff\\xff\\xffabc"), stream.broken.value

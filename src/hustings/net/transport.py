@@ -49,7 +49,7 @@ class Watch(Protocol):
         """Watch no longer."""
 
 
-class Port(Protocol):
+class Transport(Protocol):
     """One address, shared by members of different groups."""
 
     @property
@@ -179,7 +179,7 @@ _BRIEF = 1.0  # a watch that ends sooner was not wanted: the far end has too man
 _CHECKS = 3  # a dying process may close its streams a moment before it stops listening
 
 
-class Lifeline:
+class KeptConnection:
     """A watch: the task that keeps the connection."""
 
     __slots__ = ("_task",)

@@ -23,7 +23,7 @@ from contextlib import suppress
 from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
 from hustings.net.limits import Counters, Limits, Reason
-from hustings.net.stall_detector import pulse_of
+from hustings.net.stall_detector import stall_detector_of
 from hustings.net.tcp import Connections
 from hustings.net.transport import Endpoint, Faults, Receiver, Receivers, Watch
 
@@ -38,8 +38,8 @@ _IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE = 11, 25, 0x2000
 _LINUX = sys.platform == "linux"
 
 
-class UdpPort:
-    """One bound address. Make it with `open_port`."""
+class UdpTransport:
+    """One bound address. Make it with `open_udp`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class UdpPort:
         self._outbox: deque[tuple[Endpoint, bytes]] = deque()
         self._closed = False
         self.faults = Faults()
-        self.pulse = pulse_of(self._loop)
+        self.stall_detector = stall_detector_of(self._loop)
         self.endpoint = _endpoint(datagrams.getsockname())
         self.connections = Connections(self, limits, counters)
         self._loop.add_reader(datagrams.fileno(), self._readable, datagrams)
@@ -242,12 +242,12 @@ async def resolve(address: Address) -> list[Endpoint]:
     return list(dict.fromkeys(_endpoint(each[4]) for each in found))
 
 
-async def open_port(
+async def open_udp(
     bind: Address,
     limits: Limits | None = None,
     counters: Counters | None = None,
     multicast: Address | None = None,
-) -> UdpPort:
+) -> UdpTransport:
     """Bind an address, both for datagrams and for streams; what is wrong is told in a sentence."""
     limits = Limits() if limits is None else limits
     counters = Counters() if counters is None else counters
@@ -263,7 +263,7 @@ async def open_port(
                 from hustings.net.udp import joined  # noqa: PLC0415 (memory: few use it)
 
                 group = joined(multicast, host, datagrams)
-            port = UdpPort(datagrams, limits, counters, group)
+            port = UdpTransport(datagrams, limits, counters, group)
         except BaseException:
             datagrams.close()
             if group is not None:

@@ -58,14 +58,14 @@ from hustings.layers.gossip.messages import (
     presentable,
 )
 from hustings.layers.leadership.priority import priority_of
-from hustings.net.control_messages import OtherConfigMsg
+from hustings.net.control_messages import ConfigConflictMsg
 from hustings.net.limits import Rates, Reason
 from hustings.net.peer_addresses import Place, read_place
 from hustings.net.transport import Endpoint
 from hustings.net.wire import Received
 
 if TYPE_CHECKING:
-    from hustings.net.node import Host
+    from hustings.net.node import MemberNode
 
 CanRank = Callable[[Candidate], bool]
 CandidateWalk = Callable[[Any], Iterator[Candidate]]
@@ -74,13 +74,13 @@ _AT_ONCE = 4  # seconds' worth of newcomers
 _SOURCES = 4096  # of newcomers that introduce themselves
 
 
-class Hearsay:
+class MemberClaims:
     """What one host lets through."""
 
-    def __init__(self, host: Host) -> None:
-        limits = host.gate.wire.limits
+    def __init__(self, node: MemberNode) -> None:
+        limits = node.filter.wire.limits
         rate, burst = limits.newcomers, round(_AT_ONCE * limits.newcomers)
-        self._host = host
+        self._node = node
         self._tellers = Rates(rate, burst, 2 * limits.members)
         self._together = Rates(2 * rate, 2 * burst, 1)
         self._themselves = Rates(rate, burst, _SOURCES)  # by where they are
@@ -91,23 +91,23 @@ class Hearsay:
         if isinstance(message, GossipMsg | WelcomeMsg):
             return self._news(message, got.sender, source, now)
         if isinstance(message, JoinMsg | PullMsg):
-            new = self._host.stack.membership.circle.entry(got.sender) is None
+            new = self._node.stack.membership.circle.entry(got.sender) is None
             if not self._fits(message.entry):
                 reason = Reason.BAD_NAME
             elif new and not self._themselves.allow(source[0], now):
                 reason = Reason.NEWCOMERS
-        elif isinstance(message, OtherConfigMsg):
+        elif isinstance(message, ConfigConflictMsg):
             if not is_address(message.host, message.port):  # a name would have to be resolved
                 reason = Reason.BAD_NAME
         else:
-            reason = flaw_of_candidates(message, self._host.election.can_rank)
+            reason = flaw_of_candidates(message, self._node.election.can_rank)
         if reason is None:
             return message
         self._refuse(reason, source, now)
         return None
 
     def _news(self, message: News, teller: MemberId, source: Endpoint, now: float) -> Message:
-        known = self._host.stack.membership.circle.entry
+        known = self._node.stack.membership.circle.entry
         kept, taken = [], dict[Endpoint, MemberId]()
         for entry in message.entries:
             old = known(entry.who.id)
@@ -136,7 +136,7 @@ class Hearsay:
             return None
         owner = taken.setdefault(place.endpoint, who)
         if owner == who:
-            owner = self._host.book.owner(place.endpoint) or who
+            owner = self._node.address_book.owner(place.endpoint) or who
         if owner != who:
             return Reason.ADDRESS_TAKEN
         if self._tellers.allow(teller, now) and self._together.allow(None, now):
@@ -148,8 +148,8 @@ class Hearsay:
         return place_of(entry) is not None and presentable(entry.who)
 
     def _refuse(self, reason: Reason, source: Endpoint, now: float) -> None:
-        self._host.gate.counters.count(reason)
-        self._host.unreadable.saw(reason, source, now)
+        self._node.filter.counters.count(reason)
+        self._node.rejections.saw(reason, source, now)
 
 
 def place_of(entry: Entry) -> Place | None:
@@ -266,7 +266,7 @@ def bounds(date: float, per_ms: int) -> Bounds:
     return Bounds(int((date - MONTH) * 1000.0) * per_ms, int((date + MONTH) * 1000.0) * per_ms)
 
 
-class Plausible:
+class NumberBounds:
     """What one member believes of the numbers in messages."""
 
     __slots__ = ("_far", "_known", "_walks")

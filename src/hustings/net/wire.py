@@ -109,7 +109,7 @@ _envelopes = msgspec.msgpack.Decoder(Envelope)
 class Wire:
     """One member's way to write frames and to read them.
 
-    Neither counts nor remembers what arrives: that is `gate`'s.
+    Neither counts nor remembers what arrives: that is `filter`'s.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Wire:
         group: str,
         me: MemberId,
         incarnation: int,
-        dialect: Dialect,
+        codec: WireCodec,
         ring: KeyRing | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -127,15 +127,15 @@ class Wire:
         self.group = group
         self.me = me
         self.incarnation = incarnation
-        self.dialect = dialect
+        self.codec = codec
         self.ring = ring
         self.limits = limits or Limits()
-        self._read = dialect.reader(self.limits.view)
+        self._read = codec.reader(self.limits.view)
         self._label = group.encode()
         self._tag = group_tag(group)
         self._number = 0
         self.label = ""  # of the frame that was read last
-        self.namesake: Received | None = None  # what another one of this name said last
+        self.duplicate: Received | None = None  # what another one of this name said last
 
     def write(
         self,
@@ -174,7 +174,7 @@ class Wire:
             return reason
         message = self._read(envelope.payload)
         if isinstance(message, Reason):
-            self.namesake = None
+            self.duplicate = None
             return reason or message
         if reason is Reason.OTHER_PROTOCOL:
             if not isinstance(message, ConfigMsg):
@@ -188,7 +188,7 @@ class Wire:
             message,
         )
         if reason is not None:
-            self.namesake = got
+            self.duplicate = got
             return reason
         return got
 
@@ -205,12 +205,12 @@ class Wire:
         except UNWRITABLE:
             return Reason.UNSENDABLE
         self._number += 1
-        dialect = self.dialect
+        codec = self.codec
         return _encoder.encode(
             Envelope(
                 self.group,
-                dialect.protocol,
-                dialect.version,
+                codec.protocol,
+                codec.version,
                 self.me,
                 self.incarnation,
                 self._number,
@@ -256,7 +256,7 @@ class Wire:
         """What is wrong with an envelope that could be read."""
         if envelope.group != self.group:
             return Reason.OTHER_GROUP
-        if envelope.version != self.dialect.version:
+        if envelope.version != self.codec.version:
             return Reason.OTHER_PROTOCOL_VERSION
         if not (
             1 <= envelope.incarnation <= MAX_NUMBER
@@ -270,7 +270,7 @@ class Wire:
             return Reason.ECHO if same else Reason.DUPLICATE_NAME
         if envelope.recipient not in (None, self.me):
             return Reason.MISDIRECTED
-        return None if self.dialect.understands(envelope.protocol) else Reason.OTHER_PROTOCOL
+        return None if self.codec.understands(envelope.protocol) else Reason.OTHER_PROTOCOL
 
 
 def group_tag(group: str) -> bytes:
@@ -313,7 +313,7 @@ class _Kind(msgspec.Struct, frozen=True, array_like=True, gc=False):
 _kinds = msgspec.msgpack.Decoder(_Kind)
 
 
-class Dialect:
+class WireCodec:
     """What a group's members say to each other."""
 
     __slots__ = ("_decoder", "_tags", "kinds", "protocol", "version")
@@ -353,7 +353,7 @@ class Dialect:
         self.protocol = f"{self.protocol.partition(MARK)[0]}{MARK}{ANY}"
 
     @classmethod
-    def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> Dialect:
+    def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> WireCodec:
         """What an election handles, together with all that it is composed with."""
         return cls(protocol, tuple(election.handlers), version)
 

@@ -62,9 +62,9 @@ class _Seat:
 class _Holder:
     """One process of a member."""
 
-    def __init__(self, process: MemberProcess, port: MemoryTransport, member: Member) -> None:
+    def __init__(self, process: MemberProcess, transport: MemoryTransport, member: Member) -> None:
         self.process = process
-        self.port = port
+        self.transport = transport
         self.member = member
         self.recording: asyncio.Task[None] | None = None
 
@@ -152,7 +152,7 @@ class AsyncGroup:
         if holder.process.held is not None:
             raise BadInput(f"{name!r} is paused: resume it, or kill it")
         await self.loop.create_task(holder.member.leave(), context=holder.process.context())
-        await holder.port.close()
+        await holder.transport.close()
         seat.holder = None
         self._stir()
 
@@ -165,7 +165,7 @@ class AsyncGroup:
         seat, holder = self._seat(name), self._holder(name)
         seat.holder = None
         self.loop.hold(holder.process)
-        holder.port.kill(dark=machine)
+        holder.transport.kill(dark=machine)
         self._buried.append(holder.process)
         if holder.recording is not None:
             holder.recording.cancel()
@@ -340,7 +340,7 @@ class AsyncGroup:
         process = MemberProcess(seat.name)
         context = process.context()
         context.run(REGISTERS.set, self._registers)
-        port = context.run(MemoryTransport, self.network, seat.endpoint)
+        transport = context.run(MemoryTransport, self.network, seat.endpoint)
         try:
             joining = context.run(
                 join,
@@ -348,7 +348,7 @@ class AsyncGroup:
                 **{
                     "name": seat.name,
                     "seeds": self._seeds(seat),
-                    "port": port,
+                    "transport": transport,
                     "seed": derive(self.seed, "member", seat.name),
                     "life": seat.incarnations,
                     "insecure": True,  # who is in memory has nobody to fear
@@ -358,12 +358,12 @@ class AsyncGroup:
             )
             member = await self.loop.create_task(joining.open(), context=context)
         except BaseException:
-            port.kill()
+            transport.kill()
             raise
-        for part in (member.host, member.host.runner):
+        for part in (member.node, member.node.runner):
             self.loop.adopt(part, process)
         seat.member = member
-        seat.holder = _Holder(process, port, member)
+        seat.holder = _Holder(process, transport, member)
         seat.holder.recording = self._apart(self._record(seat.name, member))
         return member
 

@@ -31,7 +31,7 @@ from hustings.net.transport import (
     TRANSFER,
     Endpoint,
     Faults,
-    Lifeline,
+    KeptConnection,
     Receiver,
     Receivers,
     keep,
@@ -289,7 +289,7 @@ BACKLOG = 128  # connections that wait to be read
 
 
 class MemoryTransport:
-    """One address on the network: what `net.port` asks for, without a socket."""
+    """One address on the network: what `net.transport` asks for, without a socket."""
 
     def __init__(self, network: MemoryNetwork, endpoint: Endpoint) -> None:
         self._network = network
@@ -440,9 +440,9 @@ class MemoryTransport:
         hello: Callable[[], bytes | None],
         gone: Callable[[bool], None],
         leisure: Callable[[], float],
-    ) -> Lifeline:
+    ) -> KeptConnection:
         """Keep a connection to an endpoint, and say when its far end is no more."""
-        return Lifeline(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
+        return KeptConnection(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
         """Returns when a connection that came about has ended: how long it lasted."""

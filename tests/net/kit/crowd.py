@@ -79,7 +79,7 @@ class Crowd:
     async def seated(self) -> Member:
         """Wait until all know one leader and it is past its probation: nobody unseats it now."""
         await until(
-            lambda: any(each.is_leader and each.host.helm.priority > 0 for each in self.open()),
+            lambda: any(each.is_leader and each.node.helm.priority > 0 for each in self.open()),
             lambda: f"a leader in priority; {standing(self.open())}",
         )
         return await self.agreed()
@@ -120,19 +120,19 @@ def standing(crowd: Iterable[Member]) -> str:
     """What everybody thinks, for a failed test's sentence."""
     return "; ".join(
         f"{each.name}: {each.leader.name if each.leader else each.state.reason!r} "
-        f"term {each.term} of {len(each.members())}, {each.host.stack.state()}"
+        f"term {each.term} of {len(each.members())}, {each.node.stack.state()}"
         for each in crowd
     )
 
 
 def endpoint(member: Member) -> Endpoint:
     """Where a member listens."""
-    return member.host.port.endpoint
+    return member.node.transport.endpoint
 
 
 def faults(member: Member) -> Faults:
     """The switch at a member's port."""
-    return member.host.port.faults
+    return member.node.transport.faults
 
 
 def cut(here: Iterable[Member], there: Iterable[Member]) -> None:

@@ -119,13 +119,13 @@ class FakePort:
         self.knocks.append((to, refused))
 
 
-class FakeHost:
+class FakeNode:
     """Everything that a part says or does is written down."""
 
     def __init__(self) -> None:
-        self.gate = FakeGate()
+        self.filter = FakeGate()
         self.circle = FakeCircle()
-        self.port = FakePort()
+        self.transport = FakePort()
         self.settled = asyncio.Event()
         self.settled.set()
         self.seed_at: set[Endpoint] = set()
@@ -141,7 +141,7 @@ class FakeHost:
         self.asked: list[tuple[int, Endpoint]] = []
         self.ranking = [9, 8, 7, ME]
         self.lot = Lot()
-        self.unreadable = SimpleNamespace(say=self._say)
+        self.rejections = SimpleNamespace(say=self._say)
         self.runner = SimpleNamespace(
             rng=self.lot, me=SimpleNamespace(id=ME), run=lambda act: act(None)
         )
@@ -151,8 +151,10 @@ class FakeHost:
             choice=None,
             on_suspect=lambda ctx, member: self.suspected.append(member),
         )
-        self.book = SimpleNamespace(endpoint=self._endpoint, owner=self._owner, place=self._place)
-        self.proofs = SimpleNamespace(
+        self.address_book = SimpleNamespace(
+            endpoint=self._endpoint, owner=self._owner, place=self._place
+        )
+        self.address_validation = SimpleNamespace(
             reached=lambda member, endpoint: self.reached,
             ask=lambda member, endpoint: self.asked.append((member, endpoint)),
         )

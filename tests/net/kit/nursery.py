@@ -150,7 +150,7 @@ class Child:
         """Turn the switch at the member's port."""
         if self.member is None:
             return
-        switch = self.member.host.port.faults
+        switch = self.member.node.transport.faults
         for name in ("loss", "copies", "delay", "jitter"):
             if name in faults:
                 setattr(switch, name, faults[name])

@@ -14,8 +14,8 @@ from hustings.core.outcome import Outcome
 from hustings.core.streams import Stream
 from hustings.core.view import View
 from hustings.net.runner import Runner
-from hustings.net.stall_detector import Pulse
-from hustings.net.storage import Forgetful, NotPersisted
+from hustings.net.stall_detector import StallDetector
+from hustings.net.storage import NotPersisted, VolatileStorage
 from tests.net.kit.virtual import virtually
 
 ME = Candidate(1)
@@ -49,7 +49,7 @@ class Script:
         self.log.append(("woke", round(gap, 6)))
 
 
-class Owner:
+class RunnerListener:
     """Writes down all that a runner tells, in its order."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Owner:
         self.log.append(("failed", str(error)))
 
 
-class Disk(Forgetful):
+class Disk(VolatileStorage):
     """A memory that can be full."""
 
     full = False
@@ -100,11 +100,11 @@ class Stage:
     """A runner with all that it needs."""
 
     def __init__(self, **options: Any) -> None:
-        self.election, self.owner, self.disk = Script(), Owner(), Disk()
-        self.pulse = Pulse(asyncio.get_running_loop().time())
+        self.election, self.owner, self.disk = Script(), RunnerListener(), Disk()
+        self.stall_detector = StallDetector(asyncio.get_running_loop().time())
         election: Any = self.election
         view = View({1: ME}, [1])
-        rest = {"pause": PAUSE, "pulse": self.pulse, **options}
+        rest = {"pause": PAUSE, "stall_detector": self.stall_detector, **options}
         self.runner = Runner(election, ME, view, Stream(1), 3, self.disk, self.owner, **rest)
 
     def arm(self, **delays: float) -> None:

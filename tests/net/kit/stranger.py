@@ -23,8 +23,8 @@ def datagrams() -> Iterator[socket.socket]:
 
 def forged(like: Member, me: int, incarnation: int = 1) -> Wire:
     """A wire that speaks the same dialect with the same keys as a member, under another id."""
-    wire = like.host.gate.wire
-    return Wire(wire.group, me, incarnation, wire.dialect, wire.ring, wire.limits)
+    wire = like.node.filter.wire
+    return Wire(wire.group, me, incarnation, wire.codec, wire.ring, wire.limits)
 
 
 def frame(wire: Wire, message: Message, to: int | None = None) -> bytes:
@@ -41,7 +41,7 @@ class Tap:
     def __init__(self, member: Member) -> None:
         self.sent: list[tuple[Endpoint, bytes]] = []
         self.streamed: list[tuple[Endpoint, bytes]] = []
-        port = member.host.port
+        port = member.node.transport
         self._send, self._stream = port.send, port.stream
         patch.object(port, "send", self.send).start()
         patch.object(port, "stream", self.stream).start()

@@ -213,14 +213,14 @@ def test_members_that_never_hear_of_each_other_are_a_failure(clock: Clock) -> No
 def test_members_that_fall_out_again_are_a_failure(clock: Clock) -> None:
     """Agreement lasts through the act, and is gone in the rest that follows."""
 
-    class Forgetful(Obedient):
+    class VolatileStorage(Obedient):
         def lose(self) -> None:
             super().lose()
             if len(self.running) == 5:
                 at = self.clock.now + CALM + 0.2
                 self.report("m2", FollowingReport(at, "", self.term), CALM + 0.2)
 
-    scene, _ = run(Forgetful(clock))
+    scene, _ = run(VolatileStorage(clock))
     assert scene.acts[1].agreed == pytest.approx(SOON)
     assert scene.failure == "after 15.6 s not all members agree"
     assert not scene.fine

@@ -22,7 +22,7 @@ def play(story: Callable[[Desk], Awaitable[None]]) -> None:
         try:
             await story(desk)
         finally:
-            desk.guard.gate.set()
+            desk.guard.filter.set()
             await desk.client.close()
         assert desk.guard.closed
         assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing goes on"
@@ -325,10 +325,10 @@ def test_closing_gives_back_first_what_is_to_be_given_back() -> None:
 def test_closing_waits_two_seconds_for_a_guard(opens_after: float, given_back: bool) -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.guard.gate.clear()
+        desk.guard.filter.clear()
         await ask(desk, 1)
         desk.client.release(2)
-        asyncio.get_running_loop().call_later(opens_after, desk.guard.gate.set)
+        asyncio.get_running_loop().call_later(opens_after, desk.guard.filter.set)
         await desk.client.close()
         assert now() == pytest.approx(0.01 + min(opens_after, 2.0))
         assert desk.guard.asked[1:] == ["release ada#7 9 to None"] * given_back + ["close"]

@@ -44,8 +44,8 @@ class Scripted(Guard):
         self.releases: Exception | None = None
         self.states: asyncio.Queue[Holding | Exception] = asyncio.Queue()
         self.watching = 0
-        self.gate = asyncio.Event()  # questions are answered while it is set
-        self.gate.set()
+        self.filter = asyncio.Event()  # questions are answered while it is set
+        self.filter.set()
         self.closed = False
 
     async def close(self) -> None:
@@ -54,7 +54,7 @@ class Scripted(Guard):
 
     async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         self.asked.append(f"acquire {holder} {ttl:g} above {floor.known}")
-        await self.gate.wait()
+        await self.filter.wait()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -62,13 +62,13 @@ class Scripted(Guard):
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         self.asked.append(f"renew {holder} {token} {ttl:g}")
-        await self.gate.wait()
+        await self.filter.wait()
         if self.renewals is not None:
             raise self.renewals
 
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
         self.asked.append(f"release {holder} {token} to {to}")
-        await self.gate.wait()
+        await self.filter.wait()
         if self.releases is not None:
             raise self.releases
 
@@ -119,7 +119,7 @@ def play(story: Callable[[Desk], Awaitable[None]]) -> None:
         try:
             await story(desk)
         finally:
-            desk.guard.gate.set()
+            desk.guard.filter.set()
             await desk.client.close()
         assert desk.guard.closed
 
@@ -224,13 +224,13 @@ def test_giving_back_comes_before_asking() -> None:
         desk.guard.answers = [9, 10]
         desk.client.acquire(TTL, 1)
         await desk.answered(1)
-        desk.guard.gate.clear()
+        desk.guard.filter.clear()
         desk.client.acquire(TTL, 2)
         await desk.asked(2)
         desk.successor = "cleo"
         desk.client.release(3)
         desk.client.acquire(TTL, 4)
-        desk.guard.gate.set()
+        desk.guard.filter.set()
         await desk.answered(3)
         assert desk.guard.asked[1:] == [
             "renew ada#7 9 5",
@@ -247,12 +247,12 @@ def test_giving_back_takes_back_the_question_that_waits() -> None:
         desk.guard.answers = [9]
         desk.client.acquire(TTL, 1)
         await desk.answered(1)
-        desk.guard.gate.clear()
+        desk.guard.filter.clear()
         desk.client.acquire(TTL, 2)
         await desk.asked(2)
         desk.client.acquire(TTL, 3)
         desk.client.release(4)
-        desk.guard.gate.set()
+        desk.guard.filter.set()
         await desk.asked(3)
         await throughout(0.05, lambda: len(desk.guard.asked) == 3, "nothing else is asked")
         assert desk.guard.asked[2] == "release ada#7 9 to None"
@@ -263,12 +263,12 @@ def test_giving_back_takes_back_the_question_that_waits() -> None:
 def test_of_questions_that_wait_only_the_newest_is_asked() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.guard.gate.clear()
+        desk.guard.filter.clear()
         desk.client.acquire(TTL, 1)
         await desk.asked(1)
         for request in (2, 3, 4):
             desk.client.acquire(TTL + request, request)
-        desk.guard.gate.set()
+        desk.guard.filter.set()
         await desk.answered(2)
         assert desk.guard.asked[1:] == ["renew ada#7 9 9"]
         assert desk.heard == [Granted(1, 9, TTL), Granted(4, 9, TTL + 4)]
@@ -445,13 +445,13 @@ def test_closing_asks_for_nothing_that_was_answered() -> None:
 def test_closing_waits_for_what_is_to_be_given_back_after_the_question_under_way() -> None:
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.guard.gate.clear()
+        desk.guard.filter.clear()
         desk.client.acquire(TTL, 1)
         await desk.asked(1)
         desk.client.release(2)
         closing = asyncio.ensure_future(desk.client.close())
         await asyncio.sleep(0)
-        desk.guard.gate.set()
+        desk.guard.filter.set()
         await closing
         assert desk.guard.asked[1:] == ["release ada#7 9 to None", "close"]
 
@@ -477,7 +477,7 @@ def test_closing_does_not_wait_for_a_guard_that_does_not_answer(
 
     async def story(desk: Desk) -> None:
         desk.guard.answers = [9]
-        desk.guard.gate.clear()
+        desk.guard.filter.clear()
         desk.client.acquire(TTL, 1)
         await desk.asked(1)
         await desk.client.close()

@@ -32,7 +32,7 @@ class Watched:
             stack=SimpleNamespace(inner=self.layer),
             closed=False,
             runner=SimpleNamespace(me=SimpleNamespace(id=me), run=self.run),
-            book=SimpleNamespace(place=self.place),
+            address_book=SimpleNamespace(place=self.place),
         )
         self.notes: list[tuple[float, str]] = []
         host: Any = self.host

@@ -251,7 +251,7 @@ def test_so_many_are_remembered_and_no_more() -> None:
 # What holds the rules up: without any of them the promise above it breaks.
 
 
-class Forgetful(Acceptor):
+class VolatileStorage(Acceptor):
     def keep_promise(self, ctx: object) -> None:
         """Nothing is stored."""
 
@@ -267,7 +267,7 @@ class Generous(Acceptor):
 
 
 def test_without_a_durable_promise_a_round_has_two_owners() -> None:
-    booth = Booth(kind=Forgetful)
+    booth = Booth(kind=VolatileStorage)
     prepare(booth, 2, 5)
     booth.restart()
     assert isinstance(prepare(booth, 3, 5), PromiseMsg)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from hustings.core.errors import BadInput
-from hustings.net.transport import Port, Receiver
+from hustings.net.transport import Receiver, Transport
 from hustings.net.wire import group_tag
 from hustings.testing.clock import MemberProcess
 from hustings.testing.memory_network import BUFFER, Conditions, MemoryTransport
@@ -25,7 +25,7 @@ def net() -> Iterator[Net]:
 
 
 def test_a_memory_port_is_a_port(net: Net) -> None:
-    port: Port = net.ports[A]
+    port: Transport = net.ports[A]
     receiver: Receiver = net.heard[A]
     assert (port.endpoint, port.reaches_all) == (A, False)
     with pytest.raises(BadInput, match="cannot share a port"):

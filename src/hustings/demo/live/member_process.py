@@ -75,7 +75,7 @@ class _MemberProcess:
     async def take(self, member: Member) -> None:
         """Report until the member has left."""
         self._member = member
-        self._channel.say(Opened(time.monotonic(), member.host.port.endpoint))
+        self._channel.say(Opened(time.monotonic(), member.node.transport.endpoint))
         self._count(member)
         async for state in member.observe():
             self._follow(state)
@@ -99,9 +99,9 @@ class _MemberProcess:
             return
         match order:
             case CutOrder(endpoints):
-                member.host.port.faults.cut(endpoints)
+                member.node.transport.faults.cut(endpoints)
             case HealOrder():
-                member.host.port.faults.heal()
+                member.node.transport.faults.heal()
             case HandOver(to):
                 self._begin(member.transfer(to))
             case LeaveOrder():
