@@ -13,20 +13,28 @@ so to crash there is to crash after the first of them.
 
 Others notice a crash within `delay` ticks, perhaps before the last messages of the dead arrive; who
 hears one of those after it has noticed notices once more, as with any detector.
+
+Before the search `check_explorable` refuses, with a sentence, an election that cannot be explored.
+A search judges groups that are at rest: nothing is left to happen, and all hold one leader that is
+up. So an election has to come to rest, and to promise that for every schedule, not only for most.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from math import ceil, floor, inf
 
-from hustings.core.choice import MemberId
+from hustings.core.choice import Candidate, MemberId
 from hustings.core.context import TimerKey
+from hustings.core.election import Election
+from hustings.core.errors import BadInput
 from hustings.core.outcome import Elected
+from hustings.core.rounds import RoundBased
+from hustings.core.streams import Stream
 from hustings.explore.encoding import encode
-from hustings.explore.locals import Group, Input, Reaction
+from hustings.explore.locals import ForkContext, Group, Input, LocalState, Reaction
 from hustings.explore.values import (
     LATE,
     Broken,
@@ -42,6 +50,46 @@ from hustings.explore.values import (
     State,
     Step,
 )
+
+MOST_TIMERS = 100  # of a member that is alone; whoever has fired so many never rests
+
+
+class NotExplorable(BadInput):
+    """No schedule of this election can be judged; the sentence says why."""
+
+
+def check_explorable(kind: type[Election], make: Callable[[], Election]) -> None:
+    """Refuse an election that a search could say nothing about."""
+    name = kind.about.name
+    if issubclass(kind, RoundBased):
+        raise NotExplorable(
+            f"{name} cannot be explored: it elects one leader with some probability, so schedules "
+            f"without one are no defect; hustings sim {name} shows how often that is"
+        )
+    if not comes_to_rest(make):
+        raise NotExplorable(
+            f"{name} cannot be explored: its members announce themselves for ever, and a schedule "
+            "is judged when nothing is left to happen; "
+            f"hustings swarm --protocol {name} draws schedules"
+        )
+
+
+def comes_to_rest(make: Callable[[], Election]) -> bool:
+    """Whether a member that is alone falls silent: found by trying, whatever election it is."""
+    me = Candidate(1)
+    group = Group({1: make}, {1: me})
+    election = make()
+    state = LocalState(1, True, 1, election, {}, {}, None, Stream(0))
+    election.start(ForkContext(group, state, 0.0))
+    election.call(ForkContext(group, state, 0.0))
+    for _ in range(MOST_TIMERS):
+        if not state.timers:
+            return True
+        key = min(state.timers, key=lambda each: (state.timers[each][0], str(each)))
+        due, _ = state.timers.pop(key)
+        election.on_timer(ForkContext(group, state, due), key)
+    return False
+
 
 NOBODY = -1
 BEGIN: Label = ("begin", 0, "", Fate.LIVES)

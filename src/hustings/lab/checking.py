@@ -14,8 +14,7 @@ from hustings.core.election import Election
 from hustings.core.errors import BadInput
 from hustings.explore.encoding import NotEncodable
 from hustings.explore.locals import Group, OrderMatters, settled
-from hustings.explore.preflight import NotExplorable, check_explorable
-from hustings.explore.search import Search
+from hustings.explore.search import NotExplorable, Search, check_explorable
 from hustings.explore.standing import Bystander, Standing
 from hustings.explore.values import Ending, Found, Laws, Limits, Progress
 from hustings.lab.options import named

@@ -6,7 +6,9 @@ misfortunes after which all is calm.
 
 Always: no two members lead at one time while every clock's rate keeps its bound; a token has one
 holder, and later holders have larger ones; the register, which compares tokens, accepts no stale
-write, whatever the clocks do. After the calm: somebody is confirmed within `patience`.
+write, whatever the clocks do. After the calm: somebody is confirmed within `patience`. A leader by
+its own word writes to the register now and then, and what it writes arrives late; fenced, the
+register refuses a token below the highest it has seen. That is all it knows.
 
 Elections are given, not known: whoever starts a swarm says which, and how a quorum goes round them.
 """
@@ -14,19 +16,20 @@ Elections are given, not known: whoever starts a swarm says which, and how a quo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 
 from hustings.core.choice import Candidate, Choice, MemberId, candidate, parse_choice
 from hustings.core.config import Surroundings
 from hustings.core.election import Election
 from hustings.core.errors import BadInput
-from hustings.core.outcome import Guarantee
+from hustings.core.outcome import Elected, Guarantee
 from hustings.core.streams import Stream, derive
 from hustings.layers.lease import LeaseConfig, LeaseLayer
 from hustings.sim.checkers import Checker, Verdict, attach
 from hustings.sim.faults import Happening, schedule
-from hustings.sim.guarding import MemoryGuard
+from hustings.sim.guarding import Grant, Holder, MemoryGuard
 from hustings.sim.safety import Grants, Holders, Settles, Tokens, Windows
 from hustings.sim.swarm_drawing import (
     QUIET,
@@ -36,9 +39,76 @@ from hustings.sim.swarm_drawing import (
     draw_happenings,
     draw_rate,
 )
-from hustings.sim.swarm_register import Register, write_now_and_then
 from hustings.sim.trace import Header, Sink, Tracer
 from hustings.sim.world import Ended, World
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """What a leader asks of the register."""
+
+    holder: Holder
+    token: int
+
+
+@dataclass(slots=True)
+class Register:
+    """Executes what leaders send; `fenced`, it refuses a token below the highest seen."""
+
+    fenced: bool = True
+    highest: int = 0
+    accepted: list[Write] = field(default_factory=list)
+    refused: int = 0
+
+    def arrive(self, write: Write) -> None:
+        """A write gets here."""
+        if self.fenced and write.token < self.highest:
+            self.refused += 1
+            return
+        self.highest = max(self.highest, write.token)
+        self.accepted.append(write)
+
+    def complaint(self, grants: list[Grant], *, ordered: bool) -> str | None:
+        """A write that was accepted and should not have been, if there is one.
+
+        `ordered`: the list is in the order of granting, so a write of an older holder after one of
+        a newer is stale. Otherwise the order is that of the tokens. Either way two holders that
+        write with one token are one too many.
+        """
+        place = {(grant.token, grant.holder): number for number, grant in enumerate(grants)}
+        first: dict[int, Holder] = {}
+        newest = -1
+        for write in self.accepted:
+            holder = first.setdefault(write.token, write.holder)
+            if holder != write.holder:
+                return f"{_told(write)} and member {holder.member} wrote with one token"
+            age = place.get((write.token, write.holder), -1) if ordered else write.token
+            if age < newest:
+                return f"{_told(write)} wrote after a newer holder"
+            newest = age
+        return None
+
+
+def _told(write: Write) -> str:
+    return f"member {write.holder.member} with token {write.token}"
+
+
+def write_now_and_then(world: World, register: Register, stream: Stream, end: float) -> None:
+    """Until `end`, whoever leads sends writes, of which many come late or very late."""
+    at = 0.0
+    while at < end:
+        at += stream.uniform(0.5, 4.0)
+        delay = stream.choice((0.0, 0.5, stream.uniform(0.0, 20.0)))
+        world.at(at, partial(_write, world, register, delay))
+
+
+def _write(world: World, register: Register, delay: float) -> None:
+    for member in world.live():
+        outcome = member.outcome
+        if isinstance(outcome, Elected) and outcome.leader == member.id:
+            write = Write(Holder(member.id, member.incarnation), outcome.term)
+            world.at(world.now + delay, partial(register.arrive, write))
+
 
 NONE, MEMORY, QUORUM = "none", "memory", "quorum"
 GUARDS = (MEMORY, QUORUM, NONE)

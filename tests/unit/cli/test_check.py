@@ -10,7 +10,7 @@ from hustings.core.choice import Choice
 from hustings.core.config import Config
 from hustings.core.context import Context
 from hustings.core.election import Election
-from hustings.explore.preflight import NotExplorable
+from hustings.explore.search import NotExplorable
 from hustings.explore.standing import Standing
 from hustings.explore.values import Limits
 from hustings.lab.checking import explore_election

@@ -21,8 +21,7 @@ from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import SimContext, Status
 from hustings.sim.network import Network
 from hustings.sim.random_election import Fickle
-from hustings.sim.swarm import Entry, Swarm, play
-from hustings.sim.swarm_register import Register, Write
+from hustings.sim.swarm import Entry, Register, Swarm, Write, play
 from hustings.sim.trace_read import read_stream
 from hustings.sim.world import World
 
