@@ -391,7 +391,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
         transport=transport,
         filter=FrameFilter(wire, counters),
         stack=made.stack,
-        helm=made.helm,
+        leadership=made.leadership,
         detector=made.detector,
         me=wanted.me,
         rng=Stream(derive(wanted.seed, "member", wanted.name, incarnation)),
@@ -439,7 +439,7 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
         return
 
     def successor() -> str | None:
-        leader = node.helm.leader
+        leader = node.leadership.leader
         place = None if leader in (None, member.id) else node.address_book.place(leader)
         return None if place is None else place.name
 

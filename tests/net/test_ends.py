@@ -134,7 +134,7 @@ def test_few_keep_streams_where_whoever_is_next_acts_first() -> None:
             await crowd.add_all("abcdefghijklmnopqrst")
             await crowd.known(20)
             leader = await crowd.seated()
-            ranking = leader.node.helm.electors.view.ranking(leader.node.stack.choice).ids
+            ranking = leader.node.leadership.electors.view.ranking(leader.node.stack.choice).ids
             for place in (1, 2):  # the next one, and the one after it if that one stands back
                 heir = next(each for each in crowd.open() if each.id == ranking[place])
                 await watches(crowd, heir, leader)

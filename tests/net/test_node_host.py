@@ -465,7 +465,7 @@ def test_whoever_is_heard_lets_a_newcomer_in_where_the_network_reaches_all(
         assert lone.lets_in(("127.0.0.1", 10)) is False
 
 
-def test_attributes_that_change_are_told_and_priority_stays_the_helms() -> None:
+def test_attributes_that_change_are_told_and_priority_stays_the_layers() -> None:
     with pair() as (group, a, b):
         name = next(each for each in group.up if group.member(each).node is b)
         group.advance(5.0)

@@ -16,7 +16,7 @@ from hustings.layers.leadership.layer import TICK, LeadershipLayer
 from hustings.net.runner import Armed, Runner
 from hustings.testing import Group
 
-PERIOD = 0.25  # seconds between two ticks of the helm, by default
+PERIOD = 0.25  # seconds between two ticks of the leadership layer, by default
 
 # What a member on one machine, without a guard or a state file, has no use for.
 SUPERFLUOUS = (

@@ -22,7 +22,7 @@ from hustings.layers.gossip.messages import (
     longest_gossip,
 )
 from hustings.layers.gossip.size import TOP, Sizing, size_of
-from hustings.layers.multicast.memory import Memory
+from hustings.layers.multicast.bimodal import Memory
 from hustings.layers.multicast.messages import (
     CASTS,
     CopyMsg,

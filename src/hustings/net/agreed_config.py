@@ -190,7 +190,7 @@ class ConfigCheck:
     @property
     def _members(self) -> int:
         """Who may lead; whoever only observes answers nobody, and does not count."""
-        return len(self._node.helm.electors.view)
+        return len(self._node.leadership.electors.view)
 
     @property
     def _led(self) -> bool:
@@ -198,7 +198,7 @@ class ConfigCheck:
 
     def _peers(self) -> tuple[Endpoint, ...]:
         """Some who can say the same."""
-        node, electors = self._node, self._node.helm.electors.view
+        node, electors = self._node, self._node.leadership.electors.view
         there = [
             endpoint
             for member, endpoint in node.address_book.known.items()
@@ -221,7 +221,7 @@ class ConfigCheck:
         if self._config.observer:
             return
         if isinstance(message, ConfigConflictMsg):
-            if self._node.helm.leader == self._node.runner.me.id:  # the others need not know
+            if self._node.leadership.leader == self._node.runner.me.id:  # the others need not know
                 self.stranger((message.host, message.port))
             return
         found = self._config.differences(message.fields)

@@ -1,4 +1,4 @@
-"""How an election becomes a member's: with membership, multicast, a detector and a helm.
+"""How an election becomes a member's: with membership, multicast, a detector and a leadership.
 
 GossipLayer         who is there and where (gossip), multicast by the world or by epidemics
   (voting)      members that are the guard, if they are
@@ -110,7 +110,7 @@ class Configured:
     election: Config
     detector: HeartbeatConfig | None
     stack: GossipConfig
-    helm: LeadershipConfig
+    leadership: LeadershipConfig
     steady: float  # how long a member must have led before a campaign begins
     lease: LeaseConfig | None
     measure: MeasureConfig | None = None
@@ -123,12 +123,12 @@ class Configured:
     @property
     def pause(self) -> float:
         """Whoever did not run for longer distrusts itself first."""
-        return self.helm.longest_stall
+        return self.leadership.longest_stall
 
     @property
     def warnings(self) -> list[str]:
         """Settings that work and have consequences."""
-        parts = [self.election, self.detector, self.stack, self.helm]
+        parts = [self.election, self.detector, self.stack, self.leadership]
         return [each for part in parts if part is not None for each in part.warnings()]
 
 
@@ -137,7 +137,7 @@ class Composed:
     """One member's election, ready to be run."""
 
     stack: GossipLayer
-    helm: LeadershipLayer
+    leadership: LeadershipLayer
     detector: Detector | None
     lease_layer: LeaseLayer | None
     codec: WireCodec
@@ -172,14 +172,18 @@ def configure(design: Design) -> Configured:
             f"{design.kind.about.name} announces its leader all the time and has no detector: "
             "set T_A and T_L instead"
         )
-    helm: dict[str, object] = {"delta": delta, "membership_wait": _wait(delta)}
+    leadership: dict[str, object] = {"delta": delta, "membership_wait": _wait(delta)}
     if stack.partial:
         delivery: float = getattr(election, "delivery", delta)
-        helm |= {"partial": True, "leaderless_timeout": 10 * delivery, "call_spread": delivery}
-    helm.update(in_seconds(design.leadership_settings))
+        leadership |= {
+            "partial": True,
+            "leaderless_timeout": 10 * delivery,
+            "call_spread": delivery,
+        }
+    leadership.update(in_seconds(design.leadership_settings))
     wait = _preemption(design)
     if wait is not None:
-        helm["preempt_after"] = wait
+        leadership["preempt_after"] = wait
     lease = None if design.lease is None else _lease(design, design.lease, delta)
     seats = design.kind(election, ByPriority(design.choice)).seats
     if lease is not None and seats > 1:
@@ -188,11 +192,11 @@ def configure(design: Design) -> Configured:
     # With a guard none of them leads before it is confirmed.
     contested = design.kind.assumptions.announces and lease is None
     if contested:
-        helm.setdefault("claim_delay", getattr(election, "interval", 0.0) + 3 * delta)
+        leadership.setdefault("claim_delay", getattr(election, "interval", 0.0) + 3 * delta)
     steady = 3 * delta if contested and seats > 1 else 0.0
     measure = _measure(design, delta)
     return Configured(
-        election, detector, stack, LeadershipConfig.parse(helm), steady, lease, measure
+        election, detector, stack, LeadershipConfig.parse(leadership), steady, lease, measure
     )
 
 
@@ -314,12 +318,12 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
     inner = measuring or election
     if detector is not None:
         inner = DetectorLayer(inner, detector)
-    helm = LeadershipLayer(inner, config.helm, observer=design.observer)
-    lease_layer, top = _with_lease(helm, config.lease)
+    leadership = LeadershipLayer(inner, config.leadership, observer=design.observer)
+    lease_layer, top = _with_lease(leadership, config.lease)
     if lease_layer is not None and design.voting is not None:
         top = design.voting(lease_layer)
     membership = Membership(config.stack, accepts(choice), place)
-    membership.leading = helm.leading
+    membership.leading = leadership.leading
     epidemic = design.multicast != "world"
     multicast = Bimodal(config.stack, membership.targets) if epidemic else None
     stack = GossipLayer(top, membership, multicast)
@@ -327,7 +331,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
         stack.codec = _strict_codec(design, tuple(top.handlers), election)
     kinds = (*stack.handlers, *CONTROL_MESSAGES)
     codec = WireCodec(spoken(design), kinds)
-    return Composed(stack, helm, detector, lease_layer, codec, measuring)
+    return Composed(stack, leadership, detector, lease_layer, codec, measuring)
 
 
 def _preemption(design: Design) -> float | None:
@@ -364,14 +368,14 @@ def multicast_policy(text: str) -> tuple[Multicast, Address | None]:
 
 
 def _with_lease(
-    helm: LeadershipLayer, lease: LeaseConfig | None
+    leadership: LeadershipLayer, lease: LeaseConfig | None
 ) -> tuple[LeaseLayer | None, Election]:
     if lease is None:
-        return None, helm
+        return None, leadership
     # A member without a guard does not load what asks it.
     from hustings.layers.lease import LeaseLayer  # noqa: PLC0415 (memory: few have guards)
 
-    layer = LeaseLayer(helm, lease)
+    layer = LeaseLayer(leadership, lease)
     return layer, layer
 
 

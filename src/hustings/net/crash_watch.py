@@ -144,7 +144,7 @@ class CrashWatch:
         leaders = node.stack.leaders
         others = (
             each
-            for each in node.helm.electors.view.ranking(node.stack.choice).ids
+            for each in node.leadership.electors.view.ranking(node.stack.choice).ids
             if each not in leaders
         )
         return next(others, None) == node.runner.me.id

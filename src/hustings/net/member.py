@@ -241,12 +241,12 @@ class Member:
         """
         node = self._open()
         async with self._giving_way(drain):
-            self._done(node.upon(node.helm.stand_back))
+            self._done(node.upon(node.leadership.stand_back))
 
     async def stand(self) -> None:
         """Be eligible again, after `resign`."""
         node = self._open()
-        self._done(node.upon(node.helm.stand))
+        self._done(node.upon(node.leadership.stand))
 
     async def transfer(
         self, to: str, drain: float | None = None, within: float | None = None
@@ -265,7 +265,7 @@ class Member:
         done: list[bool] = []
         own = any(each.task is asyncio.current_task() for each in self.campaigns)
         async with self._giving_way(drain):
-            self._done(node.upon(lambda ctx: done.append(node.helm.hand_over(ctx, heir.id))))
+            self._done(node.upon(lambda ctx: done.append(node.leadership.hand_over(ctx, heir.id))))
         if not any(done):
             raise NotLeader(f"{self.name} could not hand over group {self.group!r} to {to!r}")
         if not own:
@@ -295,7 +295,7 @@ class Member:
         node = self._open()
         own = {k: v for k, v in self._me.attributes if not k.startswith(PROJECT)}
         fresh = candidate(self._me.id, **checked_attributes({**own, **attributes}))
-        if node.helm.observer:
+        if node.leadership.observer:
             fresh = with_attribute(fresh, OBSERVER, 1.0)
         elif not node.stack.choice.can_rank(fresh):
             raise BadInput("the group ranks by an attribute that is not given or not finite")
@@ -530,7 +530,7 @@ def _leads(member: Member, heir: MemberId) -> bool:
         return heir in node.stack.leaders
     if leader is None or leader.id != heir:
         return False
-    return node.lease_layer is not None or node.helm.transfer.accepted == heir
+    return node.lease_layer is not None or node.leadership.transfer.accepted == heir
 
 
 def _instead(member: Member, heir: MemberId) -> str:

@@ -77,7 +77,7 @@ class Traffic:
 
 
 class MemberNode:
-    """One member at work. Its election is `stack`, of which `helm` is a part."""
+    """One member at work. Its election is `stack`, of which `leadership` is a part."""
 
     measuring: Measuring | None = None  # says as what this member stands, if it measures that
 
@@ -87,7 +87,7 @@ class MemberNode:
         transport: Transport,
         filter: FrameFilter,
         stack: GossipLayer,
-        helm: LeadershipLayer,
+        leadership: LeadershipLayer,
         detector: Detector | None,
         me: Candidate,
         rng: Stream,
@@ -101,7 +101,7 @@ class MemberNode:
         self.transport = transport
         self.filter = filter
         self.stack = stack
-        self.helm = helm
+        self.leadership = leadership
         self.seeds = seeds
         self.listener = listener
         self.lease_layer = lease_layer  # the part that asks the guard, if there is one
@@ -176,7 +176,7 @@ class MemberNode:
     @property
     def election(self) -> Election:
         """The part inside that elects, without layers."""
-        return innermost(self.helm)
+        return innermost(self.leadership)
 
     @property
     def closed(self) -> bool:
@@ -191,8 +191,8 @@ class MemberNode:
 
     def upon(self, act: Callable[[Context], None]) -> bool:
         """Let the leadership layer act; whether it could."""
-        stack, helm = self.stack, self.helm
-        return self.runner.run(lambda ctx: stack.run_at(ctx, helm, act))
+        stack, leadership = self.stack, self.leadership
+        return self.runner.run(lambda ctx: stack.run_at(ctx, leadership, act))
 
     def engage(self) -> None:
         """Something begins that may run only while this member leads."""
@@ -223,8 +223,8 @@ class MemberNode:
         return self.lease_client
 
     def stand_as(self, me: Candidate) -> None:
-        """This member's attributes have changed; its priority is the helm's."""
-        self._become(with_priority(me, self.helm.priority))
+        """This member's attributes have changed; its priority is the leadership layer's."""
+        self._become(with_priority(me, self.leadership.priority))
         self.ran()
 
     @property
@@ -251,7 +251,7 @@ class MemberNode:
                 sealed = self.filter.wire.ring is not None
                 hint = "; nor does one that has another key" if sealed else ""
                 self.note(f"no seed answers yet ({told}){hint}: alone for now, and looking on")
-            self.upon(self.helm.joined)
+            self.upon(self.leadership.joined)
 
     # What the runner tells
 
@@ -324,8 +324,8 @@ class MemberNode:
 
     def ran(self) -> None:
         """Whatever a handler may have changed is looked at once, afterwards."""
-        if priority_of(self.runner.me) != self.helm.priority:
-            self._become(with_priority(self.runner.me, self.helm.priority))
+        if priority_of(self.runner.me) != self.leadership.priority:
+            self._become(with_priority(self.runner.me, self.leadership.priority))
         if self.measuring is not None:
             self._become(self.measuring.stand(self.runner.me))
         if not self.settled.is_set() and self.stack.membership.joined:
@@ -333,7 +333,7 @@ class MemberNode:
         leaders = self.stack.leaders
         seen = (self.stack.membership.view.version, leaders)
         news = seen != self._seen
-        ranked = self.helm.electors.view.version  # who is to lead next watches the leader
+        ranked = self.leadership.electors.view.version  # who is to lead next watches the leader
         if (news or ranked != self._ranked or not self.crash_watch.following) and not self._closed:
             self._ranked = ranked
             self.crash_watch.follow(leaders)

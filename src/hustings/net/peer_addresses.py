@@ -309,7 +309,7 @@ class AddressValidation:
 
     def _is_next(self) -> bool:
         node = self._node
-        ranked = node.helm.electors.view.ranking(node.stack.choice).ids
+        ranked = node.leadership.electors.view.ranking(node.stack.choice).ids
         return node.runner.me.id in ranked[:_NEXT]
 
     # In

@@ -42,11 +42,11 @@ class Resident(Layer):
     inner: GossipLayer
 
     def __init__(
-        self, stack: GossipLayer, helm: LeadershipLayer, measuring: Measuring | None = None
+        self, stack: GossipLayer, leadership: LeadershipLayer, measuring: Measuring | None = None
     ) -> None:
         super().__init__(stack)
         self.inner = stack
-        self.helm = helm
+        self.leadership = leadership
         self._measuring = measuring
         self.entered = False
 
@@ -60,10 +60,10 @@ class Resident(Layer):
             raise ProtocolBug("a whole member lives in the simulated world only")
         if not self.entered and self.inner.membership.joined:
             self.entered = True
-            self.inner.run_at(ctx, self.helm, self.helm.joined)
+            self.inner.run_at(ctx, self.leadership, self.leadership.joined)
         before = ctx.me
-        if priority_of(ctx.me) != self.helm.priority:
-            ctx.me = with_priority(ctx.me, self.helm.priority)
+        if priority_of(ctx.me) != self.leadership.priority:
+            ctx.me = with_priority(ctx.me, self.leadership.priority)
         if self._measuring is not None and (fresh := self._measuring.stand(ctx.me)) != ctx.me:
             ctx.me = fresh
         if ctx.me is not before:

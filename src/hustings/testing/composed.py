@@ -53,20 +53,24 @@ def compose_members(described: Description, settings: Mapping[str, object]) -> C
 
 def _member(design: Design, config: Configured) -> Election:
     made = compose(design, config, "")
-    return Resident(made.stack, made.helm, made.measuring)
+    return Resident(made.stack, made.leadership, made.measuring)
 
 
 def _displaces(described: Description, config: Configured) -> bool:
-    """Whether a better member takes over from a leader that lives: by itself the helm lets none."""
-    after = config.helm.preempt_after
+    """Whether a better member takes over from a living leader: the layer by itself lets none."""
+    after = config.leadership.preempt_after
     return after is not None and (after > 0 or described.kind.assumptions.displaces)
 
 
 def _calm(config: Configured) -> float:
     """By then who is silent was missed, who was refused asked again, who is better took over."""
     listen: float = getattr(config.election, "listen", 0.0)
-    longest = [config.helm.leaderless_limit, config.join_wait, listen if listen < inf else 0.0]
-    longest += [config.helm.preempt_after or 0.0]
+    longest = [
+        config.leadership.leaderless_limit,
+        config.join_wait,
+        listen if listen < inf else 0.0,
+    ]
+    longest += [config.leadership.preempt_after or 0.0]
     longest += [] if config.detector is None else [2 * config.detector.timeout]
     longest += [] if config.lease is None else [2 * config.lease.asked]
     return max(longest) + 20 * config.election.delta

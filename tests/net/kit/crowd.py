@@ -79,7 +79,9 @@ class Crowd:
     async def seated(self) -> Member:
         """Wait until all know one leader and it is past its probation: nobody unseats it now."""
         await until(
-            lambda: any(each.is_leader and each.node.helm.priority > 0 for each in self.open()),
+            lambda: any(
+                each.is_leader and each.node.leadership.priority > 0 for each in self.open()
+            ),
             lambda: f"a leader in priority; {standing(self.open())}",
         )
         return await self.agreed()

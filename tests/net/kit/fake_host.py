@@ -158,7 +158,7 @@ class FakeNode:
             reached=lambda member, endpoint: self.reached,
             ask=lambda member, endpoint: self.asked.append((member, endpoint)),
         )
-        self.helm = SimpleNamespace(
+        self.leadership = SimpleNamespace(
             electors=SimpleNamespace(
                 view=SimpleNamespace(ranking=lambda choice: SimpleNamespace(ids=self.ranking))
             )

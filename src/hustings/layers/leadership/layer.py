@@ -13,7 +13,7 @@ Its parts do the rest, one thing each:
     incumbency         a leader whose place is not to be taken has a priority above all others
     transfer           a leader names its successor, which leads in the next term
     resignation        a member that stands back leads only while there is nobody else
-    preemption         a leader hands over to a better member that has been up for long enough
+    preempt            a leader hands over to a better member that has been up for long enough
     inquiry            a member without a leader asks, and calls an election if nobody knows one
     reconciliation     members that differ about the leader come to agree
     doubts             where views are partial, one member calls for all
@@ -58,11 +58,10 @@ from hustings.layers.leadership.messages import (
     sound,
 )
 from hustings.layers.leadership.observer import UNHEARD, ObserverState
-from hustings.layers.leadership.preemption import PREEMPT, preempt
 from hustings.layers.leadership.priority import ByPriority, is_observer
 from hustings.layers.leadership.reconciliation import Reconciliation
 from hustings.layers.leadership.resignation import RESIGNED, Resignation
-from hustings.layers.leadership.transfer import REPEAT, Transfer
+from hustings.layers.leadership.transfer import PREEMPT, REPEAT, Transfer, preempt
 
 __all__ = ["PAUSED", "RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_leadership"]
 

@@ -7,6 +7,9 @@ to all, so a member that misses one message hears the other. The old leader repe
 successor a few times, until the successor speaks. A leader that leaves tells all at once.
 
 One of several leaders gives its successor a priority only, and the election does the rest.
+
+Pre-emption is a transfer that no owner asked for: with `preempt_after` a leader hands over to a
+better member that has been in view for that long. Nothing happens in the election inside.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from hustings.layers.leadership.layer import LeadershipLayer
 
 REPEAT: TimerKey = (TIMER, 3)
+PREEMPT: TimerKey = (TIMER, 4)
 
 
 class Transfer:
@@ -155,3 +159,27 @@ class Transfer:
             self._former = None
             return False
         return sender == former
+
+
+def preempt(ctx: Context, layer: LeadershipLayer) -> None:
+    """Hand over to a better member that has been up for long enough, or see when that will be.
+
+    Once more when the view changes: a member that is new is looked at with the next tick.
+    """
+    due, me, electors = layer.settings.preempt_after, ctx.me, layer.electors
+    if not due or not layer.leads(me.id) or layer.inner.seats > 1:
+        return
+    now, best, wait = ctx.now(), me, due
+    for member, at in electors.since.items():
+        other = electors.candidate(member)
+        if electors.priority(member) < 0.0 or not layer.plain.better(other, me):
+            continue
+        left = at + due - now
+        if left > layer.settings.delta / 100:  # a timer that is due now would fire for ever
+            wait = min(wait, left)
+        elif layer.plain.better(other, best):
+            best = other
+    if best.id != me.id:
+        layer.transfer.hand_over(ctx, best.id)
+    elif wait < due:
+        ctx.set_timer(PREEMPT, wait)

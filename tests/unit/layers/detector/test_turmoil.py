@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hustings.core.choice import MemberId
 from hustings.layers.detector.accrual import AccrualConfig, AccrualMonitor
+from hustings.layers.detector.detector import PATTERNS
 from hustings.layers.detector.heartbeat import HeartbeatConfig
-from hustings.layers.detector.patterns import PATTERNS
 from hustings.sim.delay import Uniform
 from hustings.sim.faults import (
     Crash,

@@ -1,4 +1,4 @@
-"""One member at the helm, driven by hand, with a world that does what the helm asks of it."""
+"""One member with a leadership layer, driven by hand, and a world that does what it asks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def people(ids: Iterable[MemberId]) -> list[Candidate]:
     return [Candidate(member) for member in ids]
 
 
-class Helmsman(RecordedMember):
+class LeadingMember(RecordedMember):
     """A member that puts the priority it wants among its attributes after every handler."""
 
     def __init__(
@@ -50,20 +50,20 @@ class Helmsman(RecordedMember):
         self.directory = {each.id: each for each in [own, *others]}
 
     @property
-    def helm(self) -> LeadershipLayer:
+    def leadership(self) -> LeadershipLayer:
         assert isinstance(self.election, LeadershipLayer)
         return self.election
 
     def _run(self, handler: Callable[[Context], None]) -> list[Effect]:
         effects = super()._run(handler)
-        self.me = with_priority(self.me, self.helm.priority)
+        self.me = with_priority(self.me, self.leadership.priority)
         return effects
 
     def ask(self, what: Callable[[LeadershipLayer, Context], object]) -> list[Effect]:
         """Something that an owner wants, or a world."""
 
         def handler(ctx: Context) -> None:
-            what(self.helm, ctx)
+            what(self.leadership, ctx)
 
         return self._run(handler)
 
@@ -78,7 +78,7 @@ class Helmsman(RecordedMember):
         self.view.remove(member)
 
 
-def _directory(member: Helmsman) -> dict[MemberId, Candidate]:
+def _directory(member: LeadingMember) -> dict[MemberId, Candidate]:
     directory = member.view._directory
     assert isinstance(directory, dict)
     return directory
@@ -86,7 +86,7 @@ def _directory(member: Helmsman) -> dict[MemberId, Candidate]:
 
 def in_office(
     me: MemberId, others: Sequence[Candidate], settings: LeadershipConfig = SETTINGS, term: int = 1
-) -> Helmsman:
+) -> LeadingMember:
     """A member that leads."""
     return following(me, me, others, settings, term)
 
@@ -97,9 +97,9 @@ def following(
     others: Sequence[Candidate],
     settings: LeadershipConfig = SETTINGS,
     term: int = 1,
-) -> Helmsman:
+) -> LeadingMember:
     """A member that follows somebody."""
-    member = Helmsman(me, others, settings)
+    member = LeadingMember(me, others, settings)
     member.start()
     member.assume_leader(leader, term)
     return member

@@ -9,7 +9,7 @@ from hustings.layers.leadership.priority import with_priority
 from hustings.layers.leadership.transfer import REPEAT
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.announce.messages import AnnounceMsg
-from tests.unit.layers.leadership.members import ORDER, Helmsman, in_office, people, sent, told
+from tests.unit.layers.leadership.members import ORDER, LeadingMember, in_office, people, sent, told
 
 FOUR = people([1, 2, 4])  # beside member 3
 
@@ -19,22 +19,22 @@ def le_s() -> LeS:
 
 
 def test_what_the_old_leader_announced_in_office_comes_too_late() -> None:
-    member = Helmsman(2, people([1, 3, 4]), elect=le_s)
+    member = LeadingMember(2, people([1, 3, 4]), elect=le_s)
     member.start()
     member.assume_leader(3, 5)
     member.deliver(4, HandOverMsg(4, 6, 1.0))
     stale = AnnounceMsg(5, 1, with_priority(Candidate(3), 9.0))
     assert not told(member.deliver(3, stale))
-    assert member.helm.leader == 4
+    assert member.leadership.leader == 4
     member.clock += LeadershipConfig().delta + 0.1  # by then it is a claim of now
     assert told(member.deliver(3, stale))
 
 
 def test_what_is_out_of_date_by_then_is_not_said_to_all() -> None:
     leader = in_office(3, FOUR)
-    leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
     leader.deliver(4, HandOverMsg(4, 3, 2.0))
-    assert leader.helm.leader == 4
+    assert leader.leadership.leader == 4
     assert not sent(leader.fire(REPEAT), HandOverMsg)
 
 
@@ -46,7 +46,7 @@ def test_who_leaves_tells_all_at_once() -> None:
 
 def test_who_never_repeats_itself_tells_all_at_once() -> None:
     leader = in_office(3, FOUR, LeadershipConfig(transfer_retries=0))
-    effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    effects = leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
     assert sent(effects, HandOverMsg) == [
         (2, HandOverMsg(2, 2, 1.0)),
         (None, HandOverMsg(2, 2, 1.0)),

@@ -1,4 +1,4 @@
-"""The helm of one member: handing over, standing back, observing, coming back from a pause."""
+"""The leadership layer of one member: transfer, resignation, observing, coming back."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from hustings.layers.leadership.layer import (
 )
 from hustings.layers.leadership.messages import HandOverMsg, LeaderInfoMsg, LeaderQueryMsg
 from hustings.layers.leadership.observer import UNHEARD
-from hustings.layers.leadership.preemption import PREEMPT
 from hustings.layers.leadership.priority import with_priority
-from hustings.layers.leadership.transfer import REPEAT
+from hustings.layers.leadership.transfer import PREEMPT, REPEAT
 from hustings.protocols.announce.le_s import LeS
 from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
 from tests.unit.layers.leadership.members import (
     ORDER,
-    Helmsman,
+    LeadingMember,
     bully,
     following,
     in_office,
@@ -52,20 +51,20 @@ def le_s() -> LeS:
 
 def test_a_leader_tells_its_successor_and_follows_it_at_once() -> None:
     leader = in_office(3, FOUR, term=5)
-    effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    effects = leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
     word = HandOverMsg(2, 6, 1.0)
     # That one tells the others; and 4, who would lead next, must not think that 3 has died.
     assert sent(effects, HandOverMsg) == [(2, word), (4, word)]
     assert told(effects) == [Elected(2, 6)]
-    assert (leader.helm.leader, leader.helm.term) == (2, 6)
+    assert (leader.leadership.leader, leader.leadership.term) == (2, 6)
     assert leader.stored["term"] == 6
 
 
 def test_only_a_leader_hands_over_and_only_to_an_elector() -> None:
     answers: list[bool] = []
 
-    def ask(member: Helmsman, to: int) -> bool:
-        effects = member.ask(lambda helm, ctx: answers.append(helm.hand_over(ctx, to)))
+    def ask(member: LeadingMember, to: int) -> bool:
+        effects = member.ask(lambda leadership, ctx: answers.append(leadership.hand_over(ctx, to)))
         assert answers[-1] or not told(effects)
         return answers[-1]
 
@@ -74,7 +73,7 @@ def test_only_a_leader_hands_over_and_only_to_an_elector() -> None:
     assert not ask(leader, 9)
     assert not ask(leader, 77)
     assert not ask(following(3, 2, FOUR), 1)
-    assert not ask(Helmsman(observer(3), FOUR), 1)
+    assert not ask(LeadingMember(observer(3), FOUR), 1)
     assert ask(leader, 1)
 
 
@@ -83,16 +82,16 @@ def test_who_hears_of_a_hand_over_follows_and_says_so_once() -> None:
     word = HandOverMsg(2, 6, 1.0)
     assert told(member.deliver(3, word)) == [Elected(2, 6)]
     assert told(member.deliver(3, word)) == []
-    assert member.helm.electors.priority(2) == 1.0
-    assert member.helm.electors.view.ranking(ORDER).ids[0] == 2
+    assert member.leadership.electors.priority(2) == 1.0
+    assert member.leadership.electors.view.ranking(ORDER).ids[0] == 2
 
 
 @pytest.mark.parametrize("term", [4, 5])
 def test_a_hand_over_of_the_past_is_not_heeded(term: int) -> None:
     member = following(1, 3, people([2, 3, 4]), term=5)
     assert told(member.deliver(4, HandOverMsg(2, term, 9.0))) == []
-    assert member.helm.leader == 3
-    assert member.helm.electors.priority(2) == 0.0
+    assert member.leadership.leader == 3
+    assert member.leadership.electors.priority(2) == 0.0
 
 
 def test_copies_out_of_order_do_no_harm() -> None:
@@ -100,7 +99,7 @@ def test_copies_out_of_order_do_no_harm() -> None:
     later, earlier = HandOverMsg(4, 7, 2.0), HandOverMsg(2, 6, 1.0)
     assert told(member.deliver(2, later)) == [Elected(4, 7)]
     assert told(member.deliver(3, earlier)) == []
-    assert member.helm.leader == 4
+    assert member.leadership.leader == 4
 
 
 def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
@@ -110,7 +109,7 @@ def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
     assert told(effects) == [Elected(2, 6)]
     assert sent(effects, HandOverMsg) == [(None, word)]
     assert sent(effects, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
-    assert member.helm.priority == 3.0
+    assert member.leadership.priority == 3.0
     again = member.deliver(3, word)  # its answer was lost
     assert sent(again, LeaderInfoMsg) == [(3, LeaderInfoMsg((2,), 6, 3.0))]
     assert not told(again)
@@ -119,7 +118,7 @@ def test_a_successor_takes_office_with_its_priority_and_tells_all() -> None:
 
 def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
     leader = in_office(3, FOUR)
-    leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
     word = HandOverMsg(2, 2, 1.0)
     assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, word)]  # with all others
     repeated = 1
@@ -131,7 +130,7 @@ def test_a_silent_successor_is_told_again_but_not_for_ever() -> None:
 
 def test_a_successor_that_speaks_is_not_told_again() -> None:
     leader = in_office(3, FOUR)
-    leader.ask(lambda helm, ctx: helm.hand_over(ctx, 2))
+    leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 2))
     leader.deliver(2, LeaderInfoMsg((2,), 2, 1.0))
     assert sent(leader.fire(REPEAT), HandOverMsg) == [(None, HandOverMsg(2, 2, 1.0))]
     assert REPEAT not in leader.timers
@@ -140,12 +139,12 @@ def test_a_successor_that_speaks_is_not_told_again() -> None:
 def test_the_successor_is_preferred_more_than_anybody_the_old_leader_loses_its_priority() -> None:
     leader = in_office(3, [Candidate(1), with_priority(Candidate(2), 7.0), Candidate(4)])
     leader.fire(SECURE)
-    assert leader.helm.priority == 8.0
-    effects = leader.ask(lambda helm, ctx: helm.hand_over(ctx, 1))
+    assert leader.leadership.priority == 8.0
+    effects = leader.ask(lambda leadership, ctx: leadership.hand_over(ctx, 1))
     assert sent(effects, HandOverMsg)[0] == (1, HandOverMsg(1, 2, 9.0))
-    assert leader.helm.priority == 0.0
-    assert leader.helm.electors.priority(1) == 9.0
-    assert leader.helm.electors.priority(3) == 0.0
+    assert leader.leadership.priority == 0.0
+    assert leader.leadership.electors.priority(1) == 9.0
+    assert leader.leadership.electors.priority(3) == 0.0
 
 
 def test_a_hand_over_in_the_middle_of_an_election_ends_it() -> None:
@@ -176,50 +175,54 @@ def test_an_unsound_word_is_not_heeded() -> None:
 
 def test_who_resigns_hands_over_to_the_best_other_and_stands_back() -> None:
     leader = in_office(3, FOUR)
-    effects = leader.ask(lambda helm, ctx: helm.stand_back(ctx))
+    effects = leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
     assert told(effects) == [Elected(4, 2)]
-    assert leader.helm.priority == -1.0
-    leader.ask(lambda helm, ctx: helm.stand(ctx))
-    assert leader.helm.priority == 0.0
+    assert leader.leadership.priority == -1.0
+    leader.ask(lambda leadership, ctx: leadership.stand(ctx))
+    assert leader.leadership.priority == 0.0
 
 
 def test_who_resigns_does_not_hand_over_to_one_that_stands_back() -> None:
     leader = in_office(3, [Candidate(1), with_priority(Candidate(4), -1.0)])
-    assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [Elected(1, 2)]
+    assert told(leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))) == [Elected(1, 2)]
 
 
 def test_alone_who_resigns_leaves_the_group_without_a_leader_until_it_stands() -> None:
     leader = in_office(3, [])
-    assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [NoLeader(RESIGNED)]
+    assert told(leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))) == [
+        NoLeader(RESIGNED)
+    ]
     for _ in range(20):
         assert not told(leader.fire(TICK))
-    assert told(leader.ask(lambda helm, ctx: helm.stand(ctx))) == [Elected(3, 2)]
+    assert told(leader.ask(lambda leadership, ctx: leadership.stand(ctx))) == [Elected(3, 2)]
 
 
 def test_alone_who_resigned_leads_again_if_an_election_is_called() -> None:
     leader = in_office(3, [])
-    leader.ask(lambda helm, ctx: helm.stand_back(ctx))
+    leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
     leader.call()
     assert leader.outcome == Elected(3, 2)
     leader.fire(SECURE)
-    assert leader.helm.priority == -1.0
+    assert leader.leadership.priority == -1.0
 
 
 def test_who_leads_standing_back_makes_room_for_the_next_one() -> None:
     leader = in_office(3, [])
-    leader.ask(lambda helm, ctx: helm.stand_back(ctx))
+    leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))
     leader.call()
     leader.meet(Candidate(1))
     assert told(leader.fire(TICK)) == [Elected(1, 3)]
 
 
 def test_who_announces_and_resigns_alone_falls_silent() -> None:
-    leader = Helmsman(3, [], elect=le_s)
+    leader = LeadingMember(3, [], elect=le_s)
     leader.start()
     leader.assume_leader(3, 1)
-    assert told(leader.ask(lambda helm, ctx: helm.stand_back(ctx))) == [NoLeader(RESIGNED)]
+    assert told(leader.ask(lambda leadership, ctx: leadership.stand_back(ctx))) == [
+        NoLeader(RESIGNED)
+    ]
     assert "T_A" not in leader.timers
-    leader.ask(lambda helm, ctx: helm.stand(ctx))
+    leader.ask(lambda leadership, ctx: leadership.stand(ctx))
     leader.fire("T_S")
     assert leader.outcome == Elected(3, 2)
 
@@ -229,9 +232,9 @@ def test_who_announces_and_resigns_alone_falls_silent() -> None:
 
 def test_a_leader_is_preferred_after_a_while_and_says_so() -> None:
     leader = in_office(1, people([2, 3]))
-    assert leader.helm.priority == 0.0
+    assert leader.leadership.priority == 0.0
     effects = leader.fire(SECURE)
-    assert leader.helm.priority == 1.0
+    assert leader.leadership.priority == 1.0
     assert sent(effects, LeaderInfoMsg) == [(None, LeaderInfoMsg((1,), 1, 1.0))]
 
 
@@ -254,9 +257,9 @@ def test_priority_ends_with_the_office() -> None:
     leader = in_office(1, people([2, 3]))
     leader.fire(SECURE)
     leader.deliver(2, HandOverMsg(3, 2, 2.0))
-    assert leader.helm.priority == 0.0
+    assert leader.leadership.priority == 0.0
     leader.restart()
-    assert leader.helm.priority == 0.0
+    assert leader.leadership.priority == 0.0
 
 
 def test_the_leader_hands_over_to_a_better_member_that_has_been_up_for_long() -> None:
@@ -292,7 +295,7 @@ def test_without_preempt_after_nobody_is_handed_anything() -> None:
 
 
 def test_an_election_begins_when_the_membership_had_its_chance() -> None:
-    member = Helmsman(1, people([2, 3]))
+    member = LeadingMember(1, people([2, 3]))
     member.start()
     assert member.timers[JOIN].deadline == 4.0
     effects = member.fire(JOIN)
@@ -305,32 +308,32 @@ def test_an_election_begins_when_the_membership_had_its_chance() -> None:
 def test_in_a_crowd_that_will_hear_announcements_only_one_is_asked(
     elect: Callable[[], Election], asked: int
 ) -> None:
-    member = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
+    member = LeadingMember(1, people([2, 3, 4, 5]), elect=elect)
     member.view.estimate = 100.0
     member.start()
     assert len(sent(member.fire(JOIN), LeaderQueryMsg)) == asked
-    alone = Helmsman(1, people([2, 3, 4, 5]), elect=elect)
+    alone = LeadingMember(1, people([2, 3, 4, 5]), elect=elect)
     alone.view.estimate = 5.0
     alone.start()
     assert len(sent(alone.fire(JOIN), LeaderQueryMsg)) == 3
 
 
 def test_a_world_that_knows_need_not_wait() -> None:
-    member = Helmsman(1, people([2, 3]))
+    member = LeadingMember(1, people([2, 3]))
     member.start()
-    assert sent(member.ask(lambda helm, ctx: helm.joined(ctx)), LeaderQueryMsg)
+    assert sent(member.ask(lambda leadership, ctx: leadership.joined(ctx)), LeaderQueryMsg)
     assert JOIN not in member.timers
-    assert not member.ask(lambda helm, ctx: helm.joined(ctx))
+    assert not member.ask(lambda leadership, ctx: leadership.joined(ctx))
 
 
 def test_a_newcomer_follows_the_leader_that_it_is_told_of() -> None:
-    member = Helmsman(9, people([1, 2]))
+    member = LeadingMember(9, people([1, 2]))
     member.start()
     member.fire(JOIN)
     effects = member.deliver(1, LeaderInfoMsg((2,), 7, 1.0))
     assert told(effects) == [Elected(2, 7)]
     assert not sent(member.fire(ANSWERS), ElectionMsg)
-    assert member.helm.electors.view.ranking(ORDER).ids[0] == 2
+    assert member.leadership.electors.view.ranking(ORDER).ids[0] == 2
 
 
 def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
@@ -338,7 +341,7 @@ def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
         (LeadershipConfig(membership_wait=0.0), False),
         (LeadershipConfig(preempt_after=0.0), True),
     ):
-        member = Helmsman(1, people([2, 3]), settings)
+        member = LeadingMember(1, people([2, 3]), settings)
         member.start()
         effects = member.restart()
         if settings.joining:
@@ -347,13 +350,13 @@ def test_who_comes_back_to_a_leader_that_stays_calls_no_election() -> None:
 
 
 def test_alone_one_leads_at_once() -> None:
-    member = Helmsman(1, [])
+    member = LeadingMember(1, [])
     member.start()
     assert told(member.fire(JOIN)) == [Elected(1, 1)]
 
 
 def test_a_message_of_the_election_starts_it() -> None:
-    member = Helmsman(1, people([2]))
+    member = LeadingMember(1, people([2]))
     member.start()
     assert told(member.deliver(2, CoordinatorMsg(4))) == [Elected(2, 4)]
 
@@ -362,7 +365,7 @@ def test_a_message_of_the_election_starts_it() -> None:
 
 
 def test_an_observer_takes_no_part_in_the_election() -> None:
-    member = Helmsman(observer(5), people([1, 2]))
+    member = LeadingMember(observer(5), people([1, 2]))
     assert told(member.start()) == [NoLeader(ELECTING)]
     assert member.deliver(1, ElectionMsg(3)) == []
     assert member.call() == []
@@ -371,19 +374,23 @@ def test_an_observer_takes_no_part_in_the_election() -> None:
 
 
 def test_an_observer_hears_of_the_leader_and_of_changes() -> None:
-    member = Helmsman(observer(5), people([1, 2]))
+    member = LeadingMember(observer(5), people([1, 2]))
     member.start()
     assert told(member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))) == [Elected(2, 3)]
     assert told(member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))) == []
     assert told(member.deliver(1, LeaderInfoMsg((1,), 3, 0.0))) == []  # two in one term: the first
     assert told(member.deliver(1, LeaderInfoMsg((1,), 2, 0.0))) == []
     assert told(member.deliver(2, HandOverMsg(1, 4, 1.0))) == [Elected(1, 4)]
-    assert (member.helm.leader, member.helm.term, member.helm.leaders) == (1, 4, (1,))
+    assert (member.leadership.leader, member.leadership.term, member.leadership.leaders) == (
+        1,
+        4,
+        (1,),
+    )
     assert member.stored["term"] == 4
 
 
 def test_an_observer_does_not_believe_in_a_leader_that_is_gone() -> None:
-    member = Helmsman(observer(5), people([1, 2]))
+    member = LeadingMember(observer(5), people([1, 2]))
     member.start()
     member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))
     member.lose(2)
@@ -392,7 +399,7 @@ def test_an_observer_does_not_believe_in_a_leader_that_is_gone() -> None:
 
 
 def test_an_observer_asks_after_a_while_and_gives_up_after_long() -> None:
-    member = Helmsman(observer(5), people([1, 2]))
+    member = LeadingMember(observer(5), people([1, 2]))
     member.start()
     assert len(sent(member.fire(TICK), LeaderQueryMsg)) == 1  # it knows nobody
     member.deliver(2, LeaderInfoMsg((2,), 3, 0.0))
@@ -412,7 +419,7 @@ def test_a_leader_tells_observers_at_a_change_and_from_time_to_time() -> None:
     leader.fire(TICK)
     effects = leader.fire(TICK)
     assert [to for to, _ in sent(effects, LeaderInfoMsg)][-2:] == [8, 9]
-    won = Helmsman(3, [*people([1]), observer(8)])
+    won = LeadingMember(3, [*people([1]), observer(8)])
     won.start()
     won.fire(JOIN)
     assert (8, LeaderInfoMsg((3,), 1, 0.0)) in sent(won.fire(ANSWERS), LeaderInfoMsg)
@@ -446,7 +453,7 @@ def test_a_leader_that_leaves_hands_over_first() -> None:
 def test_a_leader_that_was_away_asks_before_it_believes_in_itself() -> None:
     """How long is too long is the world's to say: it tells of no shorter absence."""
     leader = in_office(3, FOUR, term=4)
-    effects = leader.ask(lambda helm, ctx: helm.woke(ctx, 0.5))
+    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, 0.5))
     assert told(effects) == [NoLeader(PAUSED)]
     assert len(sent(effects, LeaderQueryMsg)) == 3
     assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0))) == [Elected(2, 5)]
@@ -454,17 +461,17 @@ def test_a_leader_that_was_away_asks_before_it_believes_in_itself() -> None:
 
 def test_a_leader_that_nobody_missed_leads_on_in_a_new_term() -> None:
     leader = in_office(3, FOUR, term=4)
-    leader.ask(lambda helm, ctx: helm.woke(ctx, 30.0))
+    leader.ask(lambda leadership, ctx: leadership.woke(ctx, 30.0))
     effects = leader.deliver(1, LeaderInfoMsg((3,), 4, 0.0))
     assert told(effects) == [Elected(3, 5)]
     assert sent(effects, HandOverMsg) == [(None, HandOverMsg(3, 5, 0.0))]
 
 
 def test_who_announces_and_was_away_follows_whom_it_hears() -> None:
-    leader = Helmsman(3, FOUR, elect=le_s)
+    leader = LeadingMember(3, FOUR, elect=le_s)
     leader.start()
     leader.assume_leader(3, 4)
-    effects = leader.ask(lambda helm, ctx: helm.woke(ctx, 30.0))
+    effects = leader.ask(lambda leadership, ctx: leadership.woke(ctx, 30.0))
     assert told(effects)[0] == NoLeader(PAUSED)
     assert "T_A" not in leader.timers
     assert told(leader.deliver(1, LeaderInfoMsg((2,), 5, 1.0)))[-1] == Elected(2, 5)
@@ -473,7 +480,7 @@ def test_who_announces_and_was_away_follows_whom_it_hears() -> None:
 
 def test_who_follows_and_was_away_goes_on() -> None:
     member = following(3, 4, FOUR)
-    assert member.ask(lambda helm, ctx: helm.woke(ctx, 99.0)) == []
+    assert member.ask(lambda leadership, ctx: leadership.woke(ctx, 99.0)) == []
 
 
 def test_settings_are_checked() -> None:

@@ -79,7 +79,7 @@ def test_an_election_without_priority_has_no_leadership_layer() -> None:
         LeadershipLayer(Bully(BullyConfig(), HighestId()), LeadershipConfig())
 
 
-def test_an_election_has_one_helm() -> None:
+def test_an_election_has_one_leadership_layer() -> None:
     inner = LeadershipLayer(Bully(BullyConfig(), ORDER), LeadershipConfig())
     with pytest.raises(ProtocolBug, match="TRANSFER-LEADER"):
         LeadershipLayer(inner, LeadershipConfig())

@@ -18,7 +18,7 @@ from hustings.protocols.bully import CoordinatorMsg, ElectionMsg
 from hustings.testing.effects import Multicast, Send
 from tests.unit.layers.leadership.members import (
     ORDER,
-    Helmsman,
+    LeadingMember,
     bully,
     following,
     in_office,
@@ -108,7 +108,7 @@ def test_a_successor_that_never_heard_of_it_is_told_by_its_followers() -> None:
     effects = member.deliver(1, LeaderInfoMsg((2,), 6, 4.0))
     assert told(effects) == [Elected(2, 7)]
     assert insisted(2, 7, 4.0) in effects
-    assert member.helm.priority == 4.0
+    assert member.leadership.priority == 4.0
 
 
 def test_nobody_follows_a_leader_that_is_not_in_view() -> None:
@@ -119,7 +119,7 @@ def test_nobody_follows_a_leader_that_is_not_in_view() -> None:
 
 
 def test_nobody_follows_whom_its_detector_suspects_unless_it_speaks_itself() -> None:
-    member = Helmsman(
+    member = LeadingMember(
         1, people([2, 3]), elect=lambda: DetectorLayer(bully(), Detector(HeartbeatConfig()))
     )
     member.start()
@@ -130,7 +130,7 @@ def test_nobody_follows_whom_its_detector_suspects_unless_it_speaks_itself() -> 
 
 
 def test_who_announces_settles_all_but_the_term_by_itself() -> None:
-    leader = Helmsman(
+    leader = LeadingMember(
         3,
         people([1, 2]),
         elect=lambda: LeS(LeS.Settings.parse({"T_A": 2.0, "T_L": 9.0}), ORDER),
@@ -145,10 +145,10 @@ def test_who_announces_settles_all_but_the_term_by_itself() -> None:
 # No leader
 
 
-def bereft(settings: LeadershipConfig | None = None) -> Helmsman:
+def bereft(settings: LeadershipConfig | None = None) -> LeadingMember:
     """A member whose leader is gone and whose election has come to nothing."""
     member = following(1, 3, people([2, 3]), settings or LeadershipConfig(), term=5)
-    member.ask(lambda helm, ctx: helm.inner.disown(helm.within(ctx), ELECTING))
+    member.ask(lambda leadership, ctx: leadership.inner.disown(leadership.within(ctx), ELECTING))
     member.fire(TICK)
     return member
 
@@ -165,7 +165,7 @@ def test_who_has_no_leader_for_long_asks_and_then_calls() -> None:
 
 def test_where_views_are_partial_it_asks_on_until_its_turn_to_call() -> None:
     """Turns are long there, and answers are lost: one of them costs everybody an election."""
-    member = Helmsman(1, people([2, 3]), LeadershipConfig(partial=True, call_spread=20.0))
+    member = LeadingMember(1, people([2, 3]), LeadershipConfig(partial=True, call_spread=20.0))
     member.start()
     assert len(sent(member.fire(JOIN), LeaderQueryMsg)) == 2
     assert len(sent(member.fire(TICK), LeaderQueryMsg)) == 1
@@ -191,13 +191,13 @@ def test_calls_in_vain_become_rarer() -> None:
             gaps.append(member.clock - last)
             last = member.clock
             member.fire(ANSWERS)
-            member.helm.inner.leader = None
+            member.leadership.inner.leader = None
     assert gaps[0] < gaps[1] < gaps[2] <= 8 * 20.0 + 5.0
     assert max(gaps) <= 8 * 20.0 + 5.0
 
 
 def test_who_cannot_follow_into_an_earlier_term_says_so() -> None:
-    member = Helmsman(1, people([2, 3]))
+    member = LeadingMember(1, people([2, 3]))
     member.start()
     member.assume_leader(3, 9)
     member.restart()
@@ -222,7 +222,7 @@ def test_who_has_no_leader_has_no_answer() -> None:
 
 
 def test_a_leader_that_comes_into_view_late_is_waited_for() -> None:
-    member = Helmsman(1, people([2]))
+    member = LeadingMember(1, people([2]))
     member.start()
     member.fire(JOIN)
     member.deliver(2, LeaderInfoMsg((3,), 4, 1.0))
@@ -234,7 +234,7 @@ def test_a_leader_that_comes_into_view_late_is_waited_for() -> None:
 
 
 def test_a_leader_that_never_comes_into_view_is_not_waited_for_for_ever() -> None:
-    member = Helmsman(1, people([2]))
+    member = LeadingMember(1, people([2]))
     member.start()
     member.fire(JOIN)
     for _ in range(3):
@@ -310,4 +310,4 @@ def test_own_attributes_count_at_once(priority: float) -> None:
     leader = in_office(3, people([1, 2]))
     leader.me = with_priority(leader.me, priority)  # a world that is wrong about it
     leader.fire(TICK)
-    assert leader.helm.electors.priority(3) == leader.helm.priority == 0.0
+    assert leader.leadership.electors.priority(3) == leader.leadership.priority == 0.0

@@ -12,35 +12,42 @@ from hustings.layers.leadership.incumbency import SECURE
 from hustings.layers.leadership.messages import LeaderInfoMsg
 from hustings.layers.leadership.priority import with_priority
 from hustings.protocols.bully import CoordinatorMsg
-from tests.unit.layers.leadership.members import Helmsman, following, in_office, people, sent, told
+from tests.unit.layers.leadership.members import (
+    LeadingMember,
+    following,
+    in_office,
+    people,
+    sent,
+    told,
+)
 
 FOUR = people([1, 2, 4])  # beside member 3
 
 
-def secured(term: int = 5) -> Helmsman:
+def secured(term: int = 5) -> LeadingMember:
     leader = in_office(3, FOUR, term=term)
     leader.fire(SECURE)
-    assert leader.helm.priority == 1.0
+    assert leader.leadership.priority == 1.0
     return leader
 
 
-def by_word(leader: Helmsman, priority: float) -> None:
+def by_word(leader: LeadingMember, priority: float) -> None:
     leader.deliver(4, LeaderInfoMsg((4,), 4, priority))
 
 
-def by_gossip(leader: Helmsman, priority: float) -> None:
+def by_gossip(leader: LeadingMember, priority: float) -> None:
     leader.meet(with_priority(Candidate(4), priority))
 
 
 @pytest.mark.parametrize("hear", [by_word, by_gossip])
-def test_the_worse_of_two_leaders_gives_way(hear: Callable[[Helmsman, float], None]) -> None:
+def test_the_worse_of_two_leaders_gives_way(hear: Callable[[LeadingMember, float], None]) -> None:
     leader = secured()
     hear(leader, 1.0)
-    assert leader.helm.leader == 3
+    assert leader.leadership.leader == 3
     effects = leader.deliver(4, CoordinatorMsg(6))
     assert told(effects) == [Elected(4, 6)]
     assert not sent(effects, CoordinatorMsg)
-    assert leader.helm.priority == 0.0
+    assert leader.leadership.priority == 0.0
 
 
 def test_the_better_of_two_leaders_stays() -> None:
@@ -49,14 +56,14 @@ def test_the_better_of_two_leaders_stays() -> None:
     leader.deliver(3, LeaderInfoMsg((3,), 4, 1.0))
     effects = leader.deliver(3, CoordinatorMsg(6))
     assert [to for to, _ in sent(effects, CoordinatorMsg)] == [3, 2, 1]
-    assert leader.helm.leader == 4
+    assert leader.leadership.leader == 4
 
 
 def test_a_claim_without_a_priority_unseats_nobody() -> None:
     leader = secured()
     effects = leader.deliver(4, CoordinatorMsg(6))
     assert [to for to, _ in sent(effects, CoordinatorMsg)] == [4, 2, 1]
-    assert leader.helm.leader == 3
+    assert leader.leadership.leader == 3
 
 
 def test_a_priority_that_its_member_gave_up_is_over() -> None:
@@ -64,7 +71,7 @@ def test_a_priority_that_its_member_gave_up_is_over() -> None:
     by_word(leader, 1.0)
     leader.meet(with_priority(Candidate(4), 0.0))
     leader.deliver(4, CoordinatorMsg(6))
-    assert leader.helm.leader == 3
+    assert leader.leadership.leader == 3
 
 
 def test_followers_go_by_whom_they_follow() -> None:
@@ -72,5 +79,5 @@ def test_followers_go_by_whom_they_follow() -> None:
     member = following(2, 3, people([1, 3, 4]), term=5)
     member.deliver(3, LeaderInfoMsg((3,), 5, 1.0))
     member.deliver(4, LeaderInfoMsg((4,), 4, 1.0))
-    assert member.helm.electors.priority(3) == 1.0
-    assert member.helm.electors.priority(4) == 0.0
+    assert member.leadership.electors.priority(3) == 1.0
+    assert member.leadership.electors.priority(4) == 0.0

@@ -15,7 +15,7 @@ from hustings.protocols.registry import COMPARED, LARGE, classes
 from hustings.protocols.ring import ElectedMsg, Ring, RingConfig
 from hustings.testing.effects import Declare
 from hustings.testing.recording import RecordedMember, view_of
-from tests.unit.layers.leadership.members import ORDER, Helmsman, people, told
+from tests.unit.layers.leadership.members import ORDER, LeadingMember, people, told
 
 MARK = pytest.mark.parametrize(
     "kind", [*classes(COMPARED), *classes(LARGE)], ids=lambda kind: kind.about.name
@@ -93,7 +93,7 @@ def test_a_final_of_the_call_that_was_overtaken_does_not_count() -> None:
 
 @MARK
 def test_a_stored_term_counts_before_the_election_has_begun(kind: type[Election]) -> None:
-    member = Helmsman(1, people([2, 3]), elect=lambda: kind(kind.Settings(), ORDER))
+    member = LeadingMember(1, people([2, 3]), elect=lambda: kind(kind.Settings(), ORDER))
     member.start()
     assert told(member.deliver(2, HandOverMsg(1, 7, 1.0))) == [Elected(1, 7)]
     member.restart()
@@ -103,7 +103,7 @@ def test_a_stored_term_counts_before_the_election_has_begun(kind: type[Election]
 
 @MARK
 def test_a_term_that_the_election_declares_is_stored(kind: type[Election]) -> None:
-    member = Helmsman(1, [], elect=lambda: kind(kind.Settings(), ORDER))
+    member = LeadingMember(1, [], elect=lambda: kind(kind.Settings(), ORDER))
     member.start()
     member.fire(JOIN)
     while not isinstance(member.outcome, Elected):

@@ -9,8 +9,7 @@ from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Role
 from hustings.core.streams import Stream
 from hustings.layers.gossip.layer import GossipConfig
-from hustings.layers.multicast.bimodal import Bimodal
-from hustings.layers.multicast.memory import Memory
+from hustings.layers.multicast.bimodal import Bimodal, Memory
 from hustings.layers.multicast.messages import (
     CASTS,
     CopyMsg,

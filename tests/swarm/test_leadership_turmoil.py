@@ -1,4 +1,4 @@
-"""Turmoil, then calm, for groups with a helm: in the end all agree on one leader that lives.
+"""Turmoil, then calm, with a leadership layer: in the end all agree on one leader that lives.
 
 Members start at different times and alone, crash, pause, are cut off and find each other again,
 hand over, resign and stand again, while one message in ten is lost and some come twice or late.
@@ -18,7 +18,7 @@ from hustings.layers.leadership.reconciliation import Reconciliation
 from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.protocols.stable import Stable
-from tests.swarm.helms import Turmoil, judge
+from tests.swarm.leaderships import Turmoil, judge
 
 # As often as the election has it, never, and after a while.
 SETTINGS = (
@@ -35,11 +35,11 @@ SHOWN = 5
 
 
 def check(
-    kind: type[Election], seeds: range, helm: type[LeadershipLayer] = LeadershipLayer
+    kind: type[Election], seeds: range, leadership: type[LeadershipLayer] = LeadershipLayer
 ) -> None:
     wrong = []
     for seed in seeds:
-        complaint = judge(kind, seed, SETTINGS[seed % len(SETTINGS)], helm)
+        complaint = judge(kind, seed, SETTINGS[seed % len(SETTINGS)], leadership)
         if complaint is not None:
             wrong.append(f"seed {seed}: {complaint}")
     assert not wrong, f"{len(wrong)} of {len(seeds)} seeds fail:\n" + "\n".join(wrong[:SHOWN])
@@ -94,7 +94,7 @@ class Gullible(LeadershipLayer):
 
 
 @pytest.mark.parametrize(
-    "kind, helm, seeds",
+    "kind, leadership, seeds",
     [
         (Bully, Aloof, range(34, 37)),
         (Stable, Aloof, range(143, 146)),
@@ -102,11 +102,11 @@ class Gullible(LeadershipLayer):
         (Bully, Gullible, range(9)),
     ],
 )
-def test_a_helm_that_is_wrong_is_found(
-    kind: type[Election], helm: type[LeadershipLayer], seeds: range
+def test_a_leadership_layer_that_is_wrong_is_found(
+    kind: type[Election], leadership: type[LeadershipLayer], seeds: range
 ) -> None:
     with pytest.raises(AssertionError, match=r"do not agree|term fell"):
-        check(kind, seeds, helm)
+        check(kind, seeds, leadership)
 
 
 def test_a_group_has_its_share_of_misfortune() -> None:

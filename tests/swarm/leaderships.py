@@ -1,4 +1,4 @@
-"""Groups with a helm in turmoil, then calm: one seed draws members, misfortunes and orders."""
+"""Groups with a leadership layer in turmoil, then calm: one seed draws all that happens."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def settings(kind: type[Election]) -> dict[str, object]:
 
 def stacked(
     kind: type[Election],
-    helm: LeadershipConfig,
+    leadership: LeadershipConfig,
     roof: type[LeadershipLayer] = LeadershipLayer,
     beats: HeartbeatConfig = BEATS,
 ) -> GossipLayer:
     inner: Election = kind(kind.Settings.parse(settings(kind)), ORDER)
     if not kind.assumptions.announces:
         inner = DetectorLayer(inner, Detector(beats))
-    return GossipLayer(roof(inner, helm), Membership(STACK, accepts(ORDER)), None)
+    return GossipLayer(roof(inner, leadership), Membership(STACK, accepts(ORDER)), None)
 
 
-def helm_of(ctx: SimContext) -> LeadershipLayer:
+def leadership_of(ctx: SimContext) -> LeadershipLayer:
     stack = ctx.election
     assert isinstance(stack, GossipLayer)
     assert isinstance(stack.inner, LeadershipLayer)
@@ -106,7 +106,7 @@ class Turmoil:
         self,
         kind: type[Election],
         seed: int,
-        helm: LeadershipConfig,
+        leadership: LeadershipConfig,
         roof: type[LeadershipLayer] = LeadershipLayer,
     ) -> None:
         self.rng = Stream(derive(seed, "helm", kind.about.name))
@@ -117,7 +117,7 @@ class Turmoil:
         people = [Candidate(i) for i in self.electors]
         people += [with_attribute(Candidate(i), OBSERVER, 1.0) for i in self.observers]
         self.world = World(
-            lambda: stacked(kind, helm, roof),
+            lambda: stacked(kind, leadership, roof),
             people,
             seed=seed,
             network=ROUGH,
@@ -135,11 +135,11 @@ class Turmoil:
         if ctx.up:
             stack = ctx.election
             assert isinstance(stack, GossipLayer)
-            what(helm_of(ctx), GossipContext(ctx, stack))
+            what(leadership_of(ctx), GossipContext(ctx, stack))
             self.priority(ctx)
 
     def priority(self, ctx: SimContext) -> None:
-        ctx.me = with_priority(ctx.me, helm_of(ctx).priority)
+        ctx.me = with_priority(ctx.me, leadership_of(ctx).priority)
 
     def pump(self) -> None:
         for ctx in self.world.live():
@@ -157,12 +157,12 @@ class Turmoil:
             gap = self.world.now - self.paused.pop(member)
             backlog, ctx.backlog = ctx.backlog, []
             Resume(member=member).happen(self.world)
-            self.do(member, lambda helm, below: helm.woke(below, gap))
+            self.do(member, lambda leadership, below: leadership.woke(below, gap))
             ctx.backlog = backlog
             Resume(member=member).happen(self.world)
 
     def hand_over(self, member: MemberId, to: MemberId) -> None:
-        self.do(member, lambda helm, ctx: helm.hand_over(ctx, to))
+        self.do(member, lambda leadership, ctx: leadership.hand_over(ctx, to))
 
     def hand_over_by_leader(self, to: MemberId) -> None:
         for member in self.electors:
@@ -170,8 +170,8 @@ class Turmoil:
 
     def resign_leader(self) -> None:
         for member in [ctx.id for ctx in self.world.live() if ctx.id in self.electors]:
-            if helm_of(self.world.members[member]).leads(member):
-                self.do(member, lambda helm, ctx: helm.stand_back(ctx))
+            if leadership_of(self.world.members[member]).leads(member):
+                self.do(member, lambda leadership, ctx: leadership.stand_back(ctx))
 
     def cut(self) -> None:
         members = [*self.electors, *self.observers]
@@ -199,11 +199,11 @@ class Turmoil:
         elif draw == 5:
             self.resign_leader()
         elif draw == 6:
-            self.do(member, lambda helm, ctx: helm.stand(ctx))
+            self.do(member, lambda leadership, ctx: leadership.stand(ctx))
         elif draw == 7:
             world.tell(world.members[other], "call")
         else:
-            leader = next((c for c in world.live() if helm_of(c).leads(c.id)), None)
+            leader = next((c for c in world.live() if leadership_of(c).leads(c.id)), None)
             if leader is not None:
                 Crash(member=leader.id).happen(world)
 
@@ -219,7 +219,7 @@ class Turmoil:
             Restart(member=self.electors[0]).happen(world)
         up = [i for i in self.electors if world.members[i].up]
         if len(up) == 1:  # else nobody leads: it may have resigned
-            self.do(up[0], lambda helm, ctx: helm.stand(ctx))
+            self.do(up[0], lambda leadership, ctx: leadership.stand(ctx))
 
     def run(self) -> None:
         world, rng = self.world, self.rng
@@ -251,10 +251,10 @@ class Turmoil:
 def judge(
     kind: type[Election],
     seed: int,
-    helm: LeadershipConfig,
+    leadership: LeadershipConfig,
     roof: type[LeadershipLayer] = LeadershipLayer,
 ) -> str | None:
     """What is wrong after one seed's turmoil, if anything."""
-    group = Turmoil(kind, seed, helm, roof)
+    group = Turmoil(kind, seed, leadership, roof)
     group.run()
     return group.complaint()

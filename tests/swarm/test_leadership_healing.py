@@ -25,7 +25,7 @@ from hustings.protocols.bully import Bully
 from hustings.protocols.registry import ANNOUNCING, BASELINES, COMPARED, LARGE, classes
 from hustings.sim.faults import Crash, Restart
 from hustings.sim.world import World
-from tests.swarm.helms import PUMP, SMOOTH, helm_of, stacked
+from tests.swarm.leaderships import PUMP, SMOOTH, leadership_of, stacked
 
 ELECTORS = (1, 2, 3, 4, 5)
 WATCHER = 9  # an observer
@@ -47,13 +47,15 @@ class Calm:
     def __init__(
         self,
         kind: type[Election],
-        helm: LeadershipConfig = HELM,
+        leadership: LeadershipConfig = HELM,
         roof: type[LeadershipLayer] = LeadershipLayer,
         late: Mapping[MemberId, float] | None = None,
     ) -> None:
         people = [Candidate(member) for member in ELECTORS]
         people.append(with_attribute(Candidate(WATCHER), OBSERVER, 1.0))
-        self.world = World(lambda: stacked(kind, helm, roof, BEATS), people, seed=7, network=SMOOTH)
+        self.world = World(
+            lambda: stacked(kind, leadership, roof, BEATS), people, seed=7, network=SMOOTH
+        )
         self.world.be_careful()
         self.world.at(0.0, self.pump)
         for member in self.world.members:
@@ -64,22 +66,22 @@ class Calm:
 
     def pump(self) -> None:
         for ctx in self.world.live():
-            ctx.me = with_priority(ctx.me, helm_of(ctx).priority)
+            ctx.me = with_priority(ctx.me, leadership_of(ctx).priority)
         self.world.at(self.world.now + PUMP, self.pump)
 
     def within(self, member: MemberId) -> tuple[LeadershipLayer, Context]:
         ctx = self.world.members[member]
         assert isinstance(ctx.election, GossipLayer)
-        return helm_of(ctx), GossipContext(ctx, ctx.election)
+        return leadership_of(ctx), GossipContext(ctx, ctx.election)
 
     def believe(self, member: MemberId, leader: MemberId, term: int) -> None:
         """Let a member be wrong."""
-        helm, ctx = self.within(member)
-        helm.assume_leader(ctx, leader, term)
+        leadership, ctx = self.within(member)
+        leadership.assume_leader(ctx, leader, term)
 
     def despair(self, member: MemberId) -> None:
-        helm, ctx = self.within(member)
-        helm.inner.give_up(helm.within(ctx), "nobody answers")
+        leadership, ctx = self.within(member)
+        leadership.inner.give_up(leadership.within(ctx), "nobody answers")
 
     def run(self, time: float = SOON) -> Elected:
         self.world.run(until=self.world.now + time)
@@ -164,9 +166,9 @@ def test_with_preempt_after_it_does_after_a_while(kind: type[Election]) -> None:
 @EVERY_PROTOCOL
 def test_a_hand_over_takes_two_delays_and_lasts(kind: type[Election]) -> None:
     group = Calm(kind)
-    helm, ctx = group.within(group.first.leader)
+    leadership, ctx = group.within(group.first.leader)
     heir = 2 if group.first.leader != 2 else 3
-    assert helm.hand_over(ctx, heir)
+    assert leadership.hand_over(ctx, heir)
     assert group.run(2.0) == Elected(heir, group.first.term + 1)
     assert group.run(3 * SOON) == Elected(heir, group.first.term + 1)
 
@@ -174,8 +176,8 @@ def test_a_hand_over_takes_two_delays_and_lasts(kind: type[Election]) -> None:
 @EVERY_PROTOCOL
 def test_a_crash_ends_the_priority(kind: type[Election]) -> None:
     group = Calm(kind)
-    helm, ctx = group.within(group.first.leader)
-    helm.hand_over(ctx, 1)
+    leadership, ctx = group.within(group.first.leader)
+    leadership.hand_over(ctx, 1)
     group.run()
     Crash(member=1).happen(group.world)
     second = group.run(2 * SOON)
@@ -186,19 +188,19 @@ def test_a_crash_ends_the_priority(kind: type[Election]) -> None:
 
 def test_one_of_several_leaders_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     several = {"T_A": 2.0, "T_L": 9.0, "leaders": 2}
-    monkeypatch.setattr("tests.swarm.helms.settings", lambda kind: several)
+    monkeypatch.setattr("tests.swarm.leaderships.settings", lambda kind: several)
     group = Calm(LeS)
 
     def leaders() -> list[MemberId]:
-        return [ctx.id for ctx in group.world.live() if helm_of(ctx).leads(ctx.id)]
+        return [ctx.id for ctx in group.world.live() if leadership_of(ctx).leads(ctx.id)]
 
     assert leaders() == [4, 5]
-    helm, ctx = group.within(4)
-    assert helm.hand_over(ctx, 1)
+    leadership, ctx = group.within(4)
+    assert leadership.hand_over(ctx, 1)
     group.run()
     assert leaders() == [1, 5]
-    helm, ctx = group.within(5)
-    helm.stand_back(ctx)
+    leadership, ctx = group.within(5)
+    leadership.stand_back(ctx)
     group.run()
     assert leaders() == [1, 4]
 

@@ -1,4 +1,4 @@
-"""One member at the helm, fed anything in any order: it never raises, and stays within bounds."""
+"""One member with a leadership layer, fed anything: it never raises and stays within bounds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from hustings.layers.leadership.priority import OBSERVER, with_attribute, with_p
 from hustings.protocols.bully import Bully, CoordinatorMsg, ElectionMsg, OkMsg
 from hustings.protocols.registry import ANNOUNCING, COMPARED, LARGE, classes
 from hustings.testing.effects import Declare, Effect, Multicast, Send, SetTimer
-from tests.unit.layers.leadership.members import ORDER, Helmsman
+from tests.unit.layers.leadership.members import ORDER, LeadingMember
 
-MOST = 64  # bytes of what a helm says of one leader
+MOST = 64  # bytes of what a leadership layer says of one leader
 
 extremes = st.sampled_from([-(2**63) - 1, -1, 0, MAX_TERM, MAX_TERM + 1, 2**63, 2**64 - 1])
 terms = st.integers(0, 9) | extremes
@@ -39,11 +39,11 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(LeaderQueryMsg, terms),
 )
 
-Step = Callable[[Helmsman], list[Effect]]
+Step = Callable[[LeadingMember], list[Effect]]
 
 
 def fire(place: int) -> Step:
-    def step(member: Helmsman) -> list[Effect]:
+    def step(member: LeadingMember) -> list[Effect]:
         keys = sorted(member.timers, key=str)
         return member.fire(keys[place % len(keys)]) if keys else []
 
@@ -51,7 +51,7 @@ def fire(place: int) -> Step:
 
 
 def wait(time: float) -> Step:
-    def step(member: Helmsman) -> list[Effect]:
+    def step(member: LeadingMember) -> list[Effect]:
         member.clock += time
         return []
 
@@ -61,7 +61,7 @@ def wait(time: float) -> Step:
 def look_out(other: int, kind: int) -> Step:
     """The world's view changes."""
 
-    def step(member: Helmsman) -> list[Effect]:
+    def step(member: LeadingMember) -> list[Effect]:
         if kind == 0:
             member.lose(other)
         elif kind == 1:
@@ -93,7 +93,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-def member_of(kind: type[Election], helm: LeadershipConfig, observes: bool) -> Helmsman:
+def member_of(kind: type[Election], leadership: LeadershipConfig, observes: bool) -> LeadingMember:
     def elect() -> Election:
         inner = kind(kind.Settings(), ORDER)
         if kind.assumptions.announces:
@@ -103,12 +103,12 @@ def member_of(kind: type[Election], helm: LeadershipConfig, observes: bool) -> H
     me = Candidate(1)
     if observes:
         me = with_attribute(me, OBSERVER, 1.0)
-    return Helmsman(me, [Candidate(other) for other in (2, 3, 4, 5)], helm, elect)
+    return LeadingMember(me, [Candidate(other) for other in (2, 3, 4, 5)], leadership, elect)
 
 
-def check(member: Helmsman, effects: list[Effect], term: int) -> int:
+def check(member: LeadingMember, effects: list[Effect], term: int) -> int:
     """Bounds; and the highest term that the owner was told."""
-    helm = member.helm
+    leadership = member.leadership
     for effect in effects:
         if isinstance(effect, Send | Multicast):
             message = effect.message
@@ -121,13 +121,13 @@ def check(member: Helmsman, effects: list[Effect], term: int) -> int:
         elif isinstance(effect, Declare) and isinstance(effect.outcome, Elected):
             assert effect.outcome.term >= term
             term = effect.outcome.term
-    directory = helm.electors.view
+    directory = leadership.electors.view
     assert directory.ids == sorted(set(directory.ids))
-    assert len(directory) + len(helm.electors.observers) <= 6
-    assert helm.observer or 1 in directory
+    assert len(directory) + len(leadership.electors.observers) <= 6
+    assert leadership.observer or 1 in directory
     assert all(ORDER.can_rank(directory.candidate(each)) for each in directory)
     assert ORDER.can_rank(member.me)
-    assert member.helm.observer or not helm.observed.leaders
+    assert member.leadership.observer or not leadership.observed.leaders
     return term
 
 
