@@ -72,7 +72,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
         float,
         Meta(
             ge=0,
-            description="whoever heard the coordinator so recently answers an election and begins "
+            description="a member that heard the coordinator so recently answers a call and begins "
             "none; 0 always begins one, as in the lecture",
         ),
     ] = 0.0

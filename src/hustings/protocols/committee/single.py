@@ -78,7 +78,7 @@ class LightestBinConfig(CommitteeOfAll, frozen=True, kw_only=True):
 
     halvings: Annotated[int, Meta(ge=0, le=20, description="elections with two bins")] = 1
     bins: (
-        Annotated[int, Meta(ge=2, le=4096, description="one election with so many bins instead")]
+        Annotated[int, Meta(ge=2, le=4096, description="one election with this many bins instead")]
         | None
     ) = None
     style: Annotated[
@@ -86,8 +86,10 @@ class LightestBinConfig(CommitteeOfAll, frozen=True, kw_only=True):
         Meta(description="the endgame that makes one of those elected the leader"),
     ] = "none"
     depth: Annotated[int, Meta(ge=1, le=4096, description="steps of a path")] = DEPTH
-    r_end: Annotated[int, Meta(ge=1, description="halve to so many before a game")] = R_END
-    pad: Annotated[int, Meta(ge=0, description="add the lowest ids up to so many, as printed")] = 0
+    r_end: Annotated[int, Meta(ge=1, description="halve to this many before a game")] = R_END
+    pad: Annotated[
+        int, Meta(ge=0, description="add the lowest ids up to this many, as printed")
+    ] = 0
 
 
 class Agreement(Lockstep):
