@@ -178,7 +178,7 @@ def test_another_line_of_code_is_another_digest(
     for name in ("core", "layers", "protocols", "quorum", "sim"):
         (home / name).mkdir()
     sources = ["lab/byzantine/a.py", "core/a.py", "lab/kernels/a.py", "quorum/a.py", "sim/b.py"]
-    sources += ["lab/figures/measurement.py", "lab/figures/block.py", "lab/runs/block.py"]
+    sources += ["lab/figures/measurement.py", "lab/runs/block.py", "layers/a.py"]
     for name in (*sources, "sim/c.txt"):
         (home / name).write_text("x = 1\n", encoding="utf-8")
     monkeypatch.setattr(module, "files", lambda _: home)
