@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 PORT = 7400  # of seeds that are given without one
 PROTOCOL = "le-s"
-_INSTANT = 1024  # lives, a power of two, that may begin in one millisecond
-_LIVES = 3  # begun in one attempt to join
+_INSTANT = 1024  # incarnations, a power of two, that may begin in one millisecond
+_INCARNATIONS = 3  # begun in one attempt to join
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Wanted:
     ring: KeyRing | None = None
     insecure: bool = False
     seed: int = 0
-    life: int | None = None
+    incarnation: int | None = None
     note: Callable[[str], None] | None = None
 
 
@@ -112,7 +112,7 @@ def join(
     guard_settings: Mapping[str, object] | None = None,
     transport: Transport | None = None,
     seed: int | None = None,
-    life: int | None = None,
+    incarnation: int | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Joining:
     """Join a group: `async with hustings.join("billing", seeds=["10.0.0.1"]) as member:`.
@@ -160,9 +160,9 @@ def join(
         guard="" if made is None else made.kind,
     )
     places = _places(seeds, bind, advertise, group_address, transport)
-    wanted = _wanted(group, name, design, made, attributes or {}, places, state)
+    wanted = _wanted(group, name, design, made, attributes or {}, places, state, insecure)
     ring, seed = ring_of(key, places.bind, insecure), _chance(63) if seed is None else seed
-    return Joining(replace(wanted, ring=ring, insecure=insecure, seed=seed, life=life, note=note))
+    return Joining(replace(wanted, ring=ring, seed=seed, incarnation=incarnation, note=note))
 
 
 def _leadership(
@@ -203,6 +203,7 @@ def _wanted(
     attributes: Mapping[str, float],
     places: Places,
     state: str | Path | None,
+    insecure: bool,
 ) -> Wanted:
     """What needs a look at several things at once."""
     config = configure(design)
@@ -219,6 +220,7 @@ def _wanted(
         me=_candidate(name, design, attributes),
         places=places,
         state=None if state is None else state_folder(state),
+        insecure=insecure,
     )
 
 
@@ -296,11 +298,11 @@ class Joining:
     async def open(self) -> Member:
         """A member that has found its group, or is alone for now and goes on looking.
 
-        Where the group has heard this member in a later life than its clock says, it begins once
-        more, in a life after that.
+        Where the group has heard this member in a later incarnation than its clock says, it
+        begins once more, in an incarnation after that.
         """
         wanted = self.wanted
-        for last in range(_LIVES - 1, -1, -1):
+        for last in range(_INCARNATIONS - 1, -1, -1):
             try:
                 return await _settled(wanted)
             except NewerIncarnation as error:
@@ -309,7 +311,7 @@ class Joining:
                         f"{error}: its state file was lost or is an old copy; put back the right "
                         "one, or give the member another name"
                     ) from None
-                wanted = replace(wanted, life=error.life + 1)
+                wanted = replace(wanted, incarnation=error.incarnation + 1)
         raise AssertionError("the last try returns or raises")
 
 
@@ -369,7 +371,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
             own = await _advertised(wanted.places.advertise, transport)
     storage, incarnation = _memory(wanted, opened)
     if wanted.guard is not None:
-        wanted.guard.begin_above(_life(wanted))
+        wanted.guard.begin_above(_incarnation(wanted))
     place = Place(own, wanted.name)
     opened.guard = wanted.guard
     agreed = await _agreed(wanted)
@@ -460,9 +462,9 @@ async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
 
 
 def _memory(wanted: Wanted, opened: _Opened) -> tuple[Storage, int]:
-    life = _life(wanted)
+    incarnation = _incarnation(wanted)
     if wanted.state is None:
-        return VolatileStorage(), life
+        return VolatileStorage(), incarnation
     if make_state_folder(wanted.state) and wanted.note is not None:
         wanted.note(f"state directory {shown(wanted.state)} was not there and is made")
     from urllib.parse import quote  # noqa: PLC0415 (memory: few keep a state)
@@ -474,15 +476,15 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Storage, int]:
 
     file = f"{quote(wanted.group, safe='')}.{wanted.name}.state"
     path = os.path.join(wanted.state, file)
-    opened.state = StateFile(path, wanted.group, wanted.me.id, first=life)
+    opened.state = StateFile(path, wanted.group, wanted.me.id, first=incarnation)
     refuse_absurd(opened.state.stored, path, time.time())
     return opened.state, opened.state.incarnation
 
 
-def _life(wanted: Wanted) -> int:
+def _incarnation(wanted: Wanted) -> int:
     """A number that grows with the date; two that start in one instant have different ones."""
     by_clock = incarnation_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
-    return by_clock if wanted.life is None else wanted.life
+    return by_clock if wanted.incarnation is None else wanted.incarnation
 
 
 async def _advertised(address: Address, transport: Transport) -> Endpoint:

@@ -330,9 +330,9 @@ def test_what_is_doubtful_is_handed_out_and_not_noted() -> None:
     data = sent(sender)
     got = receiver.incoming(data, UDP, 0.0, doubtful=lambda got: True)
     assert got is not None
-    assert receiver.life(1) == 0
+    assert receiver.incarnation(1) == 0
     assert receiver.incoming(data, UDP, 0.0, doubtful=lambda got: False) == got
-    assert receiver.life(1) == 1
+    assert receiver.incarnation(1) == 1
     assert receiver.incoming(data, UDP, 0.0, doubtful=lambda got: False) is None
 
 
@@ -345,7 +345,7 @@ def test_a_probe_is_heard_again_but_within_its_senders_rate() -> None:
     heard = [receiver.incoming(frame.data, UDP, 0.0) is not None for _ in range(4)]
     assert heard == [True, True, False, False]
     assert receiver.counters[Reason.RATE] == 2
-    assert receiver.life(1) == 0
+    assert receiver.incarnation(1) == 0
 
 
 def test_a_life_that_begins_next_month_is_refused_and_the_last_before_is_not() -> None:
@@ -371,10 +371,10 @@ def test_a_gate_knows_who_leaps_who_lost_count_and_whom_it_forgot() -> None:
         receiver.incoming(first, UDP, 0.0)
     assert receiver.lost_count(got)
     receiver.confirm(got._replace(incarnation=9, number=3))
-    assert receiver.life(1) == 9
+    assert receiver.incarnation(1) == 9
     assert not receiver.lost_count(got)
     receiver.forget(1)
-    assert receiver.life(1) == 0
+    assert receiver.incarnation(1) == 0
 
 
 class LedMsg(Message, frozen=True, tag="LED"):
@@ -434,7 +434,7 @@ def test_twice_as_many_senders_as_members_are_remembered() -> None:
     assert receiver.counters[Reason.SENDERS_FORGOTTEN] == 0
     assert receiver.incoming(sent(gate(5)), UDP, 0.0) is not None
     assert receiver.counters[Reason.SENDERS_FORGOTTEN] == 1
-    assert receiver.life(1) == 0
+    assert receiver.incarnation(1) == 0
 
 
 def test_counters_are_the_ones_that_were_given() -> None:

@@ -163,7 +163,7 @@ def test_nobody_but_a_seed_turns_a_newcomer_away(sealed: bool) -> None:
 
                     async with background(speak()):
                         seed = "{}:{}".format(*dead.getsockname())
-                        newcomer = await crowd.add("new", seeds=[seed], life=LIFE)
+                        newcomer = await crowd.add("new", seeds=[seed], incarnation=LIFE)
                     assert newcomer.metrics().messages_received["NAME-TAKEN"] > 0
                     assert newcomer.metrics().messages_received["OLD-INCARNATION"] > 0
                     assert liar.answers > 0, "it asked, and was lied to"
@@ -192,7 +192,7 @@ def test_frames_of_a_former_life_that_come_from_a_seed_turn_nobody_away() -> Non
 
                 async with background(play()):
                     address = "{}:{}".format(*seed.getsockname())
-                    new = await crowd.add("new", seeds=[address], life=LIFE)
+                    new = await crowd.add("new", seeds=[address], incarnation=LIFE)
                     assert dropped(new, "duplicate-name") > 2
                 assert new.error is None
 

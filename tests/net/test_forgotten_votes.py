@@ -77,7 +77,7 @@ def test_never_two_when_all_voters_lost_their_disks(seed: int, tmp_path: Path) -
             if not seed % 2:
                 group.kill(name)
             election.wipe(name)
-            group.restart(name, life=DATE)
+            group.restart(name, incarnation=DATE)
             witness.advance(stream.uniform(0.0, 0.1))
         second = witness.settle(*VOTERS)
         assert second in VOTERS
@@ -107,7 +107,7 @@ def test_voters_with_old_copies_of_their_disks_hand_out_no_older_tokens(tmp_path
         for number, name in enumerate((*VOTERS, "d")):
             if name != "d":
                 election.put_back(name)
-            group.restart(name, life=DATE + number)
+            group.restart(name, incarnation=DATE + number)
         leader = group.member(group.settle(steady=1.0, within=60.0))
         assert (leader.state.token or 0) > max(DATE, *tokens)
 
@@ -120,14 +120,14 @@ def test_two_of_three_wait_until_the_third_is_emptied_too(tmp_path: Path) -> Non
             group.kill(name)
             election.wipe(name)
         for number, name in enumerate(("a", "b")):
-            group.restart(name, life=DATE + number)
+            group.restart(name, incarnation=DATE + number)
         witness.advance(5 * TTL)
         assert group.leaders == []
         notes = group.member("a").notes
         assert any("put disks back, or empty the state of all members" in note for note in notes)
         group.kill("c")
         election.wipe("c")
-        group.restart("c", life=DATE + 2)
+        group.restart("c", incarnation=DATE + 2)
         witness.settle(within=10 * TTL)
 
 

@@ -101,7 +101,7 @@ def test_an_older_life_that_is_confirmed_is_the_life_now() -> None:
     replays = ReplayProtection(window=64, most=10)
     replays.check(1, 5, 1000)
     replays.confirm(1, 4, 20)
-    assert replays.life(1) == 4
+    assert replays.incarnation(1) == 4
     assert replays.check(1, 4, 21) is None
     assert replays.check(1, 4, 19) is Reason.REPLAYED
 
@@ -113,7 +113,7 @@ def test_whoever_is_forgotten_is_heard_from_its_first_number_on() -> None:
     assert replays.lost_count(1)
     replays.forget(1)
     replays.forget(9)
-    assert (replays.life(1), len(replays), replays.lost_count(1)) == (0, 0, False)
+    assert (replays.incarnation(1), len(replays), replays.lost_count(1)) == (0, 0, False)
     assert replays.check(1, 1, 1) is None
 
 
@@ -124,7 +124,7 @@ def test_who_makes_room_is_counted_and_takes_its_refusals_along() -> None:
     replays.check(2, 1, 1)
     assert (replays.forgotten, len(replays)) == (0, 2)
     replays.check(3, 1, 1)
-    assert (replays.forgotten, len(replays), replays.life(1)) == (1, 2, 0)
+    assert (replays.forgotten, len(replays), replays.incarnation(1)) == (1, 2, 0)
     assert not replays.lost_count(1)
 
 

@@ -210,6 +210,6 @@ def test_an_answer_that_nobody_asked_for_proves_nothing() -> None:
                 say(leader, other, ProbeReplyMsg(nonce), incarnation=life)
                 say(leader, other, ProbeMsg(nonce), incarnation=life)
             await whole(crowd)
-            assert other.node.filter.life(leader.id) < life
+            assert other.node.filter.incarnation(leader.id) < life
 
     run(story())

@@ -214,7 +214,7 @@ def test_of_two_that_join_under_one_name_at_once_one_remains(lives: tuple[int, i
             await crowd.add("a")
             seeds = [crowd.members[0].address]
             ends = await asyncio.gather(
-                *(crowd.add("x", seeds=seeds, life=life) for life in lives),
+                *(crowd.add("x", seeds=seeds, incarnation=life) for life in lives),
                 return_exceptions=True,
             )
             opened = [end for end in ends if isinstance(end, hustings.Member)]

@@ -188,7 +188,7 @@ def test_a_newcomer_believes_nothing_that_was_said_to_another_life(
             other = await crowd.add("other")
             wire, mine = forged(other, STRANGER), member_id("new")
             async with seed_that_says(wire, said(LIFE - 1), mine) as address:
-                new = await crowd.add("new", seeds=[address], life=LIFE)
+                new = await crowd.add("new", seeds=[address], incarnation=LIFE)
                 assert sum(new.metrics().messages_received.values()) > 0
             assert incarnation(new) == LIFE
             assert new.error is None
@@ -205,7 +205,7 @@ def test_a_newcomer_believes_in_no_life_beyond_the_date() -> None:
             wire, mine = forged(other, STRANGER), member_id("new")
             old = OldIncarnationMsg((1 << 53) - 3, LIFE)
             async with seed_that_says(wire, old, mine) as address:
-                new = await crowd.add("new", seeds=[address], life=LIFE)
+                new = await crowd.add("new", seeds=[address], incarnation=LIFE)
                 assert new.metrics().messages_received.get("OLD-INCARNATION", 0) > 0
             assert incarnation(new) == LIFE
             assert new.error is None
@@ -222,7 +222,7 @@ def test_a_newcomer_believes_nothing_that_was_said_to_another_member(
             other = await crowd.add("other")
             wire = forged(other, STRANGER)
             async with seed_that_says(wire, said(LIFE), other.id) as address:
-                new = await crowd.add("new", seeds=[address], life=LIFE)
+                new = await crowd.add("new", seeds=[address], incarnation=LIFE)
                 assert dropped(new, "misdirected") > 0
             assert incarnation(new) == LIFE
 
@@ -237,11 +237,11 @@ def test_a_newcomer_believes_what_is_said_to_it() -> None:
             other = await crowd.add("other")
             wire, mine = forged(other, STRANGER), member_id("new")
             async with seed_that_says(wire, taken(LIFE), mine) as address:
-                new = await crowd.add("new", seeds=[address], life=LIFE)
+                new = await crowd.add("new", seeds=[address], incarnation=LIFE)
                 assert received(new, "NAME-TAKEN") > 0
                 await new.kill()
             async with seed_that_says(wire, lived_later(LIFE), mine) as address:
-                new = await crowd.add("new", seeds=[address], life=LIFE)
+                new = await crowd.add("new", seeds=[address], incarnation=LIFE)
             assert incarnation(new) > LIFE + 1000
 
     run(story())

@@ -29,22 +29,23 @@ class ProbeReplyMsg(LayerMessage, frozen=True, tag="PROBE-REPLY"):
 
 
 class NameTakenMsg(LayerMessage, frozen=True, tag="NAME-TAKEN"):
-    """A living member has your name: this is where it is, and in which of its lives.
+    """A living member has your name: this is where it is, and in which incarnation.
 
-    Said to one life of one member, and to nobody else: it must be of no use to whoever records it.
+    Said to one incarnation of one member, and to nobody else: it must be of no use to whoever
+    records it.
     """
 
     role: ClassVar[Role] = Role.DETECTOR
     place: str
-    life: int
+    incarnation: int
     yours: int
 
 
 class OldIncarnationMsg(LayerMessage, frozen=True, tag="OLD-INCARNATION"):
-    """I have heard you in a later life, this one, than in yours."""
+    """I have heard you in a later incarnation, this one, than in yours."""
 
     role: ClassVar[Role] = Role.DETECTOR
-    life: int
+    incarnation: int
     yours: int
 
 

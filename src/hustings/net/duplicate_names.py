@@ -42,11 +42,11 @@ _RATE, _AT_A_TIME = 20.0, 4  # words to namesakes, in a second and at once
 
 
 class NewerIncarnation(HustingsError):
-    """The group has heard this member in a later life: it has to begin a life after that."""
+    """The group has heard this member in a later incarnation: it has to begin one after that."""
 
-    def __init__(self, life: int) -> None:
-        super().__init__(f"the group has heard this member in life {life} already")
-        self.life = life
+    def __init__(self, incarnation: int) -> None:
+        super().__init__(f"the group has heard this member in incarnation {incarnation} already")
+        self.incarnation = incarnation
 
 
 class Doubt(NamedTuple):
@@ -187,7 +187,7 @@ class DuplicateNames:
         settled = node.settled.is_set()
         if message.yours != mine or place is None or place.endpoint == node.transport.endpoint:
             return
-        if message.life <= mine if settled else not node.lets_in(source):
+        if message.incarnation <= mine if settled else not node.lets_in(source):
             return
         self._ask_namesake(place.endpoint)
 
@@ -247,7 +247,7 @@ class DuplicateNames:
         if isinstance(got.message, JoinMsg):
             place = read_place(got.message.entry.place)
             if place is not None and got.message.entry.who.id == got.sender:
-                later = OldIncarnationMsg(node.filter.life(got.sender), got.incarnation)
+                later = OldIncarnationMsg(node.filter.incarnation(got.sender), got.incarnation)
                 self._answer(place.endpoint, later, now, got.sender)
             return
         entry = node.stack.membership.circle.entry(got.sender)
@@ -262,9 +262,9 @@ class DuplicateNames:
         node = self._node
         mine = node.filter.wire.incarnation
         # Beyond the date everybody would refuse it: whoever says so does not tell the truth.
-        later = mine < message.life < node.filter.latest[0]
+        later = mine < message.incarnation < node.filter.latest[0]
         if later and message.yours == mine and not node.settled.is_set() and node.lets_in(source):
-            node.failed(NewerIncarnation(message.life))
+            node.failed(NewerIncarnation(message.incarnation))
 
     def _answer(
         self, to: Endpoint, message: Message, now: float, member: MemberId | None = None

@@ -20,7 +20,7 @@ from hustings.net.limits import Counters, Rates, Reason
 from hustings.net.validation import NumberBounds, bounds
 from hustings.net.wire import Direction, Frame, Received, Wire
 
-_LIVES = 1024  # that may begin in a millisecond
+_INCARNATIONS = 1024  # that may begin in a millisecond
 UNNUMBERED = (ProbeMsg, ProbeReplyMsg, ConfigMsg)  # what is heard whatever its number
 
 
@@ -84,14 +84,14 @@ class FrameFilter:
     ) -> Received | None:
         """A message to handle, once; `now` in seconds, on any clock that does not run back.
 
-        What is `doubtful` is handed out and not noted: another life of its sender may have to be
-        heard first. `admit` notes it later.
+        What is `doubtful` is handed out and not noted: another incarnation of its sender may
+        have to be heard first. `admit` notes it later.
         """
         got = self.wire.read(data, direction)
         if isinstance(got, Reason):
             self._refuse(got, self.wire.duplicate if got is Reason.DUPLICATE_NAME else None)
             return None
-        if got.incarnation > bounds(self._date(), _LIVES).end:
+        if got.incarnation > bounds(self._date(), _INCARNATIONS).end:
             self._refuse(Reason.FUTURE_INCARNATION, got)
             return None
         if isinstance(got.message, UNNUMBERED) or (doubtful is not None and doubtful(got)):
@@ -132,7 +132,7 @@ class FrameFilter:
         return self._replays.leaps(got.sender, got.incarnation, got.number)
 
     def confirm(self, got: Received) -> None:
-        """The sender has proven that this is its life and its number now."""
+        """The sender has proven that this is its incarnation and its number now."""
         self._replays.confirm(got.sender, got.incarnation, got.number)
 
     def lost_count(self, got: Received) -> bool:
@@ -150,11 +150,11 @@ class FrameFilter:
     def latest(self) -> tuple[int, int]:
         """The latest incarnation and the highest counter that anybody can have by now."""
         date = self._date()
-        return bounds(date, _LIVES).end, bounds(date, 1).end
+        return bounds(date, _INCARNATIONS).end, bounds(date, 1).end
 
-    def life(self, member: MemberId) -> int:
-        """The newest life in which a member was heard."""
-        return self._replays.life(member)
+    def incarnation(self, member: MemberId) -> int:
+        """The newest incarnation in which a member was heard."""
+        return self._replays.incarnation(member)
 
     def _refuse(self, reason: Reason, got: Received | None = None) -> None:
         self.refused, self.unheard = reason, got
@@ -206,12 +206,12 @@ class ReplayProtection:
         return reason
 
     def leaps(self, sender: MemberId, incarnation: int, number: int) -> bool:
-        """Whether a frame is of a later life, or far ahead of all that came."""
+        """Whether a frame is of a later incarnation, or far ahead of all that came."""
         known = self._seen.get(sender)
         if known is None:
             return False
-        life, highest, _ = known
-        return incarnation > life or (incarnation == life and number - highest > LEAP)
+        newest, highest, _ = known
+        return incarnation > newest or (incarnation == newest and number - highest > LEAP)
 
     def lost_count(self, sender: MemberId) -> bool:
         """Whether many frames of a sender were refused in a row."""
@@ -224,17 +224,17 @@ class ReplayProtection:
         """
         lost = self.lost_count(sender)
         self._refused.pop(sender, None)
-        life, highest, _ = self._seen.get(sender, (0, 0, 0))
-        if (incarnation, number) > (life, highest):
+        newest, highest, _ = self._seen.get(sender, (0, 0, 0))
+        if (incarnation, number) > (newest, highest):
             self._check(sender, incarnation, number)
-        elif lost or incarnation < life:
+        elif lost or incarnation < newest:
             self._remember(sender, incarnation, number, self._mask)
 
     def _check(self, sender: MemberId, incarnation: int, number: int) -> Reason | None:
-        life, highest, bits = self._seen.get(sender, (0, 0, 0))
-        if incarnation < life:
+        newest, highest, bits = self._seen.get(sender, (0, 0, 0))
+        if incarnation < newest:
             return Reason.OLD_INCARNATION
-        if incarnation > life:
+        if incarnation > newest:
             self._remember(sender, incarnation, number, 1)
             return None
         ahead = number - highest
@@ -251,8 +251,8 @@ class ReplayProtection:
         self._remember(sender, incarnation, highest, bits | bit)
         return None
 
-    def life(self, sender: MemberId) -> int:
-        """The newest life in which a sender was heard; 0 for one that was not."""
+    def incarnation(self, sender: MemberId) -> int:
+        """The newest incarnation in which a sender was heard; 0 for one that was not."""
         return self._seen.get(sender, (0, 0, 0))[0]
 
     def forget(self, sender: MemberId) -> None:

@@ -350,7 +350,7 @@ class AsyncGroup:
                     "seeds": self._seeds(seat),
                     "transport": transport,
                     "seed": derive(self.seed, "member", seat.name),
-                    "life": seat.incarnations,
+                    "incarnation": seat.incarnations,
                     "insecure": True,  # who is in memory has nobody to fear
                     **self._options,
                     **seat.options,

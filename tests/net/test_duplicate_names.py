@@ -16,7 +16,7 @@ from hustings.layers.gossip.messages import Entry, JoinMsg, LeaveMsg
 from hustings.net.control_messages import NameTakenMsg, OldIncarnationMsg, ProbeMsg, ProbeReplyMsg
 from hustings.net.duplicate_names import DuplicateNames, NewerIncarnation
 from hustings.net.limits import Reason
-from tests.net.kit.fake_host import LIFE, ME, OWN, FakeNode, at, place_of
+from tests.net.kit.fake_node import LIFE, ME, OWN, FakeNode, at, place_of
 from tests.net.kit.virtual import virtually
 
 ELSEWHERE = ("127.0.0.1", 7)
@@ -395,7 +395,7 @@ def test_a_newcomer_begins_after_a_later_life_that_a_seed_tells_of() -> None:
         namesakes.lived_later(good, at(2))
         (error,) = host.errors
         assert isinstance(error, NewerIncarnation)
-        assert error.life == LIFE + 9
+        assert error.incarnation == LIFE + 9
         assert str(LIFE + 9) in str(error)
 
     played(story)

@@ -63,7 +63,7 @@ class FakeGate:
         self.admitted.append(got)
         return self.admits
 
-    def life(self, member: int) -> int:
+    def incarnation(self, member: int) -> int:
         return 77
 
     def outgoing(self, message: Message, to: int | None = None, way: Any = None) -> Any:

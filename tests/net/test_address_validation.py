@@ -10,7 +10,7 @@ from typing import Any
 from hustings.net.control_messages import ProbeMsg
 from hustings.net.peer_addresses import AddressValidation
 from hustings.net.transport import Endpoint
-from tests.net.kit.fake_host import FakeNode, at
+from tests.net.kit.fake_node import FakeNode, at
 from tests.net.kit.virtual import virtually
 
 X = 2  # a member that is known by hearsay alone

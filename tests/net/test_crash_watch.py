@@ -10,7 +10,7 @@ import pytest
 
 from hustings.net.control_messages import ProbeMsg, ProcessEndedMsg
 from hustings.net.crash_watch import CrashWatch
-from tests.net.kit.fake_host import ME, FakeNode, at
+from tests.net.kit.fake_node import ME, FakeNode, at
 from tests.net.kit.virtual import virtually
 
 Story = Callable[[FakeNode, CrashWatch], Coroutine[Any, Any, None]]
