@@ -606,3 +606,7 @@ def test_the_package_breaks_a_rule_no_more_often_than_before(rule: WholeRule) ->
 )
 def test_the_rule_on_the_package_finds(rule: WholeRule, package: Package, found: list[str]) -> None:
     assert list(rule.check(package)) == found
+
+
+def test_every_door_is_there() -> None:
+    assert sorted(DOORS.keys() - source().keys()) == []
