@@ -242,8 +242,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> str:
     (package / "protocols" / "claims.py").write_text(claims(), encoding="utf-8")
     insert(
         package / "protocols" / "registry.py",
-        after='    "bully-assistant": Entry("protocols.bully_assistant", "BullyAssistant"),\n',
-        line='    "claims": Entry("protocols.claims", "Claims"),\n',
+        after='    "stable": ProtocolEntry("protocols.stable", "Stable"),\n',
+        line='    "claims": ProtocolEntry("protocols.claims", "Claims"),\n',
     )
     insert(
         package / "protocols" / "registry.py",

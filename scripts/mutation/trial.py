@@ -322,11 +322,14 @@ def functions_in(paths: set[str]) -> list[FunctionType]:
         if path.startswith("src/"):
             _module(path)
     places = {os.path.abspath(path) for path in paths}
-    return [
+    gc.unfreeze()  # what is frozen is not among the objects that can be listed
+    found = [
         each
         for each in gc.get_objects()
         if isinstance(each, FunctionType) and each.__code__.co_filename in places
     ]
+    gc.freeze()
+    return found
 
 
 def plant(mutant: Mutant, live: Sequence[FunctionType]) -> bool:

@@ -25,7 +25,6 @@ SUPERFLUOUS = (
     "hashlib",
     "hustings.guard",
     "hustings.net.state_file",
-    "hustings.net.udp",
     "hustings.protocols.bully",
     "hustings.protocols.plugins",
     "hustings.protocols.committee",

@@ -260,8 +260,6 @@ async def open_udp(
         group = None
         try:
             if multicast is not None:
-                from hustings.net.udp import joined  # noqa: PLC0415 (memory: few use it)
-
                 group = joined(multicast, host, datagrams)
             port = UdpTransport(datagrams, limits, counters, group)
         except BaseException:
