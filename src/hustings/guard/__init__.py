@@ -1,6 +1,7 @@
-"""Guards: leases with tokens, so that there are never two leaders, on the engine that is there.
+"""Guards: leases with tokens, so that there are never two leaders.
 
-`seam` says what a guard is, `urls` finds one by its address; the other modules are one engine each.
+`base` says what a guard is. `urls` finds a guard by its address. Most of the other modules are one
+engine each.
 """
 
 from hustings.guard.base import (

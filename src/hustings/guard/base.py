@@ -4,15 +4,15 @@
     async with guard:
         answer = await guard.acquire(Holder("web-1", incarnation=1), ttl=5.0)
 
-An election finds out who should ask; the guard's answer is what counts. A holder may act until
-`Grant.deadline`, by its own monotonic clock. The deadline is counted from before the question was
-sent, and shortened by what two clocks may differ. A subclass says what an engine answers. The
-deadline, and that an answer later than its own lease is worthless, are decided here once for all
-engines.
+An election finds out which member should ask. The guard's answer decides. A holder may act until
+`Grant.deadline`, by its own monotonic clock. The deadline counts from before the question was sent,
+and is shortened by the drift that two clocks may have. A subclass says how an engine answers. This
+module alone decides the deadline for all engines, and that an answer is worthless if it arrives
+after its own lease is over.
 
 A member that asks also says the highest token that it knows. An engine whose tokens are below that
-has lost its memory. What follows is decided here, too: see `Floor` and `Behind`. A known token must
-come from the engine, or be close to one that does: no engine is lifted on hearsay.
+token has lost its data. This module also decides what follows: see `Floor` and `Behind`. A known
+token must come from the engine, or be close to a token that does. No engine is lifted on hearsay.
 """
 
 from __future__ import annotations
@@ -35,26 +35,27 @@ from hustings.core.outcome import Guarantee
 
 
 class Cancellations:
-    """Those that the running task has been asked for since this was made."""
+    """The cancellations that the running task has received since this object was made."""
 
     def __init__(self) -> None:
         self._task = asyncio.current_task()
         self._before = 0 if self._task is None else self._task.cancelling()
 
     def heed(self) -> None:
-        """End here if one came and was swallowed."""
+        """Raise `CancelledError` here if a cancellation arrived and some code swallowed it."""
         if self._task is not None and self._task.cancelling() > self._before:
             raise asyncio.CancelledError
 
 
-DRIFT = 0.001  # rates of two clocks of ordinary machines differ by less, unless they are steered
-LARGEST_TOKEN = 2**53 - 1  # engines and fences that reckon with doubles know no larger ones exactly
-HIGHEST_LIFT = 2**52  # no engine is lifted above this, so that it has as many tokens left
+DRIFT = 0.001  # the clock rates of two ordinary machines differ by less, unless they are steered
+# engines and fences that calculate with doubles know no larger token exactly
+LARGEST_TOKEN = 2**53 - 1
+HIGHEST_LIFT = 2**52  # no engine is lifted above this number, so that as many tokens are left
 DECIDED = (  # a proviso for engines whose tokens members cannot lift
     "grants no lease below a known token until an operator raises its tokens: hustings guards "
     "--recover"
 )
-LOOK_S = 5.0  # for an engine to say who holds
+LOOK_S = 5.0  # seconds for an engine to say who holds the lease
 _WORD = 8  # bytes of an engine's identity
 
 
@@ -63,18 +64,18 @@ class Unreachable(HustingsError):
 
 
 class NotGranted(HustingsError):
-    """A lease is not held, or no longer: what was asked for needs one."""
+    """The operation needs a lease, and the holder does not hold it, or holds it no longer."""
 
 
 class MemoryLost(HustingsError):
-    """The engine has forgotten tokens that are known, and an operator must decide how it goes on.
+    """The engine has forgotten tokens that members know. An operator must decide how it goes on.
 
-    Whatever it would grant now has a token that members and fences refuse.
+    Members and fences refuse the token of every lease that the engine would grant now.
     """
 
 
 class Holder(msgspec.Struct, frozen=True, gc=False):
-    """One incarnation of one member: another incarnation of it is another holder."""
+    """One incarnation of one member. Another incarnation of the member is another holder."""
 
     name: str
     incarnation: int
@@ -94,10 +95,10 @@ class Grant(msgspec.Struct, frozen=True, gc=False):
 class HeldBy(msgspec.Struct, frozen=True, gc=False):
     """Another holder has `token`, for `remaining` at most by the engine's clock.
 
-    Where the engine cannot tell how long, `remaining` is the time asked for. `holder` is a name as
-    the holder has written it, and need not be a member's. Token 0: nobody holds the lease, and it
-    cannot be had now either. It is reserved for `holder`, or, if that is empty, the engine waits
-    after a restart.
+    Where the engine cannot tell how long, `remaining` is the time asked for. `holder` is the name
+    that the holder has written. It need not be a member's name. Token 0 means that no member holds
+    the lease, and that it cannot be acquired now. It is reserved for `holder`. If `holder` is
+    empty, the engine waits after a restart.
     """
 
     holder: str
@@ -106,90 +107,93 @@ class HeldBy(msgspec.Struct, frozen=True, gc=False):
 
 
 class Floor(msgspec.Struct, frozen=True, gc=False):
-    """What a new token must be larger than, and what an engine with smaller ones is to do."""
+    """The number that a new token must exceed, and what an engine with smaller tokens must do."""
 
-    known: int = 0  # the highest token that the asker has heard of
+    known: int = 0  # the highest token that the asking member has heard of
     lift: bool = False  # go on above `known`, in the same step as the grant
 
 
 class Behind(msgspec.Struct, frozen=True, gc=False):
-    """Nothing is granted: the engine's last token, `last`, is below the one that is known."""
+    """The engine grants nothing: its last token, `last`, is below the token that is known."""
 
     last: int
 
 
 class Holding(msgspec.Struct, frozen=True, gc=False):
-    """One state of a guard, as an observer sees it; nobody holds when `holder` is None."""
+    """One state of a guard, as an observer sees it. If `holder` is None, the lease is free."""
 
     holder: str | None
-    token: int  # of the holder, or the last one if the engine still knows it, else 0
+    token: int  # the holder's, or the last token if the engine still knows it, else 0
 
 
 class Guarantees(msgspec.Struct, frozen=True, kw_only=True):
     """What a guard guarantees, as data."""
 
     guarantee: Guarantee = Guarantee.LEASED
-    drift: float = DRIFT  # exclusive in time while all clocks' rates lie within 1 +- drift
-    monotone: bool  # whether every token is larger than all before, whatever the engine survives
-    proviso: str = ""  # if it is not, or not always: when tokens may fall
-    clock: str = "server"  # whose clock measures leases: of the server, or of the voters
+    drift: float = DRIFT  # exclusive in time while the rates of all clocks lie within 1 +- drift
+    # whether every token is larger than all before, whatever failure the engine survives
+    monotone: bool
+    proviso: str = ""  # if tokens are not always monotone: when they may fall
+    clock: str = "server"  # the clock that measures leases: the server's, or the voters'
     unreachable: str = "the holder leads until its lease ends; then there is no leader"
-    evidence: str = ""  # where it was not tested on the engine itself: what was tested instead
+    evidence: str = ""  # if the engine itself was not tested: what was tested instead
 
 
 class Guard(ABC):
-    """A lease with a token for one group. Open it with `async with`, or `open` and `close`.
+    """A lease with a token for one group. Open it with `async with`, or with `open` and `close`.
 
-    Subclasses fill in the methods with an underscore. All of them may raise `Unreachable`, and must
-    within a time they choose: no call here waits for ever.
+    Subclasses implement the methods that begin with an underscore. All these methods may raise
+    `Unreachable`, and must do so within a time that they choose. No call here waits for ever.
     """
 
     guarantees: Guarantees
     lifts: ClassVar[bool] = False  # whether `_acquire` can lift the engine's tokens
-    recovers: ClassVar[bool] = False  # whether `_recover` can
+    recovers: ClassVar[bool] = False  # whether `_recover` can lift them
 
     def __init__(self, *, clock: Callable[[], float] | None = None) -> None:
-        """`clock` is the monotonic clock of deadlines; else the event loop's."""
+        """`clock` is the monotonic clock of deadlines. The default is the event loop's clock."""
         self._clock = clock
-        self.questions = 0  # sent to the engine: what an election in front is to keep small
-        self.group = "GROUP"  # for sentences
-        self.known_as = ""  # what the engine was called when the member began
-        self.note: Callable[[str], None] = lambda _: None  # told what an operator should know
-        self._noted = ""  # what was told last, until the engine is well again
-        self._last_grant: Grant | None = None  # what was granted last, and not given back
+        self.questions = 0  # number sent to the engine, which an election in front keeps small
+        self.group = "GROUP"  # for messages to people
+        self.known_as = ""  # the engine's identity when the member began
+        self.note: Callable[[str], None] = lambda _: None  # receives what an operator should know
+        self._noted = ""  # the last message to the operator, until the engine works again
+        self._last_grant: Grant | None = None  # the last grant that was not given back
         self._behind_since: float | None = None  # when the engine's loss was noticed
-        self._longest = 0.0  # lease of others that was heard of, which may be longer than ours
+        # longest lease of other holders that this guard heard of; may be longer than its own
+        self._longest = 0.0
 
     @property
     def slack(self) -> float:
-        """By which factor one clock may run faster than another."""
+        """The factor by which one clock may run faster than another clock."""
         return (1.0 + self.guarantees.drift) / (1.0 - self.guarantees.drift)
 
     def now(self) -> float:
-        """The clock on which deadlines are given."""
+        """The current time on the clock of the deadlines."""
         return asyncio.get_running_loop().time() if self._clock is None else self._clock()
 
     def check_ttl(self, ttl: float) -> None:
-        """Refuse what cannot work with this engine; called before anybody leads."""
+        """Refuse a lease time that cannot work with this engine; called before any member leads."""
         if not (math.isfinite(ttl) and ttl > 0):
             raise BadInput(f"ttl must be a positive time, not {ttl:g}")
 
     async def open(self) -> None:
         """Connect, and check what can be checked: credentials, TLS, the schema.
 
-        `BadInput` is for what waiting does not cure, `Unreachable` for what it may.
+        `BadInput` means that waiting does not help. `Unreachable` means that waiting may help.
         """
 
     async def identity(self) -> str:
-        """What tells this engine from all others, at whichever of its addresses it is asked.
+        """The word that tells this engine from all others, at each of its addresses.
 
-        A word that is kept in it beside the lease. Who finds none there leaves the one that it
-        knows, or else draws one. "" where an engine keeps none: then its address stands for it.
+        The engine keeps the word beside the lease. A member that finds no word there writes the
+        word that it knows, or else draws one. An engine that keeps no word gives "". Then its
+        address stands for it.
         """
         return await self._name(self.known_as or secrets.token_hex(_WORD), instead=False)
 
     async def close(self) -> None:
-        """Let go of connections. What is held stays held until its time is over."""
+        """Close the connections. A lease that is held stays held until its time is over."""
 
     async def __aenter__(self) -> Self:
         cancellations = Cancellations()
@@ -214,12 +218,13 @@ class Guard(ABC):
     ) -> Grant | HeldBy:
         """Ask for the lease. A holder that asks again keeps its token, and renews.
 
-        `known` is the highest token that the asker believes in. Nothing smaller is granted: an
-        engine that has lost its memory goes on above `known` if it can be lifted, once the leases
-        of all holders that it has forgotten are over. Otherwise this raises `MemoryLost`.
+        `known` is the highest token that the asking member believes in. No smaller token is
+        granted. An engine that has lost its data goes on above `known` if it can be lifted, once
+        the leases of all forgotten holders are over. Otherwise this method raises `MemoryLost`.
 
-        `heard` is what others say, a little above it. An engine that is behind `known` goes on
-        above that, too: a token that it has forgotten must not be granted again.
+        `heard` is the highest token that other members report, a little above `known`. An engine
+        that is behind `known` also goes on above `heard`: a token that the engine has forgotten
+        must not be granted again.
         """
         self.check_ttl(ttl)
         sent = self.now()
@@ -241,7 +246,7 @@ class Guard(ABC):
         return self._last_grant
 
     async def renew(self, grant: Grant, ttl: float) -> Grant:
-        """Hold on for `ttl` more, with the same token; `NotGranted` if it is held no longer."""
+        """Hold the lease for `ttl` more, with the same token; `NotGranted` if it is lost."""
         self.check_ttl(ttl)
         sent = self.now()
         self.questions += 1
@@ -252,9 +257,9 @@ class Guard(ABC):
         return self._last_grant
 
     async def release(self, grant: Grant, to: str | None = None) -> None:
-        """Give the lease back; `to` should be next, where the engine can reserve the lease.
+        """Give the lease back. `to` should hold it next, if the engine can reserve the lease.
 
-        Releasing a lease that is not held any more does nothing.
+        The release of a lease that is no longer held does nothing.
         """
         self.questions += 1
         self._last_grant = None
@@ -263,10 +268,10 @@ class Guard(ABC):
         cancellations.heed()
 
     async def recover(self, above: int) -> None:
-        """Let all tokens from now on be larger than `above`: for an operator, who has decided.
+        """Make all later tokens larger than `above`. An operator decides this.
 
-        `BadInput` where this engine knows no such thing. It costs nothing but numbers, and is safe
-        once every leader that the engine has forgotten has ended: a lease after it forgot them.
+        `BadInput` if this engine cannot do it. It costs only numbers. It is safe once every
+        forgotten leader has ended: one lease after the engine forgot the leaders.
         """
         if not 0 < above <= HIGHEST_LIFT:
             raise BadInput(f"a token is a number from 1 to {HIGHEST_LIFT} here, not {above}")
@@ -282,9 +287,10 @@ class Guard(ABC):
             raise Unreachable("the engine did not say who holds") from None
 
     async def remind(self, answer: Behind, known: int) -> None:
-        """The engine has said `known` itself, and lets somebody in below: let it go on above that.
+        """Make the engine go on above `known`, which the engine itself has said.
 
-        `MemoryLost` where somebody has to decide. Whoever holds meanwhile holds.
+        The engine now grants leases below `known`. `MemoryLost` if an operator has to decide. A
+        member that holds the lease meanwhile keeps it.
         """
         await self._name_again()
         if not self.lifts:
@@ -294,7 +300,7 @@ class Guard(ABC):
 
     @asynccontextmanager
     async def observe(self) -> AsyncIterator[AsyncIterator[Holding]]:
-        """The present state, then changes in the engine's order; an observer may miss some.
+        """The present state, then changes in the engine's order. An observer may miss some states.
 
         `async with guard.observe() as states: async for state in states: ...`
         """
@@ -312,12 +318,12 @@ class Guard(ABC):
             raise Unreachable("the answer took longer than the lease it grants")
         return Grant(holder, token, deadline)
 
-    # An engine that has lost its memory
+    # An engine that has lost its data
 
     async def _ask_above(
         self, holder: Holder, ttl: float, known: int, above: int, now: float
     ) -> int | HeldBy | Behind:
-        """Ask; lift the engine's tokens if that is safe now."""
+        """Ask. Lift the engine's tokens if that is safe now."""
         if above > LARGEST_TOKEN:
             raise MemoryLost(f"token {above} is known here, and no engine counts that far")
         lifts = self.lifts and above <= HIGHEST_LIFT
@@ -333,29 +339,35 @@ class Guard(ABC):
             answer = await self._acquire(holder, ttl, Floor(above, lift=True))
         if (
             isinstance(answer, int) and answer < known
-        ):  # it did not compare; nobody would believe it
+        ):  # The engine did not compare, and no member would believe this token.
             await self._release(holder, answer, None)
             answer = Behind(answer)
         return answer
 
     async def _name_again(self) -> None:
-        """An engine that lost its memory lost its identity, too, or got one from a newcomer.
+        """Give an engine that lost its data the identity by which the group knows it.
 
-        It gets back the one that the group goes by: else whoever comes would be turned away.
+        The engine lost its identity, too, or got a new one from a new member. With a wrong identity
+        every newcomer would be turned away.
         """
         if self.known_as:
             with suppress(Unreachable):
                 await self._name(self.known_as, instead=True)
 
     def _still_leads(self, holder: Holder, known: int, now: float) -> bool:
-        """Whether the asker is the last leader, in its lease: no other to wait for."""
+        """Whether the asking member is the last leader, within its lease: then there is none to
+        wait for.
+        """
         held = self._last_grant
         if held is None or (held.holder, held.token) != (holder, known):
             return False
         return now < held.deadline
 
     def _wait_for_the_forgotten(self, answer: Behind, ttl: float, known: int) -> HeldBy:
-        """A forgotten leader may act for one more lease; nothing is granted meanwhile."""
+        """Wait one more lease, in which a forgotten leader may act.
+
+        Nothing is granted meanwhile.
+        """
         if not self.lifts or known > HIGHEST_LIFT:
             raise self._undecided(answer, known)
         now, lease = self.now(), max(ttl, self._longest)
@@ -369,7 +381,7 @@ class Guard(ABC):
         return HeldBy("", 0, max(self._behind_since + lease - now, 0.0))
 
     def _compare(self, held: HeldBy, known: int) -> None:
-        """Say so if the holder has a token that members and fences refuse."""
+        """Tell the operator if the holder has a token that members and fences refuse."""
         if held.token == 0:
             return
         if held.token >= known:
@@ -399,7 +411,7 @@ class Guard(ABC):
         )
 
     def _tell(self, what: str, sentence: str) -> None:
-        """Once, until the engine is well again."""
+        """Tell the operator this once, until the engine works again."""
         if what != self._noted:
             self._noted = what
             self.note(sentence)
@@ -408,40 +420,41 @@ class Guard(ABC):
 
     @abstractmethod
     async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
-        """The token for `holder`, from now on for `ttl` of the engine's time at least.
+        """The token for `holder`, from now on for at least `ttl` of the engine's time.
 
-        An engine whose last token is below `floor.known` grants nothing and answers `Behind`, also
-        to who holds such a token. With `floor.lift` it goes on above `floor.known` instead, in the
-        same step as it grants; it must be able to if `lifts` is set. Somebody else who holds, with
-        whichever token, holds.
+        If the engine's last token is below `floor.known`, the engine grants nothing and answers
+        `Behind`, also to the holder of such a token. With `floor.lift` it goes on above
+        `floor.known` instead, in the same step as the grant. An engine with `lifts` set must be
+        able to do this. Another member that holds the lease keeps it, whatever its token is.
         """
 
     @abstractmethod
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
-        """`holder` keeps `token` for `ttl` from now on, or `NotGranted`."""
+        """Let `holder` keep `token` for `ttl` from now on, or raise `NotGranted`."""
 
     @abstractmethod
     async def _release(self, holder: Holder, token: int, to: str | None) -> None:
-        """`holder` gives `token` back, if it has it."""
+        """Give back `token` if `holder` has it."""
 
     @abstractmethod
     def _observe(self) -> AsyncIterator[Holding]:
-        """The present state, then changes as they come, until it is closed."""
+        """The present state, then each change when it comes, until the iterator is closed."""
 
     async def _name(self, word: str, *, instead: bool) -> str:
-        """Keep `word` in the engine where there is none yet, or `instead`; the one that is there.
+        """Write `word` as the identity if there is none yet, or `instead` of it; return the
+        identity.
 
-        In one step: of two who find none, both are told the same one.
+        This is one step: two members that find no identity both get the same one.
         """
         return ""
 
     async def _recover(self, above: int) -> None:
-        """All tokens from now on are larger than `above`."""
+        """Make all later tokens larger than `above`."""
         raise BadInput("this guard's engine knows no recovery by hand")
 
 
 def base_of(text: bytes, where: str) -> int:
-    """The base at a place that an operator's command writes to; `Unreachable` if it is none."""
+    """The base that an operator's command wrote at a place; `Unreachable` if it is not a number."""
     if not (text.isdigit() and len(text) <= len(str(LARGEST_TOKEN))):
         raise Unreachable(f"{where} is not a guard's: {text!r}")
     return int(text)

@@ -1,16 +1,16 @@
 """The lease client: between a member and its guard. One question at a time, the newest first.
 
-The member asks without waiting, and may ask again before an answer is there. The client asks the
-guard one question after another, so only the newest question is kept. The member counts its window
-from when it asked, which is never later than when the engine was asked: waiting here shortens a
-lease and does not lengthen it.
+The member asks without waiting, and may ask again before an answer arrives. The client sends the
+guard one question after another, so only the newest question is kept. The member counts its lease
+from the time when it asked. The engine was asked at that time or later. So waiting in the client
+can shorten a lease, and never lengthens one.
 
-A member that was refused is told when the guard is free. So a hand-over does not wait for the next
+The client tells a refused member when the guard is free. So a hand-over does not wait for the next
 try.
 
-A member that is told something it does not believe has the client look at the engine (`check`).
-Looks do not wait for questions, and there is at most one per second, however much is said. If the
-engine has forgotten what it said itself, the client reminds it.
+When a member hears something that it does not believe, the client looks at the engine (`check`).
+Looks do not wait for questions. There is at most one look per second, however much the member
+hears. If the engine has forgotten its own token, the client reminds the engine.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hustings.core.errors import HustingsError
 from hustings.core.guard import Freed, Granted, Held, Observed, Verdict
 from hustings.guard.base import Behind, Grant, Guard, HeldBy, Holder, MemoryLost, NotGranted
 
-_FAREWELL = 2.0  # seconds for giving back what is held when the member leaves
-_AGAIN = 1.0  # seconds before a stream of news that broke is opened again, or the next look
+_FAREWELL = 2.0  # seconds for giving back a lease when the member leaves
+_AGAIN = 1.0  # seconds before a broken stream is opened again, or before the next look
 _MOST_NAMES = 1000
 
 
 class LeaseClient:
-    """One member's client of one guard. `answer` gets the verdicts, `note` what is odd."""
+    """One member's client of one guard. `answer` gets the verdicts, `note` the oddities."""
 
     def __init__(
         self,
@@ -41,9 +41,11 @@ class LeaseClient:
         successor: Callable[[], str | None] = lambda: None,
         known: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`id_of` gives the id that goes with a name, `successor` whom this member would see next.
+        """`id_of` maps a name to its id. `successor` gives the member that should hold the lease
+        next.
 
-        `known` is the highest token that this member has from the engine, and has heard of.
+        `known` has two tokens: the highest that this member has from the engine, and the highest
+        that it has heard of.
         """
         self.guard = guard
         guard.note = note
@@ -55,22 +57,23 @@ class LeaseClient:
         self._id_of = id_of
         self._note = note
         self._wanted: tuple[float, int] | None = None
-        self._returning = False  # what is held is to be given back, before anything is asked for
+        self._returning = False  # the lease must be given back before the next question
         self._stirred = asyncio.Event()
         self._grant: Grant | None = None
-        self._token = 0  # the last one heard of
+        self._token = 0  # the last token heard of
         self._trouble: type[Exception] | None = None  # why the last question had no answer
-        self._refused = asyncio.Event()  # somebody else holds, and this member waits
+        self._refused = asyncio.Event()  # another member holds the lease, and this member waits
         self._entered = asyncio.Event()  # a lease was granted anew
-        self._doubtful = asyncio.Event()  # the member wants to know what the engine says
-        self._forgotten: Behind | None = None  # it says less now, and is to be reminded
+        self._doubtful = asyncio.Event()  # the member wants to know the engine's state
+        # the engine gives smaller tokens now, and must be reminded
+        self._forgotten: Behind | None = None
         self._closing = False
         loop = asyncio.get_running_loop()
         self._work_task = loop.create_task(self._work())
         readers = (self._watch, self._look, self._confirm)
         self._readers = [loop.create_task(each()) for each in readers]
 
-    # What a host calls
+    # What a node calls
 
     def acquire(self, ttl: float, request: int) -> None:
         self._wanted = (ttl, request)
@@ -82,11 +85,11 @@ class LeaseClient:
         self._stirred.set()
 
     def check(self) -> None:
-        """The member wants to see what the engine says."""
+        """Look at the engine soon, because the member wants to know its state."""
         self._doubtful.set()
 
     async def close(self) -> None:
-        """Give back what is held, if that goes quickly, and let go of the guard."""
+        """Give back the lease, if that goes quickly, and close the guard."""
         self._closing = True
         self._stirred.set()
         work = self._work_task
@@ -100,7 +103,7 @@ class LeaseClient:
             await self._let_go()
 
     async def abandon(self) -> None:
-        """As a crash: nothing is given back, and what is under way is not waited for."""
+        """End like a crash: give nothing back, and wait for nothing that is under way."""
         for task in (self._work_task, *self._readers):
             task.cancel()
         await self._let_go()
@@ -127,19 +130,19 @@ class LeaseClient:
                     await self.guard.remind(forgotten, max(self._known()))
                 if counts or self._trouble is not MemoryLost:
                     self._reached()
-            except Exception as error:  # also what a client was not expected to raise
+            except Exception as error:  # also an error that a client was not expected to raise
                 self._missed(error)
             if self._closing and not self._stirred.is_set():
                 return
 
     async def _ask(self, ttl: float, request: int) -> bool:
-        """Ask, and tell the member; whether there was a token in the answer."""
+        """Ask the guard, and tell the member the answer. Return whether the answer had a token."""
         answer: Grant | HeldBy | None = None
         if self._grant is not None:
             try:
                 answer = await self.guard.renew(self._grant, ttl)
             except NotGranted:
-                self._grant = None  # as if it had never been held
+                self._grant = None  # as if the lease had never been held
         if answer is None:
             answer = await self.guard.acquire(self.holder, ttl, *self._known())
             if isinstance(answer, Grant):
@@ -160,7 +163,7 @@ class LeaseClient:
             await self.guard.release(grant, to=self._successor())
 
     async def _watch(self) -> None:
-        """While this member waits, hear when nobody holds any more."""
+        """While this member waits, observe when the lease becomes free."""
         while True:
             await self._refused.wait()
             try:
@@ -172,10 +175,10 @@ class LeaseClient:
                             self.answer(Freed(max(state.token, self._token)))
             except Exception as error:
                 self._missed(error)
-            await asyncio.sleep(_AGAIN)  # asking again after a while does it, too
+            await asyncio.sleep(_AGAIN)  # asking again after a while has the same effect
 
     async def _look(self) -> None:
-        """When this member is in doubt, hear what the engine says."""
+        """When this member is in doubt, look at the engine's state."""
         while True:
             await self._doubtful.wait()
             self._doubtful.clear()
@@ -191,15 +194,15 @@ class LeaseClient:
             await asyncio.sleep(_AGAIN)
 
     async def _confirm(self) -> None:
-        """Whenever this member is let in: is it the engine that it began with?
+        """After each new grant, check that the engine is the one that the member began with.
 
-        One that lost its memory unnoticed has no identity: asking gives it back.
+        An engine that lost its data unnoticed has no identity. This check gives the identity back.
         """
         known, told = self.guard.known_as, ""
         while known:
             await self._entered.wait()
             self._entered.clear()
-            with suppress(Exception):  # it is asked again next time
+            with suppress(Exception):  # the next grant asks again
                 found = await self.guard.identity()
                 if found not in (known, told):
                     told = found
@@ -218,7 +221,7 @@ class LeaseClient:
         return member
 
     def _missed(self, error: Exception) -> None:
-        if type(error) is not self._trouble:  # an engine that comes back may have another one
+        if type(error) is not self._trouble:  # the next failure may be another one
             what = str(error) if isinstance(error, HustingsError) else repr(error)
             self._note(f"the guard does not confirm anybody now: {what}")
         self._trouble = type(error)

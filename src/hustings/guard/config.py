@@ -1,8 +1,8 @@
-"""From plain options to the guard of a group: `guard_for` makes it, once, and checks it.
+"""From plain options to the guard of a group: `guard_for` makes the guard once, and checks it.
 
-A program, the agent, `hustings run` and the kit for tests all come here, through `hustings.join`.
-The guard that is made when the options are read is the one that tells which engine it is, and the
-one that the member's lease client asks.
+A program, the agent, `hustings run` and the test kit all come here, through `hustings.join`. There
+is one guard: the options make it, it tells the engine's identity, and then the member's lease
+client uses it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SCOPES = ("election", "dc", "lease", "recipe", "context")  # options that choose
 USUAL_PATHS = {"nats": "hustings", "redis": "0", "zookeeper": "hustings"}
 _INCARNATION_BITS = 62
 MOST_KIND = 24  # characters
-PATIENCE = 10.0  # seconds for which an engine that does not answer is tried when a member opens
+PATIENCE = 10.0  # seconds for which a member that opens tries an engine that does not answer
 _AGAIN = 0.5
 
 
@@ -48,36 +48,39 @@ _AGAIN = 0.5
 class GroupGuard:
     """The guard of one group as its options say: an engine, or voters among its members."""
 
-    shown: str  # for sentences, without a password
+    shown: str  # for messages to people, without a password
     guarantees: Guarantees
-    lease: Mapping[str, object]  # what is asked of it
+    lease: Mapping[str, object]  # the settings of the lease
     make: Callable[[], Guard] | None = None  # another guard on the same engine
-    made: Guard | None = None  # the first one, until it is opened
+    made: Guard | None = None  # the first guard, until it is opened
     quorum: VoterOptions | None = None
-    address: str = ""  # the engine's, without what does not matter to which one it is
-    scope: str = ""  # the part of the engine that is asked
-    named: bool = False  # whether the address is a name that somebody gave
-    known_as: str = ""  # what the engine calls itself, once it was asked
-    opened: Guard | None = None  # until a lease client has it
+    address: str = ""  # the engine's, without the parts that do not identify it
+    scope: str = ""  # the part of the engine that is used
+    named: bool = False  # whether the address is a name that a user chose
+    known_as: str = ""  # the engine's own identity, once the engine was asked
+    opened: Guard | None = None  # until a lease client takes it
 
     @property
     def kind(self) -> str:
-        """What all members of a group must have in common; addresses they may give differently."""
+        """The part that all members of a group must have in common; their addresses may differ."""
         name = self.shown.partition(":")[0].lower()
         return SAME.get(name, name)[:MOST_KIND]
 
     @property
     def is_engine(self) -> bool:
-        """Whether the guard is a server outside of the group, and not the group's own voters."""
+        """Whether the guard is a server outside of the group. Otherwise members vote."""
         return self.make is not None
 
     @property
     def voting(self) -> Callable[[LeaseLayer], Election] | None:
-        """What makes members the guard."""
+        """The function that makes members the guard."""
         return None if self.quorum is None else self.quorum.around
 
     async def agreed(self, asked: float, note: Callable[[str], None]) -> tuple[Field, ...]:
-        """What all members of a group must say alike; the engine may have to be asked."""
+        """The values that must be equal at all members of a group.
+
+        The engine may have to be asked.
+        """
         kind = Field("guard", self.kind, True)
         if self.quorum is not None:
             return (kind, *self.quorum.agreed(asked))
@@ -96,14 +99,14 @@ class GroupGuard:
         return self.known_as or self.address
 
     def _guard(self) -> Guard:
-        """The guard that was made when the options were read; after it was used, another one."""
+        """The guard that the options made. After that guard was used, a new guard."""
         assert self.make is not None
         if self.made is None:
             self.made = self.make()
         return self.made
 
     async def _open(self, note: Callable[[str], None]) -> Guard:
-        """The guard, opened; it stays so until a lease client has it, or `close`."""
+        """Open the guard. It stays open until a lease client takes it, or until `close`."""
         if self.opened is None:
             guard = self._guard()
             self.made = None  # no guard is opened twice
@@ -112,7 +115,7 @@ class GroupGuard:
         return self.opened
 
     async def close(self) -> None:
-        """Let go of a guard that was opened, and that no lease client has."""
+        """Close a guard that was opened and that no lease client took."""
         guard, self.opened = self.opened, None
         if guard is not None:
             await guard.close()
@@ -125,7 +128,9 @@ class GroupGuard:
         successor: Callable[[], str | None],
         known: Callable[[], tuple[int, int]],
     ) -> LeaseClient | None:
-        """A member's client of its engine, opened; None where the guard is the group itself."""
+        """An open lease client of a member for its engine; None where the group itself is the
+        guard.
+        """
         if not self.is_engine:
             return None
         guard = await self._open(note)
@@ -136,16 +141,16 @@ class GroupGuard:
         return LeaseClient(guard, holder, id_of, note, successor, known)
 
     def begin_above(self, date: int) -> None:
-        """Tokens of the group's own voters are larger than this number, which grows with time."""
+        """Make all tokens of the group's own voters larger than this date, which grows."""
         if self.quorum is not None:
             self.quorum.above = date
 
     def voters(self, host: MemberNode, id_of: Callable[[str], MemberId]) -> GroupVoters:
-        """Who votes, where the guard is the group itself."""
+        """The voters, where the group itself is the guard."""
         return GroupVoters(host, id_of)
 
     def check(self, lease: LeaseConfig | None, member: str, *, kept: bool) -> None:
-        """Refuse what cannot work; `kept` is whether the member keeps anything."""
+        """Refuse what cannot work. `kept` says whether the member stores anything."""
         if self.is_engine and lease is not None:
             self._guard().check_ttl(lease.asked)
         if self.quorum is not None and lease is not None:
@@ -165,10 +170,10 @@ def guard_for(
     ttl: str | float | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> GroupGuard:
-    """The guard that plain options mean; whatever is wrong with the address is told here."""
+    """The guard that plain options mean; checks the address."""
 
     def lease(guarantees: Guarantees) -> dict[str, object]:
-        """Drift is the engine's unless somebody knows better."""
+        """The lease settings. The drift is the engine's, unless the user gives one."""
         asked = {"drift": guarantees.drift, **(settings or {})}
         return asked if ttl is None else {**asked, "ttl": parse_duration(ttl, "ttl")}
 
@@ -202,7 +207,7 @@ def guard_for(
 
 
 def _scope(url: GuardUrl) -> str:
-    """Without what an engine is asked for anyway."""
+    """The scope, without what every engine has anyway."""
     kind, path = SAME.get(url.scheme, url.scheme), url.path
     if kind == "redis" and path.isascii() and path.isdigit():
         path = f"{int(path)}"
@@ -213,14 +218,14 @@ def _scope(url: GuardUrl) -> str:
 
 
 def _address(url: GuardUrl) -> str:
-    """Hosts and ports in order: without an account, and whichever of them is named first."""
+    """Hosts and ports in order, without the account. The order in the address does not matter."""
     port = PORTS.get(SAME.get(url.scheme, url.scheme))
     places = sorted(f"{host}:{given or port or ''}" for host, given in url.hosts)
     return ",".join(places) or "this machine"
 
 
 async def _open(guard: Guard, shown: str, patience: float, note: Callable[[str], None]) -> None:
-    """Open a guard; one that does not answer is tried for a while, and then given up."""
+    """Open a guard. If it does not answer, try for a while, and then give up."""
     loop = asyncio.get_running_loop()
     end, told = loop.time() + patience, False
     while True:

@@ -1,26 +1,27 @@
 """A guard on Consul, for the same lock as `consul lock` and the Lock of its Go client.
 
-Layout     One key, prefix/.lock, marked with the flags by which locks are told from other keys,
-           bound to the session of who holds it; its value is the holder's name.
+Layout     One key, prefix/.lock, marked with the flags that tell locks from other keys, bound to
+           the holder's session. Its value is the holder's name.
 Token      The key's ModifyIndex when it was acquired: an index of the whole cluster, which only
            grows. (LockIndex counts acquisitions, but begins anew when the key is deleted, as
-           `consul lock` does when it is done.)
+           `consul lock` does when it ends.)
 Recovery   A cluster that has lost its store counts indexes anew. An operator then writes a key
-           beside the lock (prefix/.base): its number is added to every index to make a token.
+           beside the lock (prefix/.base). Its number is added to every index to make a token.
 Identity   A word in one more key (prefix/.identity), drawn by the first member.
-Lease      The session's TTL. Consul ends a session no sooner than that after it was renewed; it
-           takes up to twice as long, which also covers a leader of the cluster that renews without
-           knowing that it was deposed. A TTL is at least 10 s, and stays what it was at first.
-Delay      After a session has ended by itself, Consul gives its key to nobody for the lock-delay of
-           that session: 15 s by foreign sessions, none by ours (option `lock_delay`), because
-           ours are no longer believed in by then. Who asks meanwhile is refused.
+Lease      The session's TTL. Consul never ends a session earlier than one TTL after its renewal.
+           Consul takes up to twice the TTL. This time also covers a leader of the cluster that
+           renews sessions and does not know that it was deposed. A TTL is at least 10 s, and never
+           changes.
+Delay      After a session has expired, Consul gives its key to no session for the lock-delay of the
+           expired session. Foreign sessions use 15 s. Ours use none (option `lock_delay`), because
+           their leases are over by then. A member that asks meanwhile is refused.
 Transfer   None: `release(to=...)` is a plain release.
 
     consul://:token@host:port,host:port/path?dc=east&tls=yes
 
-Path and group make the prefix (`path/group`, or the group alone); the option `election` gives it in
-full. aiohttp speaks with the agents: the API is HTTP, and a client for it would add nothing that
-is needed here.
+Path and group make the prefix (`path/group`, or the group alone). The option `election` gives the
+full prefix. The guard uses aiohttp to talk to the agents: the API is HTTP, and a Consul client
+would add nothing that is needed here.
 """
 
 from __future__ import annotations
@@ -58,9 +59,9 @@ from hustings.guard.urls import NET_S, TIMEOUT_S, TLS_OPTIONS, GuardUrl, client_
 
 PORT = 8500
 SHORTEST_S, LONGEST_S = 10.0, 86400.0
-LOCK_FLAGS = 0x2DDCCBC058A50C18  # the Go client's mark of a lock
+LOCK_FLAGS = 0x2DDCCBC058A50C18  # the Go client's flags of a lock
 MISSING = 404
-NO_TLS = 0  # a status that no server gives
+NO_TLS = 0  # a status that no server returns
 
 EVIDENCE = (
     "tested against a small server with the documented rules and against written conversations; "
@@ -79,7 +80,7 @@ class Lock(msgspec.Struct, frozen=True, rename="pascal"):
 
     @property
     def holder(self) -> str:
-        """As the holder has written it; foreign ones often write nothing."""
+        """The name that the holder has written. Foreign holders often write none."""
         written = base64.b64decode(self.value or "").decode(errors="replace")
         return written or f"session {self.session}"
 
@@ -89,13 +90,13 @@ class _Created(msgspec.Struct, rename={"id": "ID"}):
 
 
 class ConsulSession(NamedTuple):
-    """One incarnation of one member: its session, and what it holds by it."""
+    """One incarnation of one member: its session, and the lease that the session holds."""
 
     session: str
     ttl: float
     token: int = 0
     lock_index: int = 0
-    base: int = 0  # what was added to the index to make the token
+    base: int = 0  # the number that was added to the index to make the token
 
 
 class ConsulGuard(Guard):
@@ -133,8 +134,8 @@ class ConsulGuard(Guard):
         self._http: aiohttp.ClientSession | None = None
         self._standing: dict[Holder, ConsulSession] = {}
         self._returns = PendingReleases()
-        self._highest = 0  # token that any observer has seen
-        self._base = 0  # what indexes are added to, as it was read last
+        self._highest = 0  # highest token that any observer has seen
+        self._base = 0  # the number that is added to indexes, as it was last read
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -144,7 +145,9 @@ class ConsulGuard(Guard):
             )
 
     async def open(self) -> None:
-        """See that keys can be read and sessions be made, and that the key is no other's."""
+        """Check that keys can be read, that sessions can be made, and that the key is free for this
+        use.
+        """
         try:
             lock, _ = await self._look()
             if lock is not None and lock.flags != LOCK_FLAGS:
@@ -182,7 +185,7 @@ class ConsulGuard(Guard):
             answer = await self._lock(holder, ttl)
             if isinstance(answer, HeldBy) or answer >= floor.known:
                 return answer
-            # Which token it would be shows only once the lock is held: nobody believes this one.
+            # The token shows only once the lock is held. No member believes this number.
             await self._let_go(self._standing.pop(holder))
             return Behind(answer)
 
@@ -202,7 +205,7 @@ class ConsulGuard(Guard):
             return self._hold(holder, me, lock)
         if lock is not None and lock.session is not None:
             return HeldBy(lock.holder, self._token(lock), ttl)
-        return HeldBy("", 0, min(ttl, SHORTEST_S))  # the delay after a session that has ended
+        return HeldBy("", 0, min(ttl, SHORTEST_S))  # the delay after a session that has expired
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
         me = self._standing.get(holder)
@@ -230,12 +233,12 @@ class ConsulGuard(Guard):
         self._standing.pop(holder, None)
 
     async def _let_go(self, me: ConsulSession) -> None:
-        """First the key, then the session: the end of a session that holds has its delay."""
+        """Release the key, then the session: a session that ends with a key causes the delay."""
         await self._put({"release": me.session}, "")
         await self._end_session(me.session)
 
     async def _recover(self, above: int) -> None:
-        """Whoever holds meanwhile has a larger token when it asks next."""
+        """A member that holds the lease meanwhile gets a larger token when it asks next."""
         async with self._unreachable():
             done = False
             while not done:
@@ -258,7 +261,10 @@ class ConsulGuard(Guard):
             return base64.b64decode(key.value or "").decode(errors="replace")
 
     async def _read_base(self) -> int:
-        """Read what indexes are added to; the index of the key that says so, 0 if there is none."""
+        """Read the number that is added to indexes.
+
+        Return the index of its key, or 0 without a key.
+        """
         path = f"kv/{quote(self._base_key)}"
         status, body, _ = await self._ask("GET", path, {"consistent": ""})
         if status == MISSING:
@@ -280,7 +286,7 @@ class ConsulGuard(Guard):
         return f"{self.key.removesuffix('.lock')}.{what}"
 
     def _hold(self, holder: Holder, me: ConsulSession, lock: Lock) -> int:
-        """Remember what is held; the index grows if somebody writes to the key meanwhile."""
+        """Remember what is held. The index grows if another client writes to the key meanwhile."""
         if not me.token or (me.lock_index, me.base) != (lock.lock_index, self._base):
             me = me._replace(token=self._token(lock), lock_index=lock.lock_index, base=self._base)
             self._standing[holder] = me
@@ -289,7 +295,9 @@ class ConsulGuard(Guard):
     # Sessions and the key
 
     async def _stand(self, holder: Holder, me: ConsulSession | None, ttl: float) -> ConsulSession:
-        """A session that lasts: the one there is, if it can be renewed for long enough."""
+        """A session that lasts: the present one if it can be renewed for long enough, else a new
+        one.
+        """
         if me is not None and me.ttl >= ttl and await self._renew_session(me, me.ttl):
             return me
         session = await self._new_session(f"hustings: {holder.name}", ttl)
@@ -320,7 +328,10 @@ class ConsulGuard(Guard):
         return body.strip() == b"true"
 
     async def _look(self, after: int = 0, wait: float = 0.0) -> tuple[Lock | None, int]:
-        """The key, and the index to wait after; by the leader of the cluster, never out of date."""
+        """The key, and the index to wait after.
+
+        The cluster's leader answers, so they are never stale.
+        """
         query = {"consistent": ""}
         if after:
             query = {"index": str(after), "wait": f"{math.ceil(wait * 1000.0)}ms"}
@@ -338,12 +349,13 @@ class ConsulGuard(Guard):
     async def _ask(
         self, method: str, path: str, query: dict[str, str], body: bytes = b"", wait: float = 0.0
     ) -> tuple[int, bytes, int]:
-        """Status, body and index of an answer; agents are tried in turn."""
+        """Status, body and index of an answer. Agents are tried in turn."""
         if self._http is None:
             self._http = aiohttp.ClientSession(headers=self._headers)
         end = time.monotonic() + self.timeout + wait
         why = "no answer"
-        first, count = self._first, len(self._places)  # another question may turn meanwhile
+        # another question may move on to another agent meanwhile
+        first, count = self._first, len(self._places)
         for left in range(count, 0, -1):
             number = (first - left) % count
             share = max(end - time.monotonic(), 0.0) / left
@@ -376,7 +388,7 @@ class ConsulGuard(Guard):
 
     @asynccontextmanager
     async def _unreachable(self) -> AsyncIterator[None]:
-        """What is refused later on may be allowed again."""
+        """Turn refusals into `Unreachable`: what is refused now may be allowed later."""
         try:
             yield
         except _Refused as refusal:
@@ -396,7 +408,7 @@ class ConsulGuard(Guard):
 
 
 class _Feed:
-    """An observer's questions, of which the last waits for its answer."""
+    """An observer's questions. The last one waits for its answer."""
 
     def __init__(self, guard: ConsulGuard) -> None:
         self._guard = guard
@@ -404,7 +416,7 @@ class _Feed:
 
     async def look(self) -> SeenLease:
         guard = self._guard
-        await guard._read_base()  # it may have been lifted since
+        await guard._read_base()  # an operator may have lifted it since
         lock, self._index = await guard._look()
         if lock is None or lock.session is None:
             return SeenLease(Holding(None, guard._highest), 0.0)
@@ -420,7 +432,7 @@ class _Feed:
 
 
 class _Refused(Exception):
-    """Consul has understood, and will not."""
+    """Consul has understood the question, and refuses it."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)

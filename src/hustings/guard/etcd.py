@@ -1,25 +1,27 @@
 """A guard on etcd, in the same election as `etcdctl elect` and Go's concurrency.Election.
 
-Layout     Under the election's name, one key per candidate: name/lease in hex, whose value is the
-           candidate's name, bound to its lease. Whose key was created first leads; the revision
-           of its creation is the token. Revisions only grow, so tokens do.
+Layout     Under the election's name, one key per candidate: name/lease in hex. Its value is the
+           candidate's name. The key is bound to the candidate's lease. The candidate with the
+           oldest key leads. The revision of the key's creation is the token. Revisions only grow,
+           so tokens do.
 Recovery   A cluster that has lost its store counts revisions anew. An operator then writes a key
-           beside the election (name.base): its number is added to every revision to make a token.
-           Foreign candidates do not know it, and need not.
+           beside the election (name.base). Its number is added to every revision to make a token.
+           Foreign candidates do not know this key, and do not need it.
 Identity   A word in one more key (name.identity), drawn by the first member.
-Fairness   Nobody of ours queues: a key is created only if there is none under the name, in one
-           transaction. So whoever queues by foreign means is never overtaken, and comes first.
-Lease      Granted by consensus, hence from after the question was sent. A renewal asks one node
-           for the key first, which the node cannot answer without the present leader of the
-           cluster, and then the same node for the renewal. An answer by a leader of the cluster
-           that has been deposed without knowing it (it was paused, say) is thereby no older than
-           the question, and the new leader gives every lease its full time from its own start.
-Transfer   `release(to=...)` leaves a key beside the election (name.next) for the rest of the lease:
-           meanwhile only that member creates a key. Foreign candidates do not know it.
+Fairness   Our members do not queue: they create a key only if there is none under the name, in one
+           transaction. So a foreign candidate that queues is never overtaken.
+Lease      Granted by consensus, so after the question was sent. A renewal asks one node for the key
+           first. The node cannot answer without the present leader of the cluster. Then the renewal
+           goes to the same node. A leader of the cluster may have been deposed without knowing it
+           (it was paused, say). Its answer is thereby no older than the question, and the new
+           leader gives every lease its full time from its own start.
+Transfer   `release(to=...)` leaves a key beside the election (name.next) for the rest of the lease.
+           Meanwhile only that member creates a key. Foreign candidates do not know this key.
 
-Path of the address and group make the election's name (`path/group`, or the group alone); the
-option `election` gives it in full. Leases are whole seconds, rounded up; a cluster with the usual
-settings makes those of one second last two, lest its own elections end them.
+The path of the address and the group make the election's name (`path/group`, or the group alone).
+The option `election` gives the full name. Leases are whole seconds, rounded up. A cluster with the
+usual settings makes a lease of one second last two, so that the cluster's own elections do not end
+it.
 """
 
 from __future__ import annotations
@@ -59,16 +61,16 @@ SHORTEST = 1.0  # etcd counts whole seconds
 
 
 class Queue(NamedTuple):
-    """Who stands, in the order of coming, at one moment."""
+    """The candidates in the order of their keys' creation, at one moment."""
 
     candidates: list[Any]
-    base: int  # what revisions are added to
-    base_version: int  # the revision that wrote it; 0 if none has
+    base: int  # the number that is added to revisions
+    base_version: int  # the revision that wrote the base; 0 without a base
     revision: int  # of the whole cluster
 
     @property
     def last(self) -> int:
-        """All that comes later has a larger token."""
+        """The last token; all later tokens are larger."""
         return self.revision + self.base
 
     def token(self, key: Any) -> int:
@@ -92,12 +94,12 @@ class EtcdGuard(Guard):
         self.nodes = nodes
         self.name = name
         self.prefix = f"{name}/".encode()
-        self.end = f"{name}0".encode()  # "0" follows "/": the end of all that begins with name/
+        self.end = f"{name}0".encode()  # "0" follows "/": the end of all keys that begin with name/
         self.next_key = f"{name}.next".encode()
         self.base_key = f"{name}.base".encode()
         self.identity_key = f"{name}.identity".encode()
         self._returns = PendingReleases()
-        self._highest = 0  # token that any observer has seen
+        self._highest = 0  # highest token that any observer has seen
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -114,7 +116,8 @@ class EtcdGuard(Guard):
 
     async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         await self._returns.settle(holder, self._release)
-        lease = _lease_for(holder)  # the same one in all attempts: an earlier one may have worked
+        # the same lease in all attempts: an earlier attempt may have worked
+        lease = _lease_for(holder)
 
         async def talk(line: EtcdLine) -> int | HeldBy | Behind:
             queue = await self._queue(line)
@@ -129,12 +132,13 @@ class EtcdGuard(Guard):
             token = queue.token(first)
             if not _belongs(first, holder):
                 return await self._held(line, first, token, ttl)
-            if token < floor.known:  # its own, of which it has heard since that nobody believes it
+            # its own token, but it has heard since that members do not believe it
+            if token < floor.known:
                 await self._withdraw(line, first, None)
                 return HeldBy("", 0, 0.0) if queue.last >= floor.known else Behind(queue.last)
             if entered or await self._prolong(line, first, holder, ttl):
                 return token
-            return HeldBy(holder.name, token, 0.0)  # it is about to go
+            return HeldBy(holder.name, token, 0.0)  # this key is about to go
 
         return await self.nodes.converse(talk)
 
@@ -161,7 +165,10 @@ class EtcdGuard(Guard):
         self._returns.confirmed(holder, token)
 
     async def _name(self, word: str, *, instead: bool) -> str:
-        """Not the cluster's id: etcd derives that from its settings, and two clusters may agree."""
+        """The identity.
+
+        The cluster's id will not do: etcd derives it from settings that two may share.
+        """
         read = rpc.RequestOp(request_range=rpc.RangeRequest(key=self.identity_key))
         none = [] if instead else [_compare(self.identity_key, create_revision=0)]
         put = _put(self.identity_key, word, 0)
@@ -174,7 +181,7 @@ class EtcdGuard(Guard):
         return await self.nodes.converse(talk)
 
     async def _recover(self, above: int) -> None:
-        """Whoever holds meanwhile has a larger token when it asks next."""
+        """A member that holds the lease meanwhile gets a larger token when it asks next."""
 
         async def talk(line: EtcdLine) -> bool:
             queue = await self._queue(line)
@@ -187,10 +194,10 @@ class EtcdGuard(Guard):
             return bool((await line.call(line.kv.Txn, request)).succeeded)
 
         while not await self.nodes.converse(talk):
-            pass  # somebody else has just written it
+            pass  # another operator has just written it
 
     async def _queue(self, line: EtcdLine) -> Queue:
-        """Who stands, and the base. Asked of a majority: never out of date."""
+        """The candidates and the base. A majority answers, so they are never stale."""
         standing = rpc.RangeRequest(
             key=self.prefix,
             range_end=self.end,
@@ -212,13 +219,15 @@ class EtcdGuard(Guard):
         return Queue(candidates, base, version, int(answer.header.revision))
 
     async def _enter(self, line: EtcdLine, holder: Holder, lease: int, ttl: float) -> Queue:
-        """Create a key if nobody stands and no other is favoured; who stands afterwards."""
+        """Create a key if there is no candidate and no reservation; return the candidates
+        afterwards.
+        """
         try:
             grant = rpc.LeaseGrantRequest(TTL=math.ceil(ttl), ID=lease)
             await line.call(line.leases.LeaseGrant, grant)
         except rpc.AioRpcError as error:
             if "already exists" not in str(error.details()):
-                raise  # else an earlier attempt was heard after all
+                raise  # otherwise an earlier attempt arrived after all
         nobody = _compare(self.prefix, create_revision=0, range_end=self.end)
         free = _compare(self.next_key, create_revision=0)
         mine = _compare(self.next_key, value=holder.name.encode())
@@ -237,9 +246,10 @@ class EtcdGuard(Guard):
         return queue
 
     async def _prolong(self, line: EtcdLine, key: Any, holder: Holder, ttl: float) -> bool:
-        """Renew the lease of a key; if that is for less than asked, bind the key to a longer one.
+        """Renew the lease of a key. If the time is shorter than asked, bind the key to a longer
+        lease.
 
-        Say whether the key is kept.
+        Return whether the key is kept.
         """
         granted = await line.keep_alive(key.lease)
         if granted <= 0 or granted >= ttl:
@@ -278,18 +288,18 @@ class EtcdGuard(Guard):
         return HeldBy(_text(key.value), token, remaining)
 
     async def _reserved(self, line: EtcdLine, ttl: float) -> HeldBy:
-        """Nobody stands, and yet there was no way in: the place is kept for somebody."""
+        """There is no candidate, and yet no key could be created: the place is reserved."""
         answer = await line.call(line.kv.Range, rpc.RangeRequest(key=self.next_key))
         for key in answer.kvs:
             remaining = await self._remaining(line, int(key.lease), ttl)
             return HeldBy(_text(key.value), 0, remaining)
-        return HeldBy("", 0, 0.0)  # it has just gone: ask again
+        return HeldBy("", 0, 0.0)  # the reservation has just ended: ask again
 
     async def _remaining(self, line: EtcdLine, lease: int, ttl: float) -> float:
         if lease == 0:
-            return ttl  # a key without a lease stays until somebody deletes it
+            return ttl  # a key without a lease stays until a client deletes it
         answer = await line.call(line.leases.LeaseTimeToLive, rpc.LeaseTimeToLiveRequest(ID=lease))
-        return float(min(max(answer.TTL + 1, 0), answer.grantedTTL))  # it rounds down
+        return float(min(max(answer.TTL + 1, 0), answer.grantedTTL))  # etcd rounds down
 
     # Watching
 
@@ -303,7 +313,7 @@ class EtcdGuard(Guard):
         async def begin(line: EtcdLine) -> Any:
             stream = line.watch()
             await stream.write(rpc.WatchRequest(create_request=create))
-            await stream.read()  # that it watches
+            await stream.read()  # etcd's answer that the watch has begun
             return stream
 
         stream = await self.nodes.converse(begin)
@@ -318,7 +328,7 @@ class EtcdGuard(Guard):
 
 
 class _Feed:
-    """An observer's watch: it only says when to look."""
+    """An observer's watch. It only says when to look."""
 
     def __init__(self, guard: EtcdGuard) -> None:
         self._guard = guard
@@ -328,7 +338,7 @@ class _Feed:
     async def pump(self, stream: Any) -> None:
         try:
             with suppress(rpc.AioRpcError, asyncio.InvalidStateError):
-                # As `begin` has read: a stream is read in one way only.
+                # As in `begin`: a stream is read in one way only.
                 while (change := await stream.read()) is not grpc.aio.EOF and not change.canceled:
                     self._news.set()
         finally:
@@ -375,7 +385,7 @@ def make(url: GuardUrl, group: str) -> EtcdGuard:
 
 
 def _lease_for(holder: Holder) -> int:
-    """A new number for a lease; its lower half says whose it is, also to another guard."""
+    """A new number for a lease. Its lower half identifies the holder, also to another guard."""
     return (secrets.randbits(30) + 1) << 32 | _tag(holder)
 
 
@@ -384,7 +394,7 @@ def _tag(holder: Holder) -> int:
 
 
 def _belongs(key: Any, holder: Holder) -> bool:
-    """Whether a key is of this life of this member."""
+    """Whether a key belongs to this incarnation of this member."""
     try:
         lease = int(key.key.rpartition(b"/")[2], 16)
     except ValueError:
