@@ -1,6 +1,6 @@
-"""Exhaustive exploration: every schedule of a tiny group, on the real elections.
+"""Exhaustive exploration: every schedule of a small group, on the real elections.
 
-Not a simulation with luck but a search: from each state of the group all that may happen next is
-tried, states that were met before are not tried again, and what is reported at the end holds for
-every schedule within the stated limits, or comes with a shortest way to break it.
+Exploration is a search, not a simulation that depends on luck. From each state of the group, the
+search tries everything that may happen next. It does not try a state twice. The result holds for
+every schedule within the stated limits, or a shortest counterexample comes with it.
 """

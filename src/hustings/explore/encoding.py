@@ -1,11 +1,11 @@
 """A state as bytes: equal bytes if and only if the states are equal, in every process.
 
-Walks plain values, structs, dataclasses, enums and objects of the project's own classes, whether
-they keep their fields in slots or in a dict. The order of a dict's entries is part of it, because
-whoever walks the dict can see it, unless it is left out on purpose (`ordered`); that of a set's is
-not. An object that may change and is met
-again within one state is written as a reference, so shared objects and cycles are fine. What cannot
-be told by its contents, a function inside a function or a file, is refused and not guessed at.
+The encoder walks plain values, structs, dataclasses, enums, and objects of the project's own
+classes, whether an object keeps its fields in slots or in a dict. The order of a dict's entries
+counts, because code that walks the dict can see the order; without `ordered` it does not count. The
+order of a set's elements never counts. A mutable object that occurs twice in one state is written
+as a reference the second time, so shared objects and cycles are allowed. The encoder refuses what
+its contents do not identify, such as a function inside a function or a file; it does not guess.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _CONSTANT = ("handlers",)
 
 
 class NotEncodable(ProtocolBug):
-    """A state holds something that cannot be told by its contents."""
+    """A state holds something that its contents do not identify."""
 
 
 class Met(dict[int, tuple[int, object]]):
-    """What was met so far by its id, with its place; held, so that no id is given away."""
+    """Objects met so far, by id, with places; it holds them, so that no id is used again."""
 
     def __init__(self, ordered: bool) -> None:
         super().__init__()
@@ -35,7 +35,8 @@ class Met(dict[int, tuple[int, object]]):
 
 
 def encode(value: object, *, ordered: bool = True) -> bytes:
-    """The canonical form of a value; without `ordered`, dicts in another order are the same.
+    """The canonical form of a value; without `ordered`, the order of a dict's entries does not
+    count.
 
     >>> encode({"a": 1}) == encode({"a": 1.0})
     False
@@ -51,7 +52,8 @@ def encode(value: object, *, ordered: bool = True) -> bytes:
 
 def _write(value: object, out: list[bytes], met: Met) -> None:
     if value is None or isinstance(value, bool | int | float | str | bytes):
-        # A float's repr is exact, a text's is unambiguous, and the length says where it ends.
+        # A float's repr is exact, a string's is unambiguous, and the length says where the repr
+        # ends.
         text = repr(value).encode()
         out.append(b"%s%d:%s" % (type(value).__name__[:1].encode(), len(text), text))
     elif isinstance(value, Enum):
@@ -76,7 +78,7 @@ def _write(value: object, out: list[bytes], met: Met) -> None:
 
 
 def _write_changing(value: object, out: list[bytes], met: Met) -> None:
-    """What may change, and is met for the first time."""
+    """Write a mutable object when the encoder meets it for the first time."""
     if isinstance(value, list):
         _write_items(b"l", value, out, met)
     elif isinstance(value, Mapping):
@@ -97,7 +99,7 @@ def _write_items(sign: bytes, items: Iterable[object], out: list[bytes], met: Me
 
 
 def _fields(value: object) -> list[object]:
-    """Names and values, in an order that does not depend on how the object came about."""
+    """Names and values, in an order that does not depend on how the object was built."""
     found: dict[str, object] = dict(getattr(value, "__dict__", {}))
     for name in _slots(type(value)):
         if hasattr(value, name):

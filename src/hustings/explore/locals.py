@@ -1,8 +1,8 @@
-"""One member of an explored group: its states, numbered, and what each input makes of them.
+"""One member of an explored group: its states, numbered, and how each input changes them.
 
-A handler is a function of the member's state, the time and the input: so it runs once for each such
-triple, on a copy of the real election, and is looked up from then on. Two states are one if their
-canonical encodings are equal.
+A handler is a function of the member's state, the time and the input. So each such triple runs
+once, on a copy of the real election, and the result is looked up from then on. Two states are the
+same if their canonical encodings are equal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_SETTLING = 10_000  # messages and timers
 
 @dataclass(slots=True)
 class LocalState:
-    """All that a member is at one moment; never changed once it has its number."""
+    """The whole state of a member at one moment; it never changes once it has its number."""
 
     member: MemberId
     up: bool
@@ -41,18 +41,18 @@ class LocalState:
 
     @property
     def leads(self) -> bool:
-        """Whether it leads by its own word."""
+        """Whether the member takes itself for the leader."""
         outcome = self.outcome
         return self.up and isinstance(outcome, Elected) and outcome.leader == self.member
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What a handler did: the state after it, and what left the member."""
+    """What a handler did: the state after it, and what the member sent."""
 
     after: int  # the state's number
     stored_only: (
-        int  # the state if the member dies before anything leaves: down, and what it stored
+        int  # the state if the member crashes before it sends anything: down, with its storage
     )
     sends: tuple[tuple[MemberId, Message], ...]
     stores: bool
@@ -133,7 +133,7 @@ class Input:
 
     what: str  # start, call, timer, message, suspect
     key: TimerKey = ""
-    sender: MemberId = 0  # or whom it is about
+    sender: MemberId = 0  # or the member that the input is about
     message: Message | None = None
 
     def __str__(self) -> str:
@@ -155,24 +155,24 @@ class OrderMatters(Exception):
 
 @dataclass(slots=True)
 class Group:
-    """The members, their states by number, and what was found out about handlers.
+    """The members, their states by number, and the known results of handlers.
 
-    States that differ only in the order of dicts' entries are one, unless `ordered`; each of them
-    is tried with every input that one of them gets, and if they ever do different things,
-    `OrderMatters` says that they were not.
+    Without `ordered`, states that differ only in the order of dicts' entries count as one. Every
+    such variant is tried with every input that any of them gets. If two variants ever behave
+    differently, `OrderMatters` is raised.
     """
 
     makers: Mapping[MemberId, Callable[[], Election]]
     candidates: Mapping[MemberId, Candidate]
     seed: int = 0
-    multicasts: bool = True  # whether what is sent to the group arrives at all
+    multicasts: bool = True  # whether a multicast arrives at all
     ordered: bool = False
     stored: Mapping[MemberId, Mapping[str, object]] = field(default_factory=dict)  # at the start
     view: View = field(init=False)
-    states: list[LocalState] = field(default_factory=list)  # one of each
-    handled: int = 0  # handlers that were really run
+    states: list[LocalState] = field(default_factory=list)  # one of each kind
+    handled: int = 0  # handlers that ran, and were not looked up
     _numbers: dict[bytes, int] = field(default_factory=dict)
-    _alike: list[dict[bytes, LocalState]] = field(default_factory=list)  # in all their orders
+    _alike: list[dict[bytes, LocalState]] = field(default_factory=list)  # each one's variants
     _reactions: list[dict[tuple[float, Input], Reaction]] = field(default_factory=list)
     _untried: list[tuple[int, LocalState]] = field(default_factory=list)
 
@@ -180,12 +180,12 @@ class Group:
         self.view = View(dict(self.candidates), sorted(self.candidates))
 
     def fresh(self, member: MemberId) -> int:
-        """A member that is not up yet, with what the group begins with on its disk."""
+        """A member that is not up yet, with the group's initial contents on its disk."""
         stored = self.stored.get(member, {})
         return self._number(LocalState(member, False, 0, None, stored, {}, None, Stream(0)))
 
     def react(self, number: int, time: float, given: Input) -> Reaction:
-        """What a member in this state does about an input."""
+        """What a member in this state does when it gets an input."""
         known = self._reactions[number].get((time, given))
         if known is None:
             found = [self._run(each, time, given) for each in self._alike[number].values()]
@@ -195,7 +195,7 @@ class Group:
         return known
 
     def _try_untried(self) -> None:
-        """A state in a new order gets all inputs that its like have had."""
+        """Give a state in a new order all inputs that its variants have had."""
         while self._untried:
             number, state = self._untried.pop()
             for (time, given), known in list(self._reactions[number].items()):
@@ -206,7 +206,7 @@ class Group:
             raise OrderMatters
 
     def crash(self, number: int) -> int:
-        """The member is down; what it stored is not lost."""
+        """The member goes down; it keeps what it stored."""
         return self._number(_down(self.states[number]))
 
     def start(self, number: int, time: float, *, wiped: bool = False) -> Reaction:
@@ -214,11 +214,11 @@ class Group:
         return self.react(number, time, Input("start", sender=int(wiped)))
 
     def _run(self, before: LocalState, time: float, given: Input) -> Reaction:
-        """Let the handler change a copy."""
+        """Let the handler change a copy of the state."""
         self.handled += 1
         state = self._copy(before) if before.up else self._begun(before, wiped=given.sender == 1)
         if given.what == "timer":
-            del state.timers[given.key]  # it fires once, unless it is armed anew
+            del state.timers[given.key]  # a timer fires once, unless a handler arms it again
         ctx = ForkContext(self, state, time)
         assert state.election is not None
         _invoke(state.election, ctx, given)
@@ -269,7 +269,7 @@ class Group:
         return number
 
     def _copy(self, state: LocalState) -> LocalState:
-        """A copy to work on; what never changes is shared."""
+        """A copy to work on; it shares what never changes."""
         assert state.election is not None
         shared: dict[int, object] = {}
         _keep(state.election, shared)
@@ -292,7 +292,7 @@ def _down(state: LocalState) -> LocalState:
 
 
 def settled(group: Group) -> dict[MemberId, Mapping[str, object]]:
-    """What members have stored when all have started and nothing is left to happen.
+    """What members have stored when all have started and nothing more can happen.
 
     Every message arrives, in order; when none is under way, the next timer fires.
     """
@@ -344,7 +344,7 @@ def _invoke(election: Election, ctx: Context, given: Input) -> None:
 
 
 def _keep(election: Election, shared: dict[int, object]) -> None:
-    """Configurations, choices and tables of handlers, down through the layers."""
+    """Share configurations, choices and tables of handlers, in every layer."""
     constant = [election.config, election.choice, election.handlers]
     for value in vars(election).values() if hasattr(election, "__dict__") else ():
         if isinstance(value, Election):

@@ -1,22 +1,24 @@
 """The search: breadth first, so that the first counterexample is a shortest one.
 
-Time is discrete and all clocks agree. Within a tick messages arrive in any order; each arrives
-within `delay` ticks of its sending, except `losses` of them, which are lost or come at any later
-time. Timers fire when they are due: eager ones before anything else at their instant, all others
-before the next tick, in any order with the arrivals.
+Time is discrete and all clocks agree. Within a tick messages arrive in any order. Each message
+arrives within `delay` ticks after its sending. The exceptions are `losses` messages, which are lost
+or arrive at any later time. Timers fire when they are due: eager timers before anything else at
+their instant, all others before the next tick, in any order with the arrivals.
 
-`crashes` times a member goes down: after a handler, or inside one, when what it stored is kept and
-what it sent is not. It comes back at a later tick and finds none of the messages that were under
-way to it, but those that are late; with `at_once` also in the same tick, and finds all of them.
-`wipes` times it comes back with an empty disk. Between two of its handlers a member does nothing,
-so to crash there is to crash after the first of them.
+At most `crashes` times a member goes down: after a handler, or inside one. In a crash inside a
+handler, what the handler stored is kept, and what it sent is lost. The member restarts at a later
+tick and gets none of the messages that were under way to it, except late ones. With `at_once` it
+may also restart in the same tick, and then it gets all of them. At most `wipes` times it restarts
+with an empty disk. Between two of its handlers a member does nothing, so a crash there equals a
+crash after the first of them.
 
-Others notice a crash within `delay` ticks, perhaps before the last messages of the dead arrive; who
-hears one of those after it has noticed notices once more, as with any detector.
+Other members notice a crash within `delay` ticks, perhaps before the last messages of the crashed
+member arrive. A member that receives such a message after it noticed the crash notices the crash
+once more, as with any detector.
 
 Before the search `check_explorable` refuses, with a sentence, an election that cannot be explored.
-A search judges groups that are at rest: nothing is left to happen, and all hold one leader that is
-up. So an election has to come to rest, and to promise that for every schedule, not only for most.
+A search judges groups at rest: nothing more can happen, and all members hold one leader that is up.
+So an election must come to rest, in every schedule and not only in most.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from hustings.explore.values import (
     Step,
 )
 
-MOST_TIMERS = 100  # of a member that is alone; whoever has fired so many never rests
+MOST_TIMERS = 100  # of a lone member; one that has fired this many never comes to rest
 
 
 class NotExplorable(BadInput):
@@ -59,7 +61,7 @@ class NotExplorable(BadInput):
 
 
 def check_explorable(kind: type[Election], make: Callable[[], Election]) -> None:
-    """Refuse an election that a search could say nothing about."""
+    """Refuse an election about which a search could say nothing."""
     name = kind.about.name
     if issubclass(kind, RoundBased):
         raise NotExplorable(
@@ -75,7 +77,7 @@ def check_explorable(kind: type[Election], make: Callable[[], Election]) -> None
 
 
 def comes_to_rest(make: Callable[[], Election]) -> bool:
-    """Whether a member that is alone falls silent: found by trying, whatever election it is."""
+    """Whether a lone member falls silent; found by trying, so it works for any election."""
     me = Candidate(1)
     group = Group({1: make}, {1: me})
     election = make()
@@ -102,7 +104,7 @@ class Search:
     def __init__(
         self, group: Group, limits: Limits, laws: Laws, calls: Sequence[MemberId] = ()
     ) -> None:
-        """`calls`: who calls an election at the start, when all have started."""
+        """`calls`: the members that call an election once all have started."""
         self.group = group
         self.limits = limits
         self.laws = laws
@@ -127,7 +129,7 @@ class Search:
     # The search
 
     def run(self, progress: Progress | None = None) -> Found:
-        """Try everything, or stop at the first thing that is broken, or at the limit."""
+        """Try everything, or stop at the first violation or at the limit."""
         try:
             first = self._begin()
         except Broken as error:
@@ -208,7 +210,7 @@ class Search:
             due = self._flights[flight].due
             coming = coming or due != LATE
             overdue += LATE < due <= now
-            if not place or flights[place - 1] != flight:  # of two that are alike one will do
+            if not place or flights[place - 1] != flight:  # one of two equal messages is enough
                 choices += self._fates(state, ("arrive", flight, "", Fate.LIVES))
         if first and crashes:
             for place in range(len(members)):
@@ -231,7 +233,7 @@ class Search:
         return choices
 
     def _fates(self, state: State, label: Label) -> list[Label]:
-        """The member that handles it lives on, or dies inside the handler, or after it."""
+        """The member that handles it stays up, or crashes inside the handler, or after it."""
         if not state[3]:
             return [label]
         known = self._reaction(state, label)
@@ -246,7 +248,7 @@ class Search:
         ]
 
     def _reaction(self, state: State, label: Label) -> tuple[Reaction, tuple[int, ...]] | None:
-        """What the member does, with the messages that it sends; None if it is down."""
+        """What the member does, and the messages that it sends; None if it is down."""
         what, number, key, _ = label
         instant = state[0]
         if what == "timer":
@@ -272,7 +274,7 @@ class Search:
             self._flight(Flight(member, to, message, due)) for to, message in reaction.sends
         )
 
-    # What comes of it
+    # The results
 
     def _begin(self) -> State:
         """All start in the order of their ids, then some call an election."""
@@ -282,7 +284,7 @@ class Search:
         state: State = (first, members, (), limits.crashes, limits.losses, limits.wipes, 0)
         begun = [self.group.start(number, 0.0) for number in members]
         state = (first, tuple(each.after for each in begun), *state[2:])
-        for place, reaction in enumerate(begun):  # nobody starts in vain: all are there
+        for place, reaction in enumerate(begun):  # what each sends arrives: all members are up
             state = self._handled(state, place, reaction)
         for member in self.calls:
             place = self.place[member]
@@ -295,7 +297,7 @@ class Search:
         return self._after(state, place, reaction, self._sent(state[0], place, reaction), state[2])
 
     def _take(self, state: State, label: Label) -> State:
-        """The state after it."""
+        """The state after the step."""
         what, number, _, fate = label
         if what == "tick":
             return self._tick(state, number, wiped=fate is Fate.WIPED)
@@ -322,7 +324,9 @@ class Search:
         sent: tuple[int, ...],
         flights: tuple[int, ...],
     ) -> State:
-        """A member has handled something; its messages are under way, but not to the dead."""
+        """A member has handled something; its messages are under way, except to members that are
+        down.
+        """
         instant, members, _, crashes, losses, wipes, last = state
         members = _replaced(members, place, reaction.after)
         if self.laws.leased and reaction.said:
@@ -336,7 +340,7 @@ class Search:
         return [each for each in sent if states[members[place[flights[each].to]]].up]
 
     def _die(self, state: State, place: int, down: int, fate: Fate) -> State:
-        """A member crashes, and is back at once or not."""
+        """A member crashes, and restarts at once or not."""
         instant, members, flights, crashes, losses, wipes, last = state
         dead: State = (
             instant, _replaced(members, place, down), flights, crashes - 1, losses, wipes, last
@@ -349,7 +353,7 @@ class Search:
             for each in flights
             if self._flights[each].to != member or self._flights[each].due == LATE
         ]
-        if self.laws.agreed:  # others notice, within the delay of a message
+        if self.laws.agreed:  # other members notice, within the delay of a message
             due = floor(self._instants[instant]) + self.limits.delay
             news = [self._flight(Flight(member, to, None, due)) for to in self.ids if to != member]
             left += self._to_living(dead[1], tuple(news))
@@ -358,7 +362,7 @@ class Search:
     def _suspected_anew(
         self, state: State, heard: Flight, flights: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """Who hears from the dead trusts it again, so its detector will have to speak again."""
+        """Suspect a crashed member again once one of its messages has restored trust in it."""
         sender = self.group.states[state[1][self.place[heard.sender]]]
         if not self.laws.agreed or heard.message is None or sender.up:
             return flights
@@ -370,7 +374,7 @@ class Search:
         return tuple(sorted((*flights, self._flight(Flight(heard.sender, heard.to, None, due)))))
 
     def _back(self, state: State, place: int, *, wiped: bool) -> State:
-        """A member restarts; who suspects it and has not said so yet does not any more."""
+        """A member restarts; suspicions of it that have not been reported yet are dropped."""
         member = self.ids[place]
         reaction = self.group.start(state[1][place], self._instants[state[0]], wiped=wiped)
         left = tuple(
@@ -382,7 +386,7 @@ class Search:
         return self._handled(begun, place, reaction)
 
     def _tick(self, state: State, place: int, *, wiped: bool) -> State:
-        """Time goes on; what should have arrived is late, and perhaps somebody is back."""
+        """Time goes on; messages overdue by now become late, and perhaps a member restarts."""
         instant, members, flights, crashes, losses, wipes, last = state
         now = self._instants[instant]
         left = []
@@ -427,7 +431,7 @@ class Search:
         return last
 
     def _judge_rest(self, state: State) -> None:
-        """Nothing is left to happen by itself."""
+        """Judge a state in which nothing more can happen."""
         self.rests += 1
         if not self.laws.agreed:
             return
@@ -477,14 +481,14 @@ class Search:
     # Words
 
     def _tell(self, number: int, last: Label | None) -> Iterator[Step]:
-        """The way to a state, and the step that breaks something there."""
+        """The path to a state, and the step that violates a law there."""
         labels = [] if last is None else [last]
         while number > 0:
             labels.append(self._labels[number])
             number = self._parents[number]
         yield Step(0.0, "all start", ())
         if not labels:
-            return  # that was enough to break it
+            return  # the start alone violated it
         state = self._begin()
         for place, label in enumerate(reversed(labels), 1):
             if label[0] != "tick" or label[1] != NOBODY:
@@ -514,7 +518,7 @@ class Search:
 
 
 def _deaths(limits: Limits, wipes: int, *, inside: bool) -> list[Fate]:
-    """How a member may crash: `inside` a handler, too, where that makes a difference."""
+    """How a member may crash: also `inside` a handler, where that makes a difference."""
     return [
         fate
         for fate in Fate
@@ -526,7 +530,7 @@ def _deaths(limits: Limits, wipes: int, *, inside: bool) -> list[Fate]:
 
 
 def _form(state: State) -> bytes:
-    """A digest of the canonical encoding: numbers stand for encodings, each for one."""
+    """A digest of the canonical encoding: each number stands for one encoding."""
     instant, members, flights, *rest = state
     numbers = array("q", (instant, *rest, *members, NOBODY, *flights))
     return blake2b(numbers.tobytes(), digest_size=16).digest()

@@ -1,6 +1,7 @@
-"""The plainest elections there are: one stands for good, the other never does.
+"""The simplest elections: one nominates its member for ever, the other never does.
 
-Around them goes whatever decides who leads, so that what is explored is that and nothing else.
+A layer that decides who leads goes round them, so that the search explores the layer and nothing
+else.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Standing(Election):
 
 
 class Bystander(Election):
-    """Never stands, and has no opinion."""
+    """Never nominates itself, and has no opinion."""
 
     about = About(
         name="bystander",

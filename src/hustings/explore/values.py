@@ -1,4 +1,4 @@
-"""What an exploration is about, as values: its limits, what it looks at, what it finds."""
+"""The values of an exploration: its limits, what it looks at, and what it finds."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MOST = 1_000  # ticks, crashes, ...
 
 
 class Ending(Enum):
-    """What a search came to."""
+    """How a search ended."""
 
-    EXHAUSTED = "exhausted"  # every schedule was tried, and none breaks anything
-    BROKEN = "broken"  # a schedule breaks something
-    MAX_STATES = "max-states"  # the limit came first
+    EXHAUSTED = "exhausted"  # every schedule was tried, and none violates a law
+    BROKEN = "broken"  # a schedule violates a law
+    MAX_STATES = "max-states"  # the search reached the limit first
     UNJUDGED = "unjudged"  # every schedule was cut off by the time limit before it could be judged
 
 
@@ -35,7 +35,7 @@ class Limits:
     crashes: int = 0
     losses: int = 0
     wipes: int = 0
-    at_once: bool = False  # whether who dies may be back in the same tick
+    at_once: bool = False  # whether a member that crashes may restart in the same tick
     max_states: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -55,8 +55,8 @@ class Limits:
 class Laws:
     """What must hold."""
 
-    leased: bool = False  # never two lead at one time; later grants have larger tokens
-    agreed: bool = False  # when nothing is left to happen, all that are up hold one that is up
+    leased: bool = False  # two members never lead at one time; later grants have larger tokens
+    agreed: bool = False  # when nothing more can happen, all that are up hold one that is up
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +65,34 @@ class Step:
 
     time: float
     what: str
-    said: tuple[str, ...] = ()  # what came of it
+    said: tuple[str, ...] = ()  # the results
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to, and how much it saw."""
+    """How a search ended, and how much it saw."""
 
     ending: Ending
     states: int
     transitions: int
-    handlers: int  # calls of real handlers; what they do is looked up from then on
+    handlers: int  # calls of real handlers; later calls are looked up
     depth: int  # steps to the farthest state
     grants: int  # different leaders, with their tokens, that were met
-    rests: int  # states in which nothing is left to happen
-    cut: int = 0  # states that the time limit ends, though something is left to happen
-    why: str = ""  # what is broken
+    rests: int  # states in which nothing more can happen
+    cut: int = 0  # states that the time limit ends, though more could happen
+    why: str = ""  # which law is violated, and how
     steps: tuple[Step, ...] = ()  # a shortest way there
 
 
-Progress = Callable[[int, int], None]  # told of states met and states that wait
+Progress = Callable[[int, int], None]  # told of states met and states still to be expanded
 
-# The whole group at one moment, as numbers of what is kept once: the instant, the members' states,
-# the messages under way (sorted), crashes, losses and wipes left, the last grant.
+# The whole group at one moment, as numbers of values that are kept once: the instant, the members'
+# states, the messages under way (sorted), the crashes, losses and wipes left, the last grant.
 State = tuple[int, tuple[int, ...], tuple[int, ...], int, int, int, int]
 
 
 class Fate(Enum):
-    """What becomes of the member that something happens to."""
+    """What becomes of the member that handles an event."""
 
     LIVES = ""
     INSIDE = " and crashes before anything it sends leaves"
@@ -105,17 +105,17 @@ class Fate(Enum):
 
     @property
     def words(self) -> str:
-        """As told to people."""
+        """The text for a report."""
         return self.value
 
     @property
     def inside(self) -> bool:
-        """Whether it dies before its messages leave."""
+        """Whether it crashes before its messages leave."""
         return self in (Fate.INSIDE, Fate.INSIDE_BACK, Fate.INSIDE_WIPED)
 
     @property
     def returns(self) -> bool:
-        """Whether it is back at once."""
+        """Whether it restarts at once."""
         return self in (Fate.INSIDE_BACK, Fate.INSIDE_WIPED, Fate.AFTER_BACK, Fate.AFTER_WIPED)
 
     @property
@@ -124,8 +124,8 @@ class Fate(Enum):
         return self in (Fate.INSIDE_WIPED, Fate.AFTER_WIPED, Fate.WIPED)
 
 
-# What happens: a word, a member's place or a message's number, a timer's key, and the fate of the
-# member that it happens to.
+# An event: a word, a member's place or a message's number, a timer's key, and the fate of the
+# member that handles it.
 Label = tuple[str, int, TimerKey, Fate]
 
 
@@ -140,7 +140,7 @@ class Flight:
 
     @property
     def given(self) -> Input:
-        """What it is to its receiver."""
+        """The input that its receiver gets."""
         if self.message is None:
             return Input("suspect", sender=self.sender)
         return Input("message", sender=self.sender, message=self.message)
@@ -148,7 +148,7 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Somebody led with a token."""
+    """A member led with a token."""
 
     token: int
     member: MemberId
