@@ -1,11 +1,11 @@
 """Checkers: they stand outside the protocols, see everything, and judge a finished run.
 
-A verdict has three values. `VIOLATED` means that a counterexample was seen. `HOLDS` means that the
-run came to its end and none was. `UNDECIDED` means that the run was cut off, or that the property
-asks for something that did not come about.
+A verdict has three values. `VIOLATED` means that the checker saw a counterexample. `HOLDS` means
+that the run came to its end without one. `UNDECIDED` means that the run was cut off, or that the
+property needs something that did not happen.
 
-An election that announces never rests, so its run has an end only where somebody has seen enough:
-what does not hold at that moment may hold at the next, and is no counterexample.
+An election that announces never rests, so its run ends when an observer has seen enough. A
+property that does not hold at that moment may hold at the next, so this is no counterexample.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class Checker(ABC):
     """One property of elections."""
 
     name: str
-    listens = False  # whether it wants to hear who is elected, or only judges the end
+    listens = False  # whether it wants to hear who is elected, or judges only the end
     watches = False  # whether it wants to hear of everything that members declare and do
-    restless = False  # whether the election goes on for ever, and a stop is not an end
+    restless = False  # whether the election goes on for ever, so that a stop is not an end
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """A member declared something; most properties look only at the end."""
 
     def changed(self, world: World, member: SimContext) -> None:
-        """A member came or went."""
+        """A member came up or went down."""
 
     @abstractmethod
     def judge(self, world: World, ended: Ended) -> tuple[Verdict, str]:
         """The verdict on a run and the reason in a sentence."""
 
     def final(self, ended: Ended, reason: str) -> tuple[Verdict, str]:
-        """What stands at the end is a violation only if the run had come to its end."""
+        """A violation seen at the stop counts only if the run had come to its end."""
         if ended is Ended.QUIESCENT or (ended is Ended.STOPPED and not self.restless):
             return Verdict.VIOLATED, reason
         return Verdict.UNDECIDED, reason
@@ -56,7 +56,7 @@ class Checker(ABC):
 def beliefs(world: World) -> dict[MemberId, MemberId | None]:
     """Whom each live member takes for the leader."""
     held: dict[MemberId, MemberId | None] = {}
-    for member in world.members.values():  # as world.live() and held_by, without their calls
+    for member in world.members.values():  # like world.live() and held_by, inlined
         if member.awake:
             outcome = member.outcome
             held[member.id] = outcome.leader if outcome.__class__ is Elected else None
@@ -64,7 +64,7 @@ def beliefs(world: World) -> dict[MemberId, MemberId | None]:
 
 
 def agreed_leader(world: World) -> MemberId | None:
-    """The leader all live members agree on, if they do."""
+    """The leader that all live members agree on, if they do."""
     leaders = set(beliefs(world).values())
     return leaders.pop() if len(leaders) == 1 else None
 
@@ -82,14 +82,14 @@ class Uniqueness(Checker):
 
 
 class Terms(Checker):
-    """A term never has two leaders, and in the end nobody is ahead of its leader.
+    """A term never has two leaders, and in the end no member is ahead of its leader.
 
-    A member that follows a leader in a later term than this one leads in, or in a term that
-    somebody else led in, has mistaken one leadership for another. A member in an earlier term has
-    missed that its leader was elected again: undecided, since it may still hear of it.
+    A member is wrong if it follows a leader in a later term than the leader leads in, or in a term
+    that another member led in: it confuses two leaderships. A member in an earlier term has missed
+    that its leader was elected again. That is undecided, since the member may still hear of it.
 
-    An advisory protocol cannot promise it: a leader that returns and resumes without asking anybody
-    may take the number that its successor took.
+    An advisory protocol cannot promise this: a leader that returns and resumes without asking any
+    other member may take the number that its successor took.
     """
 
     name = "terms"
@@ -145,9 +145,9 @@ class Agreement(Checker):
 
 
 class Validity(Checker):
-    """In the end every leader held is alive and the best of the living.
+    """In the end every leader held is alive and the best of the live members.
 
-    A protocol that never displaces a living leader is asked only that the leader lives.
+    A protocol that never displaces a live leader has to show only that the leader is alive.
     """
 
     name = "validity"
@@ -172,10 +172,10 @@ class Validity(Checker):
 
 
 class Termination(Checker):
-    """The run comes to its end with every live member having decided.
+    """The run comes to its end, and every live member has decided.
 
-    `unheard`: messages may get lost and nobody repeats them, so a member that never declared
-    anything may just not have heard that there was an election. That leaves the verdict open.
+    `unheard`: messages may get lost and no member repeats them, so a member that never declared
+    anything may not have heard of the election. Then the verdict is open.
     """
 
     name = "termination"
@@ -208,19 +208,19 @@ class Termination(Checker):
 
 
 class LastBit(Checker):
-    """Consensus made of an election: all that decide, decide the same bit.
+    """Consensus made of an election: all members that decide, decide the same bit.
 
     The lecture's reduction: elect a process and use the last bit of its id. A member decides when
-    it is first told of a leader, and never again, as consensus asks; so a leader that is displaced,
-    or a second one, may have made others decide otherwise, even if all agree in the end. The dead
-    count too: what they decided, they may have acted upon.
+    it first learns of a leader, and never again, as consensus asks. So a displaced leader, or a
+    second one, may have made members decide differently, even if all agree in the end. Crashed
+    members count too: they may have acted upon their decisions.
     """
 
     name = "consensus"
     listens = True
 
     def __init__(self) -> None:
-        self._decided: dict[MemberId, MemberId] = {}  # by whose bit each has decided
+        self._decided: dict[MemberId, MemberId] = {}  # the leader whose bit each member decided
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         if isinstance(outcome, Elected):
@@ -238,7 +238,7 @@ class LastBit(Checker):
 
 
 def attach(checkers: list[Checker], world: World) -> None:
-    """Let those that listen or watch do so from now on."""
+    """Register the checkers that listen or watch."""
     for checker in checkers:
         if checker.watches:
             world.watch(checker)
@@ -254,11 +254,11 @@ def all_checkers(
     agrees: bool = True,
     unheard: bool = False,
 ) -> list[Checker]:
-    """One of each that is asked of this kind of election, fresh for one run.
+    """One new checker for each property of this kind of election, for one run.
 
-    Members that announce claim a term side by side until they hear the best of them: that is how
-    they elect, and who leads which term is not theirs to promise. Some do not even mean to agree.
-    `unheard`: see Termination.
+    Members that announce claim a term side by side until they hear the best of them. That is how
+    they elect, so they do not promise who leads which term. Some of them do not even aim at
+    agreement. `unheard`: see Termination.
     """
     checkers: list[Checker] = [Termination(unheard=unheard)]
     if agrees:

@@ -1,14 +1,14 @@
 """Leaders of a mobile group, component by component: what is measured, and what must hold.
 
-A component is a set of members that reach each other. It is as it should be when all its members
+A component is a set of members that reach each other. A component is settled when all its members
 hold one leader, and that leader is one of them. Components change when members move, so each has a
-beginning: a split or a merger. How long it takes from there to one leader is measured. A component
-that changes again before it has one is counted as unsettled; one that had a leader and lost it,
-though nobody moved, as a relapse.
+beginning: a split or a merger. The time from the beginning to one leader is measured. A component
+that changes again before it has a leader counts as unsettled. A component that had a leader and
+lost it, though no member moved, counts as a relapse.
 
-`Roaming` moves the members. Distance becomes what the world already has: with routed links one
-partition, whose sides are the components; with direct links a one-way cut for each member, from it
-to all that are out of range.
+`Roaming` moves the members. It expresses distance with what the world already has. With routed
+links there is one partition, whose sides are the components. With direct links there is a one-way
+cut for each member, from it to all members out of range.
 
 A share of the time is weighted by members: it is that of a random member at a random instant.
 """
@@ -32,7 +32,7 @@ from hustings.sim.world import Ended, World
 
 
 class Cause(Enum):
-    """How a component came to be."""
+    """Why a component began."""
 
     START = "start"  # of the run; or a member of it came up or went down
     SPLIT = "split"
@@ -47,21 +47,21 @@ class ComponentState:
     since: float
     cause: Cause
     best: MemberId  # by the choice function
-    leader: MemberId | None = None  # one of them, whom all hold
-    leading: int = 0  # members that lead by their own word
-    apart: float | None = None  # since when they have no such leader; None while they do
+    leader: MemberId | None = None  # a member of the component that all members hold
+    leading: int = 0  # members that take themselves for the leader
+    apart: float | None = None  # since when there is no such leader; None while there is one
     settled: bool = False  # whether they ever had one
 
 
 @dataclass(slots=True)
 class Recovery:
-    """Components of one cause that began without one leader."""
+    """Components with the same cause that began without one leader."""
 
     delays: list[float] = field(default_factory=list)
-    unsettled: int = 0  # that changed again, or were there at the end, before they had one
+    unsettled: int = 0  # components that changed again, or met the end, before they had a leader
 
     def metrics(self, name: str) -> Metrics:
-        """The mean time to one leader, and the share that did not get one."""
+        """The mean time to one leader, and the share of components that did not get one."""
         number, begun = len(self.delays), len(self.delays) + self.unsettled
         return {
             f"{name}_delay": sum(self.delays) / number if number else None,
@@ -71,12 +71,12 @@ class Recovery:
 
 @dataclass(slots=True)
 class Times:
-    """How long something was the case; the first five count each member's time."""
+    """For how long each condition held; the first five count each member's time."""
 
     whole: float = 0.0
     one: float = 0.0  # all hold one leader, and it is one of them
     best: float = 0.0  # and it is the best of them
-    none: float = 0.0  # nobody leads by its own word
+    none: float = 0.0  # no member takes itself for the leader
     several: float = 0.0  # more than one member does
     everywhere: float = 0.0  # every component has one leader
     components: float = 0.0  # each component's time
@@ -84,11 +84,11 @@ class Times:
 
 
 class ComponentLeaders:
-    """Watches who holds whom in each component; `regroup` tells it of components."""
+    """Watches who holds whom in each component; `regroup` tells it of new components."""
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
-        self._reached: tuple[Component, ...] = ()  # also over members that are down
+        self._reached: tuple[Component, ...] = ()  # including members that are down
         self._states: list[ComponentState] = []
         self._state_of: dict[MemberId, ComponentState] = {}
         self._holds: dict[MemberId, MemberId | None] = {}
@@ -97,7 +97,7 @@ class ComponentLeaders:
         self._times = Times()
         self._changes = self._splits = self._merges = self._relapses = 0
         self._recoveries = {Cause.SPLIT: Recovery(), Cause.MERGE: Recovery()}
-        self.stay = 0.0  # the longest of unchanged members, two or more
+        self.stay = 0.0  # the longest time of unchanged members, two or more
         self.worst: tuple[float, float, Component] = (0.0, 0.0, ())  # how long, since when, who
 
     def begin(self, world: World) -> None:
@@ -106,7 +106,7 @@ class ComponentLeaders:
         world.watch(self)
 
     def regroup(self, world: World, components: tuple[Component, ...]) -> None:
-        """From now on other members reach each other."""
+        """From now on, components consist of other members."""
         self._reached = components
         before = self._state_of
         fresh = self._rebuild(world)
@@ -141,7 +141,7 @@ class ComponentLeaders:
             self._rebuild(world)
 
     def _rebuild(self, world: World) -> list[ComponentState]:
-        """Components of the live members; those that were not there before."""
+        """Compute the components of the live members, and return the new ones."""
         self._pass(world.now)
         old = {state.members: state for state in self._states}
         self._states, fresh = [], []
@@ -165,14 +165,14 @@ class ComponentLeaders:
         return state
 
     def _look(self, state: ComponentState) -> None:
-        """Whom its members hold now."""
+        """Update which leader its members hold now."""
         held = [self._holds.get(one) for one in state.members]
         agreed = held[0] in state.members and all(one == held[0] for one in held)
         state.leader = held[0] if agreed else None
         state.leading = sum(map(int.__eq__, state.members, [one or 0 for one in held]))
 
     def _pass(self, now: float) -> None:
-        """Time has passed with everything as it is; what lasted no time is not seen."""
+        """Let time pass with everything unchanged; a state without duration is not seen."""
         passed, times = now - self._at, self._times
         if not passed:
             return
@@ -190,7 +190,7 @@ class ComponentLeaders:
         self._at = now
 
     def _note(self, state: ComponentState) -> None:
-        """An accord or a discord that has lasted since the last look."""
+        """Record an accord or a discord that has lasted since the last look."""
         if state.leader is None:
             if state.apart is None:
                 state.apart = self._at
@@ -206,7 +206,7 @@ class ComponentLeaders:
             self.worst = (until - state.apart, state.apart, state.members)
 
     def _close(self, state: ComponentState, now: float) -> None:
-        """Its members are others from now on, or the run ends."""
+        """Close a component: its members change from now on, or the run ends."""
         self._discord(state, now)
         if len(state.members) > 1:
             self.stay = max(self.stay, now - state.since)
@@ -214,7 +214,7 @@ class ComponentLeaders:
             self._recoveries[state.cause].unsettled += 1
 
     def finish(self, world: World) -> Metrics:
-        """At the end of a run, once."""
+        """Close everything at the end of a run; called once."""
         self._pass(world.now)
         for state in self._states:
             self._close(state, world.now)
@@ -240,7 +240,7 @@ class ComponentLeaders:
 
 
 class OneLeaderEach(Checker):
-    """Members that stay together have one leader, one of them, soon.
+    """Members that stay together soon have one leader, which is one of them.
 
     A counterexample is a component whose members stayed the same and had no such leader for longer
     than `settle`. A run is undecided if no two members stayed together for so long.
@@ -288,13 +288,13 @@ class Roaming(RunMeasurement):
         self.checker = OneLeaderEach(self._watched, settle)
 
     def begin(self, world: World) -> None:
-        """Members stand at their first places; to be called before any of them sends."""
+        """Put members at their first places; call this before any of them sends."""
         self.open(world)
         world.be_careful()
         self._watched.begin(world)
         topologies = self._mobility.topologies(len(world.members), self._horizon, world.seed)
         self._move(world, next(topologies), topologies)
-        world.at(self._horizon, lambda: None)  # a group that rests is watched to the end, too
+        world.at(self._horizon, lambda: None)  # a group at rest is watched to the end, too
 
     def _move(self, world: World, now: Topology, later: Iterator[Topology]) -> None:
         components, first = now.components(), not self._components
@@ -310,7 +310,7 @@ class Roaming(RunMeasurement):
             world.at(following.at, partial(self._move, world, following, later))
 
     def _cut(self, world: World, now: Topology) -> None:
-        """Who is out of a member's range hears nothing of it."""
+        """Cut a member off from the members out of its range."""
         for member, near in now.neighbours.items():
             far = tuple(one for one in now.neighbours if one != member and one not in near)
             if far != self._cut_off.get(member, ()):

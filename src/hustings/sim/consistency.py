@@ -1,6 +1,6 @@
-"""Who holds whom as leader, over time: one table, kept up to date declaration by declaration.
+"""Which member holds which leader, over time: one table, updated with each declaration.
 
-An observer of this file looks at the whole group once, when it begins, and then spends a fixed time
+An observer of this file looks at the whole group once, when it begins. Then it spends a fixed time
 on each declaration, so that a group of hundreds can be watched for long.
 """
 
@@ -36,23 +36,23 @@ def most_held(world: World) -> MemberId | None:
 
 
 class Accord:
-    """When all live members hold one living leader, and when not: a discord.
+    """When all live members hold one live leader (accord), and when not (discord).
 
-    An accord that lasts no time at all, between two events of one instant, does not end a discord;
-    but `upon` hears of every accord, however short.
+    An accord that begins and ends at one instant, between two events, does not end a discord; but
+    `upon` hears of every accord, however short.
     """
 
     def __init__(self) -> None:
         self.upon: Callable[[World], None] | None = None
-        self.leader: MemberId | None = None  # whom all hold, while they do
+        self.leader: MemberId | None = None  # the leader that all hold, while they do
         self.since = 0.0  # when the present accord or discord began
         self._began: float | None = None
         self._discord = 0.0  # when the last discord began, ...
-        self._whole = False  # ... and whether that was seen
+        self._whole = False  # ... and whether its beginning was seen
         self._leaving: MemberId | None = None
         self._holds: dict[MemberId, MemberId | None] = {}
         self._holders: dict[MemberId | None, int] = {}
-        # Discords that are over: their time; how many were seen from the beginning; their time.
+        # Past discords: the time of all; the number seen from the start; the time of these.
         self._apart = 0.0
         self._number = 0
         self._lasted = 0.0
@@ -84,7 +84,7 @@ class Accord:
         return world.members[leader].up and leader != self._leaving
 
     def changed(self, world: World, member: SimContext) -> None:
-        """A member came or went."""
+        """A member came up or went down."""
         if member.id in self._holds:
             self._holders[self._holds.pop(member.id)] -= 1
         if member.up and member.id != self._leaving:
@@ -92,7 +92,7 @@ class Accord:
         self._look(world)
 
     def excuse(self, world: World, member: SimContext) -> None:
-        """A member is about to leave: neither its word counts any more nor its leadership."""
+        """A member is about to leave: its opinion and its leadership do not count any more."""
         self._leaving = member.id
         self.changed(world, member)
 
@@ -137,7 +137,7 @@ class Accord:
         self._discord = self.since
 
     def metrics(self, world: World) -> Metrics:
-        """At the end of a run."""
+        """The metrics, at the end of a run."""
         number, fraction = None, None
         if self._began is not None:
             if self.leader is not None:
@@ -161,13 +161,13 @@ def leads(member: SimContext) -> bool:
 
 
 class Leaders:
-    """How many live members lead by their own word: over time, and at most.
+    """How many live members take themselves for a leader: over time, and at most.
 
-    With several seats, all who take themselves for one of the leaders.
+    With several seats, a member counts if it takes itself for one of the leaders.
     """
 
     def __init__(self) -> None:
-        self.step: float | None = None  # of a time series; to be set before time passes
+        self.step: float | None = None  # of a time series; set it before time passes
         self._began: float | None = None
         self._several = False
         self._claims: dict[MemberId, None] = {}
@@ -185,7 +185,7 @@ class Leaders:
         world.watch(self)
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """A member takes the lead, or gives it up."""
+        """A member begins to lead, or stops."""
         who = member.id
         if self._several:
             leading = leads(member)
@@ -198,7 +198,7 @@ class Leaders:
             self._exit(world, who)
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Who goes leads no more; who comes leads if it was only paused."""
+        """A member that goes does not lead any more; one that comes leads if it was only paused."""
         if member.id in self._claims:
             self._exit(world, member.id)
         if member.up and leads(member):
@@ -221,14 +221,14 @@ class Leaders:
                 self._counts.append(len(self._claims))
 
     def _next(self) -> float:
-        """The instant of the time series that is to be noted next, once it is over."""
+        """The next instant of the time series to be recorded, once the instant is over."""
         place = len(self._counts)
         if self._began is None or self.step is None or place > MAX_STEPS + 1:
             return NEVER
         return on_grid(self._began + place * self.step)
 
     def time_series(self, world: World) -> SampledSeries | None:
-        """How many led at each instant of the grid, as it was when that instant was over."""
+        """How many led at each instant of the grid, at the end of that instant."""
         if self._began is None or self.step is None:
             return None
         self._pass(world.now)
@@ -238,7 +238,7 @@ class Leaders:
         return SampledSeries(counts[: MAX_STEPS + 1], last, cut=len(counts) > MAX_STEPS + 1)
 
     def metrics(self, world: World) -> Metrics:
-        """At the end of a run."""
+        """The metrics, at the end of a run."""
         if self._began is None:
             return dict.fromkeys(("simultaneous_leaders", "simultaneous_leaders_max"))
         self._pass(world.now)
@@ -250,16 +250,16 @@ class Leaders:
 
 
 class Lapses:
-    """False departures: listeners that no longer hold the leader, although it lives."""
+    """False departures: listeners that no longer hold the leader, although it is alive."""
 
     def __init__(self) -> None:
         self._leader: MemberId | None = None
         self._began = 0.0
         self._listeners = 0
-        self._astray: dict[MemberId, float] = {}  # and since when
-        self._early: dict[MemberId, None] = {}  # astray before anybody looked
+        self._astray: dict[MemberId, float] = {}  # listeners without the leader, and since when
+        self._early: dict[MemberId, None] = {}  # those for which this began before the observer did
         self._number = 0
-        # Lapses that are over: their time; how many were seen from the beginning; their time.
+        # Past lapses: the time of all; the number seen from the start; the time of these.
         self._lost = 0.0
         self._ended = 0
         self._lasted = 0.0
@@ -275,7 +275,7 @@ class Lapses:
         world.watch(self)
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
-        """A listener goes astray, or finds back."""
+        """A listener loses the leader, or holds it again."""
         who = member.id
         if outcome.__class__ is Elected and outcome.leader == self._leader:
             since = self._astray.pop(who, None)
@@ -291,10 +291,10 @@ class Lapses:
             self._number += 1
 
     def changed(self, world: World, member: SimContext) -> None:
-        """Faults on top are not this observer's matter."""
+        """Nothing: this observer does not count other faults."""
 
     def metrics(self, world: World) -> Metrics:
-        """At the end of a run."""
+        """The metrics, at the end of a run."""
         number, fraction = None, None
         if self._leader is not None:
             lost = self._lost + sum(world.now - since for since in self._astray.values())

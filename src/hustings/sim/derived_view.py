@@ -1,12 +1,12 @@
-"""Views that are not stored: who knows whom follows from the seed, row by row, when it is asked.
+"""Views that are not stored: they follow from the seed, row by row, when something asks for them.
 
 A group of N whose members know each other with probability v has N * N pairs. Here the row of one
-member is derived from (seed, member) by a hash, in bulk, and only if somebody looks at it. Who asks
-for the number of its acquaintances, or now and then for one of them, keeps that number; who looks
-further keeps N bits.
+member is derived from (seed, member) by a hash, in bulk, and only when something looks at it. A
+member that asks for the number of its acquaintances, or now and then for one of them, keeps that
+number. A member that looks further keeps N bits.
 
-Changes lie on top: a member that is gone is so for all at once (`Acquaintance.forget`), and what
-one member learns or forgets is its own.
+Changes lie on top. A member that is gone is gone for all at once (`Acquaintance.forget`); what one
+member learns or forgets concerns only its own view.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hustings.core.streams import Stream, derive
 from hustings.core.view import Ranking, View
 
 DIGITS = 8  # binary digits of the probability that are decided in bulk
-NOW_AND_THEN = 8  # so many questions about one member are answered without keeping the row
+NOW_AND_THEN = 8  # this many questions about one member are answered without keeping the row
 _MARKS = bytes(49) + b"\1" + bytes(206)  # a table that turns the digits "0" and "1" into marks
 
 
 class Acquaintance:
-    """What the views of one world share: who is there, with what chance, who is gone."""
+    """What the views of one world share: the members, the probability, and who is gone."""
 
     __slots__ = (
         "_digits",
@@ -44,7 +44,7 @@ class Acquaintance:
     )
 
     def __init__(self, ids: list[MemberId], probability: float, seed: int) -> None:
-        self.roster = ids  # sorted; all who are ever in the group
+        self.roster = ids  # sorted; all members that are ever in the group
         self.probability = probability
         self.seed = seed
         self.directory: Mapping[MemberId, Candidate] = {}  # the world's, once it has one
@@ -66,7 +66,7 @@ class Acquaintance:
         self.gone[member] = self.changes
 
     def refresh(self) -> None:
-        """Somebody's attributes may have changed."""
+        """A member's attributes may have changed."""
         self.changes += 1
 
     def place(self, member: MemberId) -> int:
@@ -76,7 +76,7 @@ class Acquaintance:
         return place if place < len(roster) and roster[place] == member else -1
 
     def order(self, choice: Choice) -> tuple[MemberId, ...]:
-        """Everybody from best to worst."""
+        """All members from best to worst."""
         if self._order_at != self.changes or self._ordered_by != choice:
             directory = self.directory
             ids = sorted(self.roster, key=lambda i: choice.key(directory[i]), reverse=True)
@@ -86,11 +86,12 @@ class Acquaintance:
         return self._order
 
     def row(self, owner: MemberId) -> int:
-        """Whom a member knows at first, as bits in the order of the roster.
+        """The members that one member knows at first, as bits in the order of the roster.
 
-        Each other member has a uniform number of its own, and is known if that is less than the
-        probability: the numbers are compared digit by digit, one digit of all at a time, and the
-        few that are undecided after `DIGITS` one by one. So the probability is exact.
+        Each other member has a uniform number of its own, and is known if that number is less than
+        the probability. The numbers are compared digit by digit, one digit of all numbers at a
+        time. The few that are undecided after `DIGITS` digits are compared one by one. So the
+        probability is exact.
         """
         width = (len(self.roster) + 7) // 8
         drawn = self._drawn(owner, width)
@@ -108,7 +109,7 @@ class Acquaintance:
         return known | 1 << self.place(owner)
 
     def knows(self, owner: MemberId, place: int) -> bool:
-        """One bit of a row, for less than the row."""
+        """One bit of a row, cheaper than the row."""
         width = (len(self.roster) + 7) // 8
         drawn = self._drawn(owner, width)
         for at, digit in zip(range(place >> 3, len(drawn), width), self._digits, strict=True):
@@ -123,7 +124,7 @@ class Acquaintance:
         return source.digest(width * len(self._digits))
 
     def _settle(self, owner: MemberId, undecided: int) -> int:
-        """Of those whose first digits are the probability's, the ones that are known."""
+        """Which are known, among the members whose first digits equal the probability's."""
         draw = Stream(derive(self.seed, "view", owner)).random
         digits = bin(undecided)[:1:-1]  # the last first
         known = bytearray(len(digits) // 8 + 1)
@@ -150,7 +151,7 @@ def _digits(probability: float) -> tuple[tuple[bool, ...], float]:
 
 
 class DerivedView(View):
-    """One member's view, worked out when it is asked."""
+    """One member's view, computed when something asks for it."""
 
     __slots__ = (
         "_asked",
@@ -166,16 +167,16 @@ class DerivedView(View):
     )
 
     def __init__(self, common: Acquaintance, owner: MemberId) -> None:
-        # Not as a View is: there is one for each member of a large group, so what can wait does.
+        # Unlike a View, this puts off what can wait: a large group has one for each member.
         self._common = common
         self._owner = owner
         self._own = 0  # changes of this view alone
-        self._row: bytes | None = None  # once somebody has looked inside
+        self._row: bytes | None = None  # set once something has looked inside
         self._asked = 0
         self._size = 0
-        self._sized_at = -1  # for which version that is the size
+        self._sized_at = -1  # the version with that size
         self._told: dict[MemberId, tuple[bool, int]] | None = None  # known or not, and since when
-        self._at = -1  # for which version there is a list or a ranking
+        self._at = -1  # the version of the list or the ranking
         self._ids: list[MemberId] | None = None
         self._ranking = None
         self._ranked_by = None
@@ -192,7 +193,7 @@ class DerivedView(View):
 
     @property
     def estimate(self) -> float | None:
-        """Of the group's size, the same for all members."""
+        """An estimate of the group's size, the same for all members."""
         return self._common.estimate
 
     @estimate.setter
@@ -222,7 +223,7 @@ class DerivedView(View):
         common = self._common
         version = self._own + common.changes
         if self._sized_at != version:
-            row = self._row  # if there is none, one serves for this alone
+            row = self._row  # if there is none, compute a row for this call alone
             bits = common.row(self._owner) if row is None else int.from_bytes(row, "little")
             size = bits.bit_count()
             for member in {**common.gone, **(self._told or {})}:
@@ -261,17 +262,19 @@ class DerivedView(View):
 
     @property
     def roster(self) -> Sequence[MemberId]:
-        """Everybody, known or not: one list for all."""
+        """All members, known or not: one list for all views."""
         return self._common.roster
 
     def best(self, choice: Choice, but: Container[MemberId] = ()) -> MemberId | None:
-        """The best member of this view that is not in `but`: looks at 1/probability on average."""
-        self._bits()  # there will be more questions
+        """The best member of this view that is not in `but`; looks at 1/probability members on
+        average.
+        """
+        self._bits()  # more questions will follow
         order = self._common.order(choice)
         return next((each for each in order if each not in but and each in self), None)
 
     def successor(self, member: MemberId, skip: Container[MemberId] = ()) -> MemberId | None:
-        """The next id clockwise that is not in `skip`; None when nobody else is left."""
+        """The next id clockwise that is not in `skip`; None when no other member is left."""
         roster = self._common.roster
         start = bisect_right(roster, member)
         for offset in range(len(roster)):
@@ -281,7 +284,7 @@ class DerivedView(View):
         return None
 
     def add(self, member: MemberId) -> None:
-        """The world's: a member of the roster became known, or its attributes changed."""
+        """Called by the world: a member became known, or its attributes changed."""
         if self._common.place(member) < 0:
             raise ValueError(f"member {member} is not on the roster")
         if member not in self:
@@ -289,7 +292,7 @@ class DerivedView(View):
         self._changed()
 
     def remove(self, member: MemberId) -> None:
-        """The world's: a member is no longer known."""
+        """Called by the world: a member is no longer known."""
         if member in self:
             self._tell(member, False)
             self._changed()
@@ -316,7 +319,7 @@ class DerivedView(View):
         return self._row
 
     def _keep_up(self) -> None:
-        """Drop what was worked out for an earlier version."""
+        """Drop what was computed for an earlier version."""
         version = self.version
         if self._at != version:
             self._at = version

@@ -1,6 +1,6 @@
-"""Faults and other happenings from outside, as values with a time.
+"""Faults and other events from outside, as values with a time.
 
-A scenario is a list of these; `schedule` puts them into a world.
+A scenario is a list of these values; `schedule` puts them into a world.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Happening(ABC):
         """Make it happen now."""
 
     def prepare(self, world: World) -> None:
-        """Check names, and leave the fast path where this needs it, before the run."""
+        """Check names before the run, and leave the fast path where this event needs that."""
 
     @property
     def label(self) -> str:
-        """A fault as it is typed, but for its time: `crash:7`, `heal:one-way`.
+        """A fault as a user types it, without its time: `crash:7`, `heal:one-way`.
 
         >>> Crash(member=7, at=2.5).label, Crash(member=7, after_sends=3).label, Heal(at=9).label
         ('crash:7', 'crash:7+3', 'heal:partition')
@@ -61,7 +61,7 @@ class _ToMember(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash(_ToMember):
-    """Fail-stop; with `after_sends`, once it has made that many more single transmissions."""
+    """Fail-stop; with `after_sends`, after this many more transmissions to single members."""
 
     after_sends: int | None = None
 
@@ -84,9 +84,10 @@ class Crash(_ToMember):
 class CrashInside(_ToMember):
     """A crash in the middle of a handler, between what it stores and what it sends.
 
-    `kept`: what the handler stored stays, and `sends` of its messages leave; else nothing does.
-    `storing`: it is the next handler that stores something, else the next one of all. If there is
-    none before the instant `until`, nothing happens.
+    With `kept`, what the handler stored stays, and `sends` of its messages leave; otherwise nothing
+    stays and nothing leaves. With `storing`, the crash is in the next handler that stores
+    something, otherwise in the next handler. If there is none before the instant `until`, nothing
+    happens.
     """
 
     kept: bool = True
@@ -115,9 +116,9 @@ class CrashInside(_ToMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(_ToMember):
-    """A member that is down comes back as a new incarnation, with what it had persisted.
+    """A member that is down comes back as a new incarnation, with what it had stored.
 
-    With `wiped` its disk is empty: nothing but its id and the number of its incarnation is left.
+    With `wiped` its disk is empty: only its id and the number of its incarnation are left.
     """
 
     wiped: bool = False
@@ -145,7 +146,7 @@ class Join(_ToMember):
 class Leave(_ToMember):
     """A member departs in good order, and all views forget it.
 
-    With `linger` it stays up for so long to say goodbye, if it does so more than once.
+    If the member says goodbye more than once, it stays up for `linger` to do so.
     """
 
     linger: float = 0.0
@@ -197,7 +198,7 @@ class Call(_ToMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect(_ToMember):
-    """A scripted detector makes a member suspect anybody, rightly or not."""
+    """A scripted detector makes a member suspect any other member, rightly or not."""
 
     about: MemberId
 
@@ -219,7 +220,7 @@ class Alive(_ToMember):
 class Partition(Happening):
     """Members of different sides cannot reach each other; members on no side reach all.
 
-    The guard is number 0: on no side unless it is named, so reached from all of them.
+    The guard has the number 0. It is on no side unless it is named, so all sides reach it.
     """
 
     sides: tuple[tuple[MemberId, ...], ...]
@@ -268,7 +269,7 @@ class Heal(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weather(Happening):
-    """From now on the network is another one; what is under way arrives as it would have."""
+    """From now on the network has other conditions; messages under way keep theirs."""
 
     network: Network
 
@@ -296,7 +297,7 @@ class Update(_ToMember):
     def happen(self, world: World) -> None:
         ctx = world.member(self.member)
         ctx.me = self.candidate
-        if ctx.id in ctx.view:  # else it is gone, and news of it bring nobody back
+        if ctx.id in ctx.view:  # else it is gone, and news of its attributes do not bring it back
             world.everybody_knows(ctx)
 
 
@@ -310,12 +311,12 @@ def schedule(world: World, happenings: list[Happening]) -> None:
 
 
 def _reachable(world: World, member: MemberId) -> None:
-    """Whom messages may be cut off from: a member, or the guard if there is one."""
+    """Check that a cut may name this member: a member, or the guard if there is one."""
     if member != GUARD or world.guard is None:
         world.member(member)
 
 
 def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...], ...] = ()) -> None:
-    if world.tracer is not None:  # a trace tells of members, and the guard is none
+    if world.tracer is not None:  # a trace tells of members, and the guard is not a member
         shown = tuple(tuple(one for one in side if one != GUARD) for side in sides)
         world.tracer.add(Linked(world.now, what, name, shown))

@@ -1,12 +1,12 @@
-"""Mobility: members that move in a square, and who is in radio range of whom.
+"""Mobility: members that move in a square, and which members are in radio range of each other.
 
-A model draws a path for each member, piece by piece of constant velocity. So the instants at which
-two members come into range of each other, or leave it, follow from quadratic equations: nothing is
+A model draws a path for each member, in pieces of constant velocity. So the instants at which two
+members come into range of each other, or leave it, follow from quadratic equations. Nothing is
 sampled, and no change is missed. Every member's path has a stream of its own under the run's seed.
 
 `random-waypoint` is the model of Johnson and Maltz (1996): a member chooses a point and a speed,
-goes there, rests, and chooses again. Paths begin in the steady state, drawn as Navidi and Camp
-(2004) do it. Otherwise members slow down and gather in the middle while a run is measured.
+goes there, rests, and chooses again. Paths begin in the steady state, drawn as in Navidi and Camp
+(2004). Otherwise members would slow down and gather in the middle while a run is measured.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Component = tuple[MemberId, ...]  # by id
 
 
 class Leg(NamedTuple):
-    """A stretch of constant velocity; a rest is one without any."""
+    """A stretch of constant velocity; for a rest the velocity is zero."""
 
     start: float
     x: float
@@ -43,7 +43,7 @@ class Leg(NamedTuple):
     vy: float = 0.0
 
     def at(self, instant: float) -> Place:
-        """Where a member on this leg is then.
+        """Where a member on this leg is at a time.
 
         >>> Leg(10.0, 5.0, 5.0, 1.0, -2.0).at(12.0)
         (7.0, 1.0)
@@ -57,13 +57,13 @@ Path = tuple[Leg, ...]  # the first begins at 0; each lasts until the next begin
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who is in range of whom from an instant on."""
+    """Which members are in range of each other from an instant on."""
 
     at: float
     neighbours: Mapping[MemberId, Mapping[MemberId, None]]
 
     def components(self) -> tuple[Component, ...]:
-        """Members that are connected, directly or by others between them; by smallest id.
+        """Groups of members that are connected, directly or through others; ordered by smallest id.
 
         >>> Topology(0.0, {1: {3: None}, 2: {}, 3: {1: None}}).components()
         ((1, 3), (2,))
@@ -103,7 +103,7 @@ class Mobility(ABC):
     settle: float | None = None  # None: what the election takes at most, by its settings
 
     def __post_init__(self) -> None:
-        """Refuse what is no world, all at once."""
+        """Refuse impossible settings, and report all of them at once."""
         wrong = self.broken_rules()
         if wrong:
             raise BadInput("; ".join(wrong))
@@ -123,14 +123,14 @@ class Mobility(ABC):
 
     @abstractmethod
     def path(self, stream: Stream, horizon: float) -> Path:
-        """One member's way until the horizon."""
+        """One member's path until the horizon."""
 
     @abstractmethod
     def legs(self, horizon: float) -> float:
-        """How many legs a path is expected to have."""
+        """How many legs to expect in a path."""
 
     def check(self, members: int, horizon: float) -> None:
-        """Refuse what would be too much."""
+        """Refuse a group that is too large, or paths with too many pieces."""
         if members > MAX_ROAMING:
             raise BadInput(f"at most {MAX_ROAMING} members move about, not {members:,}")
         if members * members * self.legs(horizon) > MAX_PIECES:
@@ -140,14 +140,14 @@ class Mobility(ABC):
             )
 
     def paths(self, members: int, horizon: float, seed: int) -> dict[MemberId, Path]:
-        """Everybody's way in the run of this seed."""
+        """The paths of all members in the run of this seed."""
         return {
             member: self.path(Stream(derive(seed, "mobility", member)), horizon)
             for member in range(1, members + 1)
         }
 
     def topologies(self, members: int, horizon: float, seed: int) -> Iterator[Topology]:
-        """That at 0, and one more for each instant at which somebody gets into range or out."""
+        """The topology at 0, and at each instant at which members enter or leave range."""
         self.check(members, horizon)
         horizon = on_grid(horizon)
         paths = self.paths(members, horizon, seed)
@@ -172,7 +172,7 @@ class Mobility(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Still(Mobility):
-    """Members stand where they are put at random."""
+    """Members stay at random places."""
 
     name = "still"
 
@@ -186,7 +186,7 @@ class Still(Mobility):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomWaypoint(Mobility):
-    """A random point, a random speed; there, a rest of `pause`; and again."""
+    """Go to a random point at a random speed, rest there for `pause`, and repeat."""
 
     name = "random-waypoint"
     speed_min: float = 1.0
@@ -194,7 +194,7 @@ class RandomWaypoint(Mobility):
     pause: float = 0.0
 
     def broken_rules(self) -> list[str]:
-        # Not super(): a dataclass with slots is another class than the one it was made of.
+        # Not super(): a dataclass with slots is a different class from the one that it was made of.
         wrong = Mobility.broken_rules(self)
         if not 0.0 < self.speed_min <= self.speed_max < math.inf:
             wrong.append(
@@ -238,7 +238,7 @@ class RandomWaypoint(Mobility):
         return at + self.pause
 
     def _under_way(self, stream: Stream) -> tuple[Place, Place, float]:
-        """In the middle of a leg: long legs and slow ones are under way more often than others."""
+        """Begin in the middle of a leg: a long or slow leg is more likely to be under way."""
         begin, end = _place(self.side, stream), _place(self.side, stream)
         while stream.random() * math.sqrt(2.0) * self.side >= math.dist(begin, end):
             begin, end = _place(self.side, stream), _place(self.side, stream)
@@ -252,7 +252,7 @@ MODELS: dict[str, type[Mobility]] = {model.name: model for model in (RandomWaypo
 
 
 def parse_mobility(model: str, settings: Mapping[str, object]) -> Mobility:
-    """A model by name, with settings as typed, or as numbers.
+    """A model by name; settings may be numbers or texts as typed.
 
     >>> parse_mobility("random-waypoint", {"range": "100", "speed_max": 20}).to_json()["range"]
     100.0
@@ -289,14 +289,14 @@ def contacts(one: Path, other: Path, radius: float, horizon: float) -> list[tupl
         begin, stop = on_grid(begin), on_grid(stop)
         if begin >= stop:
             continue
-        if found and begin <= found[-1][1]:  # they had not lost each other
+        if found and begin <= found[-1][1]:  # the two were in range until now
             begin = found.pop()[0]
         found.append((begin, stop))
     return found
 
 
 def _pieces(one: Path, other: Path, horizon: float) -> Iterator[tuple[float, float, Leg, Leg]]:
-    """Stretches in which neither changes its velocity."""
+    """Stretches of time in which neither member changes its velocity."""
     starts = sorted({leg.start for leg in (*one, *other) if leg.start < horizon})
     i = j = 0
     for start, end in pairwise([*starts, horizon]):
@@ -308,10 +308,10 @@ def _pieces(one: Path, other: Path, horizon: float) -> Iterator[tuple[float, flo
 
 
 def _within(one: Leg, other: Leg, start: float, end: float, radius: float) -> Place:
-    """From when to when, between two instants, the distance is at most the radius."""
+    """The part of an interval in which the distance is at most the radius."""
     (ax, ay), (bx, by) = one.at(start), other.at(start)
     dx, dy, vx, vy = ax - bx, ay - by, one.vx - other.vx, one.vy - other.vy
-    # |d + v t|^2 = r^2, divided into its coefficients.
+    # |d + v t|^2 = r^2 is quadratic in t; these are its coefficients.
     square, half, rest = vx * vx + vy * vy, dx * vx + dy * vy, dx * dx + dy * dy - radius * radius
     if square == 0.0:
         return (start, end) if rest < 0.0 else (start, start)
@@ -336,7 +336,7 @@ def _place(side: float, stream: Stream) -> Place:
 
 
 def _go(legs: list[Leg], at: float, here: Place, there: Place, speed: float) -> float:
-    """Add a leg; when it ends."""
+    """Add a leg, and return when it ends."""
     way = math.dist(here, there)
     if way == 0.0:
         return at

@@ -1,8 +1,9 @@
-"""What a space-time diagram shows, before it is drawn: lifelines, arrows, marks and a time scale.
+"""The content of a space-time diagram, before it is drawn: lifelines, arrows, marks, time scale.
 
-One lifeline per member; an arrow for every message that a member received, lost or was never heard
-of again; a mark for everything else that happened to a member; a reign for every stretch of time in
-which a member took one member for the leader of one term.
+There is one lifeline per member. There is an arrow for every message that a member received or
+lost, or whose fate the trace does not tell. There is a mark for everything else that happened to a
+member. There is a reign for every stretch of time in which a member took one member for the leader
+of one term.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Fate(Enum):
 
     ARRIVED = "arrived"
     LOST = "lost"
-    UNKNOWN = "unknown"  # the drawn part of the run ends before it is told
+    UNKNOWN = "unknown"  # the drawn part of the run ends before the trace tells it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Arrow:
 
 
 class Sort(Enum):
-    """What a mark stands for."""
+    """The kinds of marks."""
 
     TIMER = "timer"
     TOLD = "told"
@@ -72,7 +73,7 @@ class Sort(Enum):
 
 
 def sort_of_change(before: str, event: Changed) -> Sort:
-    """What a change of status means, given the status before."""
+    """The mark for a change of status, given the status before."""
     if event.status != "up":
         return Sort(event.status)
     if before == "paused":
@@ -124,7 +125,7 @@ class Cut:
 
     @property
     def text(self) -> str:
-        """Its name, and who was cut off from whom."""
+        """The cut's name, and which members cannot reach which."""
         between = " > " if self.what == "one-way" else " | "
         sides = between.join(ids_text(list(side)) for side in self.sides)
         return cut(f"{self.name}: {sides}" if sides else self.name)
@@ -132,7 +133,7 @@ class Cut:
 
 @dataclass(slots=True)
 class Layout:
-    """All that a diagram shows."""
+    """Everything that a diagram shows."""
 
     members: list[MemberId]
     begin: float
@@ -199,7 +200,7 @@ class _Builder:
                 self._link(event)
 
     def finish(self, layout: Layout) -> None:
-        """Close what is open, and hand over what lies in the drawn part."""
+        """Close what is open, and return what lies in the drawn part."""
         end = layout.end
         for number, arrows in self._arrows.items():
             if not arrows:
@@ -281,8 +282,8 @@ class _Builder:
 class Scale:
     """Places instants along the time axis, in steps of one usual message delay.
 
-    The axis is true to time except that long empty stretches are shortened (`breaks`) and instants
-    that differ are kept a little apart.
+    The axis is true to time with two exceptions: long empty stretches are shortened (`breaks`), and
+    instants that differ are kept a little apart.
     """
 
     NEAR = 0.08
@@ -314,7 +315,7 @@ class Scale:
         return self.places[-1]
 
     def place(self, t: float) -> float:
-        """Where an instant lies; instants outside lie beyond the ends."""
+        """Where an instant lies; an instant outside the drawn part lies beyond the ends."""
         instants, places = self.instants, self.places
         at = bisect_right(instants, t) - 1
         if at < 0:

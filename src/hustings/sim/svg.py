@@ -1,8 +1,8 @@
 """The space-time diagram as a picture: SVG, time to the right, one line per member.
 
-Written by hand: valid XML, no script, no font and no link to anywhere, colours for light and dark
-pages. Every arrow and mark carries its own words as a tooltip, so the labels that find no room are
-not lost.
+This module writes valid XML with no script, no font and no link, and with colours for light and
+dark pages. Every arrow and mark has its text as a tooltip, so a label that finds no room is not
+lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hustings.sim.trace_read import Trace
 
 REIGNS = 8  # colours of leaderships
 
-# One colour per role, the same in all pictures, so that a reader learns them once.
+# One colour per role, the same in all pictures, so that a reader learns it once.
 _LIGHT_ROLES = {
     Role.ELECTION: "#1f63d1",
     Role.ANSWER: "#18794e",
@@ -93,7 +93,7 @@ def escaped(text: str) -> str:
     >>> escaped("a < b & c" + chr(0))
     'a &lt; b &amp; c\ufffd'
     """
-    # XML 1.0 has no place for control characters, however they are written.
+    # XML 1.0 does not allow control characters, not even as references.
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return escape(clean)
 
@@ -112,7 +112,7 @@ SMALL = 6.0  # pixels of one character of small text, about
 
 
 class Labels:
-    """Keeps labels from lying upon each other: the first to come has the place."""
+    """Keeps labels from covering each other: the first label gets the place."""
 
     CELL = 100.0
     HIGH = 11.0
@@ -124,7 +124,9 @@ class Labels:
     def find(
         self, text: str, places: list[tuple[float, float]], *, centred: bool
     ) -> tuple[float, float] | None:
-        """The first free place for a text's baseline, now taken; none if there is no room."""
+        """The first free place for a text's baseline, which is then taken; None if there is no
+        room.
+        """
         width = SMALL * len(text)
         for x, y in places:
             left = x - width / 2 if centred else x
@@ -157,15 +159,15 @@ _MARGIN = 24.0
 _LEGEND_LINE = 20.0
 _TICKS_APART = 24.0  # between two numbers on the axis
 
-_MANY = 200  # more arrows than this are drawn thinner
-_FAN = 3  # so many messages of one kind that leave or land together share a label
+_MANY = 200  # if there are more arrows than this, they are drawn thinner
+_FAN = 3  # this many messages of one kind that leave or land together share a label
 _SHARES = {  # of an arrow, where its label may lie
     "out": (0.3, 0.4, 0.2, 0.55),
     "into": (0.7, 0.6, 0.8, 0.45),
     "alone": (0.5, 0.35, 0.65, 0.22, 0.78),
 }
 
-_QUIET = (Sort.STARTED, Sort.FOLLOWS, Sort.NO_LEADER)  # too many to be labelled: see the legend
+_QUIET = (Sort.STARTED, Sort.FOLLOWS, Sort.NO_LEADER)  # too many for labels: see the legend
 _NAMES = {
     Sort.TIMER: "timer",
     Sort.TOLD: "told from outside",
@@ -199,7 +201,7 @@ class _Picture:
         widest = max(len(str(member)) for member in layout.members)
         self._left = _MARGIN + 7.0 * (widest + len("member ")) + 28
         self._pitch = max(14.0, min(56.0, 800.0 / len(layout.members)))
-        # A high diagram needs a wide step, or its arrows fall too steeply to be told apart.
+        # A high diagram needs wide steps, or its arrows are too steep to be told apart.
         step = max(_STEP, 0.3 * self._pitch * len(layout.members))
         self._step = min(step, _WIDEST / max(self._scale.length, 1.0))
         self._first = _TOP + 14 * len(layout.left_out) + 52  # the first member's line
@@ -342,7 +344,7 @@ class _Picture:
     # Arrows
 
     def _tip(self, arrow: Arrow) -> tuple[float, float]:
-        """Where an arrow ends, or would have ended had it arrived after the usual time."""
+        """Where an arrow ends; if that is unknown, where it ends after one usual delay."""
         x0, y0 = self._x(arrow.left), self._row[arrow.sender]
         if arrow.receiver is None:
             return x0 + 0.4 * self._step, y0 - 0.6 * self._pitch
@@ -369,7 +371,7 @@ class _Picture:
         )
 
     def _name_arrows(self) -> None:
-        """One label for a burst of messages of one kind, else one each, where there is room."""
+        """One label for a burst of messages of one kind, otherwise one each, if there is room."""
         fans: dict[tuple[object, ...], list[Arrow]] = {}
         drawn = [arrow for arrow in self._layout.arrows if not arrow.dim]
         out = Counter((arrow.kind, arrow.sender, arrow.left) for arrow in drawn)
@@ -431,7 +433,7 @@ class _Picture:
         self._parts.append(f'<text x="{num(x)}" y="{num(y)}" class="{kind}">{escaped(text)}</text>')
 
     def _label(self, x: float, y: float, text: str, kind: str) -> None:
-        """A text with the page's colour around it, so that lines behind do not strike it out."""
+        """A text with an outline in the page's colour, so that lines behind do not hide it."""
         at = f'x="{num(x)}" y="{num(y)}"'
         halo = "halo middle" if "middle" in kind else "halo"
         self._texts.append(f'<text {at} class="label {halo}">{escaped(text)}</text>')
@@ -485,7 +487,7 @@ _STAR = "m0 -8l2.4 5.2l5.6 .6l-4.2 3.8l1.2 5.6l-5 -2.9l-5 2.9l1.2 -5.6l-4.2 -3.8
 def _arrow_path(
     x0: float, y0: float, x1: float, y1: float, dx: float, dy: float, loop: bool
 ) -> str:
-    """A line with a head; to oneself, a bow above one's line."""
+    """A line with a head; for a message to the sender itself, a bow above its line."""
     if loop:
         over = f"C{num(x0)} {num(y0 - 22)} {num(x1 + 2)} {num(y1 - 22)} {num(x1)} {num(y1)}"
         return f'<path class="bow" d="M{num(x0)} {num(y0)}{over}"/>'
@@ -501,7 +503,7 @@ def _arrow_path(
 
 
 def _stub_path(x0: float, y0: float, x1: float, y1: float, fate: Fate) -> str:
-    """A line that ends on the way: with a cross, or openly."""
+    """A line that ends on the way: with a cross, or open."""
     line = f'<path class="stub" d="M{num(x0)} {num(y0)}L{num(x1)} {num(y1)}"/>'
     if fate is Fate.LOST:
         return line + f'<path class="cross" d="M{num(x1 - 4)} {num(y1 - 4)}l8 8m0 -8l-8 8"/>'
@@ -533,7 +535,7 @@ def _mark_path(sort: Sort, x: float, y: float) -> str:
 
 
 def _seed(header: Header) -> str:
-    """The seed that somebody typed, and which run of it this is; else the world's own."""
+    """The seed that the user typed and the number of the run, or else the world's own seed."""
     typed, run = header.settings.get("experiment_seed"), header.settings.get("run")
     if isinstance(typed, int) and isinstance(run, int):
         return f"seed {typed}, run {run}"

@@ -1,16 +1,17 @@
 """The swarm: one seed draws a whole world and what happens to it, plays it, and judges it.
 
-A world of the swarm has a group, an election, somebody who confirms leaders (a guard in one place,
-a quorum of members, or nobody), a network, clocks, a register that leaders write to, and a time of
-misfortunes after which all is calm.
+A world of the swarm has a group, an election, something that confirms leaders (a guard in one
+place, a quorum of members, or nothing), a network, clocks, a register that leaders write to, and a
+time of faults, after which all is calm.
 
-Always: no two members lead at one time while every clock's rate keeps its bound; a token has one
-holder, and later holders have larger ones; the register, which compares tokens, accepts no stale
-write, whatever the clocks do. After the calm: somebody is confirmed within `patience`. A leader by
-its own word writes to the register now and then, and what it writes arrives late; fenced, the
-register refuses a token below the highest it has seen. That is all it knows.
+Three properties always hold. No two members lead at one time while every clock's rate keeps its
+bound. A token has one holder, and later holders have larger tokens. The register, which compares
+tokens, accepts no stale write, whatever the clocks do. After the calm, a member is confirmed within
+`patience`. A member that takes itself for the leader writes to the register now and then, and its
+writes arrive late. A fenced register refuses a token below the highest that it has seen. It knows
+nothing else.
 
-Elections are given, not known: whoever starts a swarm says which, and how a quorum goes round them.
+The swarm knows no elections. Its caller names them, and says how a quorum goes round them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from hustings.sim.world import Ended, World
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What a leader asks of the register."""
+    """A leader's request to the register."""
 
     holder: Holder
     token: int
@@ -53,7 +54,7 @@ class Write:
 
 @dataclass(slots=True)
 class Register:
-    """Executes what leaders send; `fenced`, it refuses a token below the highest seen."""
+    """Executes what leaders send; if `fenced`, it refuses a token below the highest seen."""
 
     fenced: bool = True
     highest: int = 0
@@ -61,7 +62,7 @@ class Register:
     refused: int = 0
 
     def arrive(self, write: Write) -> None:
-        """A write gets here."""
+        """A write arrives."""
         if self.fenced and write.token < self.highest:
             self.refused += 1
             return
@@ -71,9 +72,9 @@ class Register:
     def complaint(self, grants: list[Grant], *, ordered: bool) -> str | None:
         """A write that was accepted and should not have been, if there is one.
 
-        `ordered`: the list is in the order of granting, so a write of an older holder after one of
-        a newer is stale. Otherwise the order is that of the tokens. Either way two holders that
-        write with one token are one too many.
+        With `ordered`, the list is in the order of granting, so a write of an older holder after a
+        write of a newer one is stale. Otherwise the order is that of the tokens. In both cases two
+        holders that write with the same token are a violation.
         """
         place = {(grant.token, grant.holder): number for number, grant in enumerate(grants)}
         first: dict[int, Holder] = {}
@@ -94,7 +95,7 @@ def _told(write: Write) -> str:
 
 
 def write_now_and_then(world: World, register: Register, stream: Stream, end: float) -> None:
-    """Until `end`, whoever leads sends writes, of which many come late or very late."""
+    """Until `end`, members that lead send writes, many of which come late or very late."""
     at = 0.0
     while at < end:
         at += stream.uniform(0.5, 4.0)
@@ -113,9 +114,9 @@ def _write(world: World, register: Register, delay: float) -> None:
 NONE, MEMORY, QUORUM = "none", "memory", "quorum"
 GUARDS = (MEMORY, QUORUM, NONE)
 
-MAX_EVENTS = 100_000  # of one world; none comes near
-BEYOND = 4.0  # times the bound, where clocks are to break it
-LATE = 20.0  # for how long after the calm leaders write
+MAX_EVENTS = 100_000  # of one world; none comes near it
+BEYOND = 4.0  # times the bound, in worlds whose clocks break it
+LATE = 20.0  # for how long leaders write after the calm
 
 _CHOICES = ("highest-id", "lowest-id", "highest:cpu")
 _TTLS = (8.0, 12.0)
@@ -143,26 +144,26 @@ class Entry:
     weight: int = 1
 
     def maker(self, members: int, choice: Choice) -> Elect:
-        """What makes the elections of a group of so many."""
+        """What makes the elections of a group of this size."""
         known = self.kind.Settings.for_group(members, Surroundings())
         config = self.kind.Settings.parse({**known, **dict(self.settings)})
         return lambda: self.kind(config, choice)
 
     @property
     def leased(self) -> bool:
-        """Whether it needs nobody else to say who leads."""
+        """Whether it promises more than an advisory leader, and so needs no guard."""
         return self.kind.about.guarantee is not Guarantee.ADVISORY
 
 
 @dataclass(frozen=True, slots=True)
 class Swarm:
-    """What seeds are drawn from. Parts may be replaced by broken ones, to see them caught."""
+    """What seeds are drawn from; a test may replace parts by broken ones, to see them caught."""
 
     entries: tuple[Entry, ...]
     guards: tuple[str, ...] = (MEMORY,)
     with_quorum: WithQuorum | None = None
-    votes: Votes = _never  # whether a voter that stored this has begun to vote
-    beyond: bool = False  # whether clocks break the bound that members are told
+    votes: Votes = _never  # whether a voter with this storage has begun to vote
+    beyond: bool = False  # whether clocks break the bound that members know
     wrap: Wrap = LeaseLayer
     guarding: Guarding = MemoryGuard
     fenced: bool = True
@@ -176,21 +177,21 @@ class Swarm:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     protocol: str
     guard: str
     members: int
     verdicts: dict[str, tuple[Verdict, str]]
-    excused: tuple[str, ...]  # what is not promised here, and is looked at all the same
+    excused: tuple[str, ...]  # properties not promised here, but still checked
     counts: dict[str, int]
-    settled: float | None  # how long after the calm somebody was confirmed
-    patience: float  # and how long that may take
+    settled: float | None  # how long after the calm a member was confirmed
+    patience: float  # the most time that this may take
 
     @property
     def wrong(self) -> dict[str, str]:
-        """What was promised and violated, and how."""
+        """The properties that were promised and violated, and how."""
         return {
             name: why
             for name, (what, why) in self.verdicts.items()
@@ -199,11 +200,11 @@ class Played:
 
 
 def patience(settles: float, lease: LeaseConfig) -> float:
-    """How long after the calm somebody is confirmed at the latest.
+    """The longest time after the calm until a member is confirmed.
 
-    By the slowest clock: the election's own time; a lease that was granted just before, which a
-    voter that has restarted, or lost its disk, waits for twice; the longest pause between two
-    questions; and twenty delays for messages to and fro.
+    By the slowest clock, it is the sum of: the election's own time; a lease that was granted just
+    before the calm, for which a voter waits twice if it has restarted or lost its disk; the longest
+    pause between two requests; and twenty delays for messages to and fro.
 
     >>> patience(40.0, LeaseConfig(ttl=8.0, drift=0.2))
     115.0
@@ -213,7 +214,7 @@ def patience(settles: float, lease: LeaseConfig) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What a seed's world is made of."""
+    """The parts of a seed's world."""
 
     entry: Entry
     guard: str
@@ -234,7 +235,7 @@ def _draw(swarm: Swarm, stream: Stream) -> _Drawn:
     size = number + stream.below(3) if votes else 2 + stream.below(4)
     ids = tuple(sorted(stream.sample(range(1, 30), size)))
     voters = tuple(sorted(stream.sample(ids, number)))
-    # Voters that have never voted wait for one lease; mostly nothing goes wrong before.
+    # Voters that have never voted wait for one lease; most worlds have no faults before that.
     begin = float(ceil(lease.asked / (1.0 - drift))) if votes and stream.below(8) else 0.0
     horizon = begin + stream.choice(_HORIZONS)
     scene = Scene(
@@ -315,7 +316,7 @@ def _starts(world: World, disks: Disks) -> int:
 
 
 def _world(swarm: Swarm, drawn: _Drawn, stream: Stream, seed: int, tracer: Tracer | None) -> World:
-    """The group with its clocks and whoever confirms leaders, not yet started."""
+    """The group with its clocks and its guard or quorum, not yet started."""
     world = World(_maker(swarm, drawn), drawn.candidates, seed=seed, network=QUIET, tracer=tracer)
     drift = drawn.lease.drift * (BEYOND if swarm.beyond else 1.0)
     if drawn.guard == MEMORY:
@@ -326,13 +327,13 @@ def _world(swarm: Swarm, drawn: _Drawn, stream: Stream, seed: int, tracer: Trace
 
 
 def _run(world: World, happenings: list[Happening], until: float) -> tuple[Ended, str | None]:
-    """To the end; and what went wrong on the way, if anything did."""
+    """Run to the end; return how the run ended, and what went wrong, if anything."""
     world.be_careful()
     try:
         world.start()
         schedule(world, happenings)
         ended = world.run(until=until, max_events=MAX_EVENTS)
-    except Exception as error:  # whatever a handler raises is the swarm's find
+    except Exception as error:  # any exception of a handler is a finding of the swarm
         return Ended.STOPPED, f"{type(error).__name__}: {error}"
     return ended, f"{MAX_EVENTS:,} events were too few" if ended is Ended.MAX_EVENTS else None
 

@@ -1,7 +1,7 @@
 """What one seed draws: the network, the clocks, and what happens to the group.
 
-Each seed first draws which misfortunes its world knows at all: a world of pauses alone comes to
-places where one of everything never does.
+Each seed first draws which kinds of faults its world has. A world of pauses alone reaches states
+that a world with one fault of every kind never reaches.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from hustings.sim.member import Status
 from hustings.sim.network import Network
 from hustings.sim.world import World
 
-DATE = 1000.0  # by so much the date grows in a unit of time: more than tokens ever do
-QUIET = Network(delay=Uniform(0.2, 1.0))  # at first, and after the calm: all arrives within delta
+DATE = 1000.0  # how much the date grows in a unit of time: more than tokens ever do
+QUIET = Network(delay=Uniform(0.2, 1.0))  # at first and after the calm: delays within delta
 
-Votes = Callable[[Mapping[str, object]], bool]  # whether who stored this has begun to vote
+Votes = Callable[[Mapping[str, object]], bool]  # whether a voter with this storage votes already
 
 _DELAYS: tuple[Delay, ...] = (
     Fixed(1.0),
@@ -55,9 +55,9 @@ _DELAYS: tuple[Delay, ...] = (
 class Disks:
     """Which disks may be lost: as many as a quorum says that it can bear.
 
-    Once all its voters have begun to vote, it can bear the loss of a disk as long as the other
-    voters that remember are a majority of all. It can bear the loss of all of them at once, if
-    incarnations grow with the date. What members without a vote store matters little.
+    Once all its voters have begun to vote, a quorum can bear the loss of a disk as long as the
+    other voters that still have theirs are a majority of all. It can bear the loss of all disks at
+    once, if incarnations grow with the date. What members without a vote store matters little.
     """
 
     def __init__(self, voters: tuple[MemberId, ...], votes: Votes) -> None:
@@ -68,7 +68,7 @@ class Disks:
         self.skipped = 0  # numbers of incarnations, for the date
 
     def lose(self, world: World, member: MemberId) -> bool:
-        """Whether this member's disk may be lost now; if so, it is."""
+        """Whether this member may lose its disk now; if so, the disk counts as lost."""
         voters = [world.members[voter] for voter in self._voters]
         remembering = [voter.id for voter in voters if self._votes(voter.stored)]
         self._begun = self._begun or len(remembering) == len(voters)
@@ -79,7 +79,9 @@ class Disks:
         return True
 
     def lose_all(self, world: World) -> None:
-        """All voters are down, and their disks are gone; they come back later by the date."""
+        """All voters are down, and their disks are lost; they restart later with incarnations by
+        date.
+        """
         for voter in self._voters:
             member = world.members[voter]
             member.stored = EMPTY_DISK
@@ -91,7 +93,7 @@ class Disks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return(Happening):
-    """A member that is down comes back; its disk may be lost, if that can be borne."""
+    """A member that is down comes back; it may lose its disk, if the quorum can bear that."""
 
     member: MemberId
     disks: Disks
@@ -104,7 +106,7 @@ class Return(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseAll(Happening):
-    """The voters go down at one instant, and every one of their disks is lost."""
+    """All voters go down at one instant, and each of them loses its disk."""
 
     voters: tuple[MemberId, ...]
     disks: Disks
@@ -119,10 +121,11 @@ class LoseAll(Happening):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depose(Happening):
-    """Whoever leads at that moment is cut off for a while, and lives on.
+    """Cut the member off that leads at that moment, for a while; it stays up.
 
-    `speaks`: others hear it; `hears`: it hears others. With `bounced` all others crash at once and
-    come back within so long. Afterwards they suspect it, so that somebody takes its place.
+    `speaks`: other members hear it; `hears`: it hears other members. With `bounced` all other
+    members crash at once and come back within this time. Afterwards they suspect it, so that
+    another member takes its place.
     """
 
     name: str
@@ -167,20 +170,20 @@ class Depose(Happening):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """To whom things may happen, and for how long."""
+    """Which members things may happen to, and for how long."""
 
     ids: tuple[MemberId, ...]
-    voters: tuple[MemberId, ...]  # members of a quorum, if there is one
+    voters: tuple[MemberId, ...]  # the members of the quorum, if there is one
     disks: Disks
     central: bool  # whether the guard is one place, number 0
     ttl: float
-    begin: float  # nothing happens before: voters that never voted wait for one lease
-    horizon: float  # nothing begins later,
+    begin: float  # no fault before: voters that never voted wait for one lease
+    horizon: float  # no fault begins later,
     calm: float  # and everything is over by then
 
 
 def draw_network(stream: Stream) -> Network:
-    """From a good network to one where most of what arrives is out of date."""
+    """Draw anything from a good network to one where most arrivals are out of date."""
     p = stream.choice((0.0, 0.0, 0.05, 0.2, 0.5))
     reorder = stream.choice((0.0, 0.0, 0.2))
     return Network(
@@ -193,7 +196,7 @@ def draw_network(stream: Stream) -> Network:
 
 
 def draw_rate(stream: Stream, drift: float) -> float:
-    """Mostly as bad as allowed: what is in between tells nothing new."""
+    """Mostly the worst rate allowed: rates in between show nothing new."""
     return 1.0 + stream.choice((-drift, drift, -drift, drift, stream.uniform(-drift, drift)))
 
 
@@ -208,14 +211,14 @@ def draw_happenings(stream: Stream, scene: Scene) -> list[Happening]:
     happenings.append(Weather(network=draw_network(stream), at=worse))
     for number in range(2 + stream.below(10)):
         happenings += stream.choice(known)(stream, scene, str(number))
-    for _ in range(3):  # elections that wait for somebody to ask are asked
+    for _ in range(3):  # some elections wait for a call
         at = stream.uniform(scene.begin, scene.horizon)
         happenings.append(Call(member=stream.choice(scene.ids), at=at))
     return [*happenings, *_calm(scene)]
 
 
 def _calm(scene: Scene) -> list[Happening]:
-    """Everybody is back, every link is open, and an election is called by all."""
+    """All members are back, every link is open, and all call an election."""
     back: list[Happening] = [Weather(network=QUIET, at=scene.calm)]
     for member in scene.ids:
         back += [Resume(member=member, at=scene.calm), Restart(member=member, at=scene.calm)]
@@ -225,7 +228,7 @@ def _calm(scene: Scene) -> list[Happening]:
     return back + [Call(member=member, at=scene.calm + 2.0) for member in scene.ids]
 
 
-# Each kind of misfortune, with its end
+# Each kind of fault, with its end
 
 
 def _when(stream: Stream, scene: Scene, lasts: float) -> tuple[float, float]:
@@ -246,7 +249,7 @@ def _crash(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _crash_inside(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """In the middle of a handler: what it stored may be there, what it sent mostly is not."""
+    """Crash in the middle of a handler: its storage may be kept, its messages are mostly lost."""
     member = stream.choice(scene.voters or scene.ids)
     at, end = _when(stream, scene, 10.0)
     kept = bool(stream.below(4))
@@ -272,7 +275,7 @@ def _bounce_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _lose_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """All voters lose their disks; whoever leads may be cut off meanwhile, and no voter."""
+    """All voters lose their disks; meanwhile the leader may be cut off, if it is no voter."""
     if not scene.voters:
         return _bounce_all(stream, scene, name)
     at, _ = _when(stream, scene, 0.0)
@@ -293,7 +296,7 @@ def _lose_all(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _pause(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """Short, or about as long as a lease."""
+    """Pause for a short time, or for about as long as a lease."""
     member = stream.choice(scene.ids)
     at, end = _when(stream, scene, stream.choice((3.0, 1.5 * scene.ttl)))
     return [Pause(member=member, at=at), Resume(member=member, at=end)]
@@ -308,7 +311,7 @@ def _partition(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _one_way(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """One is not heard, or does not hear, by some or all others."""
+    """Some or all other members do not hear one member, or it does not hear them."""
     everybody = (GUARD, *scene.ids) if scene.central else scene.ids
     one = stream.choice(everybody)
     rest = tuple(each for each in everybody if each != one and stream.below(3))
@@ -334,7 +337,7 @@ def _leave(stream: Stream, scene: Scene, name: str) -> list[Happening]:
 
 
 def _depose(stream: Stream, scene: Scene, name: str) -> list[Happening]:
-    """For about as long as its lease, or longer."""
+    """Depose the leader for about as long as its lease, or longer."""
     at = stream.uniform(scene.begin, scene.horizon)
     cut = stream.below(3)
     return [

@@ -1,9 +1,10 @@
-"""Traces: what happened in one run, one JSON value a line, and a digest of it all.
+"""Traces: what happened in one run, one JSON value a line, and a digest of everything.
 
-The first line is a `Header`, the last a `Footer` with the number of records and the digest of
-everything before it, so a file that was cut short or edited is noticed. Tracing must not slow a run
-down much: a record is an array of its name and its fields, `["recv", 1.0, 5, 17]`, the frequent
-ones are written as plain tuples, and encoding is done in batches. `trace_read` reads a file back.
+The first line is a `Header`. The last is a `Footer` with the number of records and the digest of
+everything before it, so a reader notices a file that was cut short or edited. Tracing must not slow
+a run down much: a record is an array of its name and its fields, `["recv", 1.0, 5, 17]`; frequent
+records are written as plain tuples; and records are encoded in batches. `trace_read` reads a file
+back.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from hustings.core.messages import Message
 from hustings.core.outcome import Outcome
 
 VERSION = 1
-_BATCH = 384  # fewer than would set off the garbage collector
+_BATCH = 384  # fewer than would start the garbage collector
 
-_M = TypeVar("_M")  # a message: a `Message` when it is written, a plain list when it is read back
+_M = TypeVar("_M")  # a message: a `Message` when written, a plain list when read back
 
 
 class _Line(msgspec.Struct, frozen=True, tag_field="e", forbid_unknown_fields=True, gc=False):
@@ -64,8 +65,8 @@ class Received(_Record, frozen=True, tag="recv"):
 class Heard(_Record, frozen=True, tag="heard"):
     """Message number `n`, a multicast, reached these members at once, in this order.
 
-    Stands for as many `Received`, which is what a reader makes of it: one line for a multicast
-    keeps tracing cheap in large groups.
+    It stands for one `Received` per member, and a reader expands it to these. One line for a
+    multicast keeps tracing cheap in large groups.
     """
 
     t: float
@@ -74,7 +75,7 @@ class Heard(_Record, frozen=True, tag="heard"):
 
 
 class Missed(_Record, frozen=True, tag="missed"):
-    """Message number `n`, a multicast, did not reach these members: as many `Lost`."""
+    """Message number `n`, a multicast, did not reach these members: one `Lost` for each."""
 
     t: float
     n: int
@@ -83,7 +84,7 @@ class Missed(_Record, frozen=True, tag="missed"):
 
 
 class Lost(_Record, frozen=True, tag="lost"):
-    """Message number `n` did not reach `to` (None: anybody), and why."""
+    """Message number `n` did not reach `to` (None: any member), and why."""
 
     t: float
     n: int
@@ -135,7 +136,7 @@ class Linked(_Record, frozen=True, tag="links"):
 
 
 class Footer(_Line, frozen=True, tag="end", kw_only=True):
-    """How the run ended, and the seal on the file."""
+    """How the run ended, and the digest that seals the file."""
 
     t: float
     ended: str
@@ -151,12 +152,12 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def new_digest() -> blake2b:
-    """The running digest of a trace that is empty so far."""
+    """The running digest of an empty trace."""
     return blake2b(digest_size=16)
 
 
 def seal(digest: blake2b, footer: Footer) -> str:
-    """The digest that stands in the footer: over all lines before it and its own other fields."""
+    """The digest in the footer: over all lines before the footer, and its own other fields."""
     whole = digest.copy()
     whole.update(_ENCODER.encode(msgspec.structs.replace(footer, digest="")))
     return whole.hexdigest()
@@ -183,14 +184,14 @@ class Tracer:
         self._write(_ENCODER.encode(header) + b"\n")
         self.add = self._records.append
 
-    # The frequent records; each writes the tuple of the struct named in its first line.
+    # The frequent records. Each method writes the tuple of the struct that its docstring names.
 
     def received(self, t: float, m: MemberId, number: int) -> None:
         """`Received`."""
         self.add(("recv", t, m, number))
 
     def spread(self, t: float, number: int, heard: list[MemberId], missed: list[MemberId]) -> None:
-        """`Heard`, and `Missed` for those who lost it."""
+        """`Heard`, and `Missed` for the members that lost it."""
         if heard:
             self.add(("heard", t, number, heard))
         if missed:
@@ -205,14 +206,14 @@ class Tracer:
         self.add(("timer", t, m, key))
 
     def breathe(self) -> None:
-        """Encode what has come together, if it is much."""
+        """Encode the collected records if there are many."""
         if len(self._records) >= _BATCH:
             self._flush()
 
     def close(self, t: float, ended: str) -> str:
         """Write the footer and return the digest."""
         self._flush()
-        # float: a caller's time may be an int, which would read back as another text.
+        # float: a caller's time may be an int, and the reader would write it back as another text.
         footer = Footer(t=float(t), ended=ended, records=self.count, digest="")
         footer = msgspec.structs.replace(footer, digest=seal(self._digest, footer))
         if self._out is not None:

@@ -1,9 +1,9 @@
-"""Reading a trace back: whatever the file holds, a `Trace` or one sentence that says why not.
+"""Reading a trace back: a `Trace`, or one sentence that says why the file cannot be read.
 
-A trace may come from anywhere, so it is read line by line within stated bounds, every record is
-checked against the header and against what came before it, and the seal is checked at the end.
-What is drawn from a `Trace` can then rely on it: times do not run backwards, every member is in the
-header, every message was sent before it arrived.
+A trace may come from anywhere. So it is read line by line within stated bounds, every record is
+checked against the header and the records before it, and the seal is checked at the end. Code that
+draws a `Trace` can then rely on three facts: times do not run backwards, every member is in the
+header, and every message was sent before it arrived.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read_trace(path: str | Path) -> Trace:
 
 
 def read_stream(stream: IO[bytes], name: str = "the trace") -> Trace:
-    """A whole trace from an open binary stream; `name` stands for it in sentences."""
+    """A whole trace from an open binary stream; `name` names the stream in error sentences."""
     reader = TraceReader(stream, name)
     events = list(reader)
     return Trace(reader.header, events, reader.footer)
@@ -111,7 +111,7 @@ def _opened(path: str | Path) -> IO[bytes]:
 
 
 class TraceReader:
-    """Reads the header at once and yields the records; `footer` is there when all were read."""
+    """Reads the header at once and yields the records; `footer` is set after the last record."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class TraceReader:
         self._line = 0  # number of the line read last
         self._bytes = 0
         self._records = 0  # lines between header and footer
-        self._events = 0  # what they stand for
+        self._events = 0  # the events that these stand for
         self._sent = 0  # number of the message sent last
         self._now = 0.0
         self.footer: Footer
@@ -214,7 +214,7 @@ class TraceReader:
                 raise self._bad("the line is not UTF-8 text") from None
             raise self._bad(f"no trace record: {_told(error)}") from None
 
-    # What one line cannot tell
+    # Checks that need more than one line
 
     def _check(self, event: Event) -> None:
         self._events += 1
@@ -279,7 +279,7 @@ class TraceReader:
 
 
 def _single(item: Event | Heard | Missed) -> Iterator[Event]:
-    """A record of what befell many at once, one by one."""
+    """The single records that a record about several members stands for."""
     if isinstance(item, Heard):
         for member in item.ms:
             yield Received(item.t, member, item.n)
