@@ -1,32 +1,33 @@
-"""Broadcast: everybody tells everybody its id, and each picks the best.
+"""Broadcast: every member tells all others its id, and each member picks the best id.
 
 Model      Synchronous and complete: a message to a live member arrives within delta. The view
-           holds the live members; somebody repairs it.
-Idea       START to all others; a member that hears of the round sends its ID to all others; with
-           all ids in, or after T, each decides for the best it has heard of.
-Invariant  Two members that have heard the same ids of a round take the same leader.
-Cost       (N-1) + N(N-1) messages, N(N-1) if the start carries the id, in 2 delays; each further
-           simultaneous initiator costs N-1 STARTs more, or nothing. N counts the live members.
-Guarantee  Advisory. A member that crashes while it sends its id, or is slower than T, is counted
-           by some and not by others, who then take different leaders; see below.
+           holds the live members; another part of the system keeps it up to date.
+Idea       The initiator sends START to all others. A member that learns of the round sends its ID
+           to all others. With all ids in, or after T, each member decides for the best id.
+Invariant  Two members that have received the same ids of a round take the same leader.
+Cost       (N-1) + N(N-1) messages, N(N-1) if the START carries the id, in 2 delays. Each further
+           simultaneous initiator costs N-1 more STARTs, or nothing. N counts the live members.
+Guarantee  Advisory. If a member crashes while it sends its id, or is slower than T, some members
+           count its id and others do not. They then take different leaders; see below.
 Paper      Elections lecture, "Trivial Solution".
 
-The slide asks for the potential problems. They are met as follows. A dead member would block all:
-T ends the wait, and so does a suspicion. The best member may crash having told only some: these
-take a dead leader until their detector suspects it, which starts the next round; without a
-detector the disagreement stays. Several may start at once: a START heard in a round under way
-starts nothing new. Messages of an earlier round are dropped, for each carries the number of its
-round, which is also the term; an id of the present round that comes after the decision still
-counts, so a member that T cut off repairs the others' decision by speaking at last. T = 3 delta
-lets one initiator crash in the middle of its STARTs; each further crash of that kind in a row
-delays the news by delta and is repaired in the same way. A START from the past is answered by an
-id, which tells its sender the present round; a member back from a crash sends START 0 to learn
-it, and then starts the next one.
+The slide asks for the potential problems. This file meets them as follows:
+- A dead member would block all others. T ends the wait, and so does a suspicion.
+- The best member may crash after it has told only some. These take a dead leader until their
+  detector suspects it, which starts the next round. Without a detector the disagreement stays.
+- Several members may start at once. A START that arrives in a round under way starts nothing new.
+- Each message carries the number of its round, which is also the term. Members drop messages of an
+  earlier round. An id of the present round counts even after the decision: if T cut off a slow
+  member, its late id repairs the decision of the others.
+- T = 3 delta lets one initiator crash while it sends its STARTs. Each further crash of that kind in
+  a row delays the news by delta and is repaired in the same way.
+- A member answers a START of an earlier round with its id, which tells the sender the present
+  round. A member that is back from a crash sends START 0 to learn the round, then starts the next.
 
-A suspicion and an id contradict each other: the later word counts, and a round makes earlier
-suspicions void. So a wrong suspicion does not change the result of the round it causes, but a
-detector faster than the network (a suspicion that overtakes the last words of the dead) may leave
-a dead leader in place.
+A suspicion and an id contradict each other: the later one counts, and a new round makes earlier
+suspicions void. So a wrong suspicion does not change the result of the round that it causes. But if
+the detector is faster than the network, a suspicion may overtake the last messages of the dead
+member. That may leave a dead leader in place.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from hustings.core.messages import Message, Role, Term
 from hustings.core.outcome import ELECTING, Guarantee
 
 IDS = "T"
-UNKNOWN = 0  # the round of a START whose sender has been away
+UNKNOWN = 0  # the round of a START whose sender was away
 
 
 class StartMsg(Message, frozen=True, tag="START"):
-    """A round begins; in the combined form it carries its sender's id."""
+    """A round begins. In the combined form the START carries its sender's id."""
 
     role: ClassVar[Role] = Role.ELECTION
     round: Term
@@ -55,7 +56,7 @@ class StartMsg(Message, frozen=True, tag="START"):
 
 
 class IdMsg(Message, frozen=True, tag="ID"):
-    """Here I am."""
+    """The sender is alive and takes part in the round."""
 
     role: ClassVar[Role] = Role.ANSWER
     round: Term
@@ -63,7 +64,7 @@ class IdMsg(Message, frozen=True, tag="ID"):
 
 
 class BroadcastConfig(Config, frozen=True, kw_only=True):
-    """The one timer, and whether the start carries the id."""
+    """The one timer, and whether the START carries the id."""
 
     T: Annotated[float, Meta(gt=0, description="wait for all ids; default 3 delta")] | None = None
     combined: Annotated[bool, Meta(description="START carries its sender's id")] = False
@@ -104,11 +105,11 @@ class Broadcast(Election):
 
     def __init__(self, config: BroadcastConfig, choice: Choice) -> None:
         super().__init__(config, choice)
-        self.round = 0  # the highest seen
+        self.round = 0  # the highest round seen
         self.open = False  # whether I wait for ids ...
-        self.asking = False  # ... only to learn which round it is
-        self.heard: dict[MemberId, Candidate] = {}  # meanwhile, in the order of arrival
-        self.dead: set[MemberId] = set()  # suspected since it began; only ever asked, never walked
+        self.asking = False  # ... only to learn the present round
+        self.heard: dict[MemberId, Candidate] = {}  # in the order of arrival
+        self.dead: set[MemberId] = set()  # suspected since it began; never iterated
 
     # Calling an election
 
@@ -127,7 +128,7 @@ class Broadcast(Election):
         super().assume_leader(ctx, leader, term)
         self.round = max(self.round, term)
         self.dead.discard(leader)
-        self.heard = {}  # of earlier rounds, or of one that is over
+        self.heard = {}  # ids of earlier rounds, or of a round that is over
         self.asking = False
         if self.open:
             self.open = False
@@ -145,7 +146,7 @@ class Broadcast(Election):
         self.wait(ctx)
 
     def join(self, ctx: Context, number: int) -> None:
-        """Take part in a round that somebody else started."""
+        """Take part in a round that another member started."""
         self.round = number
         self.asking = False
         self.tell(ctx, IdMsg(number, ctx.me))
@@ -157,7 +158,7 @@ class Broadcast(Election):
                 ctx.send(member, message)
 
     def wait(self, ctx: Context) -> None:
-        """From now on ids count."""
+        """Start to collect ids."""
         self.open = True
         self.heard = {ctx.me.id: ctx.me}
         self.dead = set()  # earlier suspicions may be wrong: this round will show
@@ -165,7 +166,7 @@ class Broadcast(Election):
         ctx.set_timer(IDS, self.config.ids)
         self.look(ctx)
 
-    # Hearing from others
+    # Messages from others
 
     @upon(StartMsg)
     def on_start(self, ctx: Context, sender: MemberId, message: StartMsg) -> None:
@@ -174,7 +175,7 @@ class Broadcast(Election):
         elif self.asking:
             return
         elif message.round < self.round:
-            # Its sender was away, or this is an old copy: my id says which round it is.
+            # The sender was away, or this is an old copy: my id tells it the present round.
             ctx.send(sender, IdMsg(self.round, ctx.me))
         if message.round == self.round and message.me is not None:
             self.hear(ctx, message.me)
@@ -189,8 +190,8 @@ class Broadcast(Election):
             self.hear(ctx, message.me)
 
     def hear(self, ctx: Context, other: Candidate) -> None:
-        """An id of the present round; one that comes late may change the decision."""
-        if not self.heard:  # I know this round's leader, but took no part in it
+        """Count an id of the present round; a late id may change the decision."""
+        if not self.heard:  # I know this round's leader, but took no part in the round
             self.begin(ctx)
             return
         if not self.open and other.id not in self.heard:  # it may have missed my id, too
@@ -202,17 +203,17 @@ class Broadcast(Election):
     # Deciding
 
     def look(self, ctx: Context) -> None:
-        """Wait no longer once nobody is missing."""
+        """Stop waiting as soon as no id is missing."""
         if not self.open or self.complete(ctx):
             self.conclude(ctx)
 
     def complete(self, ctx: Context) -> bool:
         if len(self.heard) + len(self.dead) < len(ctx.view):
-            return False  # the quick answer, nearly always
+            return False  # the quick answer in nearly all cases
         return all(member in self.heard or member in self.dead for member in ctx.view)
 
     def conclude(self, ctx: Context) -> None:
-        """Start the round that I asked for, or take the best one heard and not suspected since."""
+        """Start the next round after asking for its number, or take the best unsuspected id."""
         if self.open:
             self.open = False
             ctx.cancel_timer(IDS)
@@ -250,7 +251,7 @@ class Broadcast(Election):
             return
         if member in view and self.leader in view:
             if not self.choice.better(view.candidate(member), view.candidate(self.leader)):
-                return  # also if it was better when it was heard
+                return  # even if it was better when its id arrived
             if member not in self.heard:
                 self.begin(ctx)  # two parts of a group meet again
                 return

@@ -1,15 +1,16 @@
-"""Bully: the best member that is alive takes over, by frightening all worse ones into silence.
+"""Bully: the best live member takes over; its messages silence all worse members.
 
-Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
-           Everybody knows everybody; members crash and may come back.
+Model      Synchronous: a message to a live member arrives within delta, and a detector reports
+           each crash. Every member knows all others; members crash and may come back.
 Idea       Ask all better members. If one answers, wait for its victory; if none does, win.
-Invariant  While the model holds, no member declares itself with a better one alive.
+Invariant  While the model holds, no member declares itself leader while a better one is alive.
 Cost       n**2 - n - 1 messages at worst (the lowest detects), n - 2 at best; 4 delays at worst.
 Guarantee  Advisory. A late answer or a wrong suspicion may give two leaders for a while.
 Paper      Elections lecture, "Bully Algorithm"; Garcia-Molina 1982, doi:10.1109/TC.1982.1675885.
 
-The slides give 5 transmission times for the worst case; the answer and the second-level ELECTION
-travel together, so it is 2 + T1, which is 4. They also leave OK and COORDINATOR uncounted.
+The slides give 5 transmission times for the worst case. But the answer and the second-level
+ELECTION travel at the same time, so the worst case is 2 + T1, which is 4. The slides also do not
+count OK and COORDINATOR.
 """
 
 from __future__ import annotations
@@ -32,33 +33,33 @@ COORDINATOR = "T2"
 
 # Where a member stands in a run.
 IDLE = "idle"
-ASKING = "asking"  # until T1: is anybody better alive?
+ASKING = "asking"  # until T1: is a better member alive?
 WAITING = "waiting"  # until T2, counted from the first OK: for the coordinator
 
 
 class ElectionMsg(Message, frozen=True, tag="ELECTION"):
-    """Is anybody better than I alive?"""
+    """Is a better member than the sender alive?"""
 
     role: ClassVar[Role] = Role.ELECTION
     term: Term
 
 
 class OkMsg(Message, frozen=True, tag="OK"):
-    """I am, and take over from here."""
+    """The sender is alive and better, and takes over the election."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
 
 
 class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
-    """I lead."""
+    """The sender leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
 
 
 class BullyConfig(Config, frozen=True, kw_only=True):
-    """Timers of the bully; what is not given is a multiple of delta."""
+    """Timers of the bully; each one that is not given is a multiple of delta."""
 
     T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
     T2: (
@@ -79,8 +80,8 @@ class BullyConfig(Config, frozen=True, kw_only=True):
 
     @classmethod
     def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
-        # An election asks many, who would all begin one, asking many again: where answers come
-        # sooner than questions, as on one machine, that can go on for seconds.
+        # An election asks many members, and each of them would begin one that asks many again.
+        # Where answers come sooner than questions, as on one machine, that can go on for seconds.
         return {**super().for_network(delta, given), "election_backoff": 2 * delta}
 
     @property
@@ -105,7 +106,7 @@ class BullyConfig(Config, frozen=True, kw_only=True):
 
 
 class Bully(Election):
-    """The lecture's bully, with the decisions of the specification."""
+    """The lecture's bully, with the decisions of its specification."""
 
     __slots__ = ("config", "dead", "heard", "phase", "runs")
 
@@ -126,10 +127,10 @@ class Bully(Election):
 
     def __init__(self, config: BullyConfig, choice: Choice) -> None:
         super().__init__(config, choice)
-        self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
+        self.dead: set[MemberId] = set()  # suspected; for membership tests only, never iterated
         self.phase = IDLE
         self.runs = 0
-        self.heard = -inf  # when the coordinator last said that it is one
+        self.heard = -inf  # when the coordinator last announced itself
 
     # Calling an election
 
@@ -153,17 +154,17 @@ class Bully(Election):
         if member == self.leader:
             self.begin(ctx)
         elif self.phase == ASKING and not self.awaits_anybody(ctx):
-            self.win(ctx)  # the member asked is gone: there is no answer to wait for
+            self.win(ctx)  # the member that I asked is gone: no answer is missing any more
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         self.dead.discard(member)
         if self.leader == ctx.me.id and self.outranks(ctx, ctx.me.id, member):
-            ctx.send(member, CoordinatorMsg(self.term))  # it may follow another by now
+            ctx.send(member, CoordinatorMsg(self.term))  # it may follow another leader by now
         elif self.leader != member and self.outranks(ctx, member, self.leader):
-            ctx.send(member, ElectionMsg(self.term))  # better than whom I follow: it shall know
+            ctx.send(member, ElectionMsg(self.term))  # it is better than my leader: it must know
 
     def begin(self, ctx: Context) -> None:
-        """One run: at most one at a time."""
+        """Start a run; only one at a time."""
         if self.phase != IDLE:
             return
         if not self.awaits_anybody(ctx):
@@ -179,12 +180,12 @@ class Bully(Election):
         ctx.set_timer(ANSWERS, self.config.answers)
 
     def awaits_anybody(self, ctx: Context) -> bool:
-        """Whether somebody better may be alive."""
+        """Whether a better member may be alive."""
         better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
         return any(member not in self.dead for member in better)
 
     def win(self, ctx: Context) -> None:
-        """Nobody better is alive."""
+        """Lead: no better member is alive."""
         self.settle(ctx)
         self.elect(ctx, ctx.me.id, self.term + 1)
         self.remember(ctx)
@@ -193,18 +194,18 @@ class Bully(Election):
             ctx.send(member, victory)
 
     def settle(self, ctx: Context) -> None:
-        """The run is over."""
+        """End the run."""
         self.phase = IDLE
         self.runs = 0
         ctx.cancel_timer(ANSWERS)
         ctx.cancel_timer(COORDINATOR)
 
     def learn(self, term: int) -> None:
-        """Terms only grow."""
+        """Take over a higher term; terms only grow."""
         if term > self.term:
             self.term = term
 
-    # Hearing from others
+    # Messages from others
 
     @upon(ElectionMsg)
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
@@ -214,11 +215,11 @@ class Bully(Election):
         self.learn(message.term)
         ctx.send(sender, OkMsg(self.term))
         if self_leads and reigned_since:
-            self.win(ctx)  # others followed somebody after me: lead in a term of my own again
+            self.win(ctx)  # others followed a later leader: lead again, in a new term
         elif self_leads:
             ctx.send(sender, CoordinatorMsg(self.term))
         elif known and (asked_before or ctx.now() - self.heard < self.config.election_backoff):
-            pass  # it has yet to hear of the leader that I know, or asks that one as well
+            pass  # it has yet to hear of the leader that I know, or asks that leader as well
         else:
             self.begin(ctx)
 
@@ -239,14 +240,14 @@ class Bully(Election):
         elif leader not in (None, sender) and self.outranks(ctx, leader, sender):
             if message.term > self.term:
                 self.follow(ctx, sender, message.term)
-        elif message.term < self.term:  # a late victory, or of one that missed a term: ask it
+        elif message.term < self.term:  # a late victory, or the winner missed a term: ask it
             if leader != sender:
                 ctx.send(sender, ElectionMsg(self.term))
         else:
             self.follow(ctx, sender, message.term)
 
     def follow(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """Somebody else has won."""
+        """Follow the winner."""
         self.heard = ctx.now()
         self.settle(ctx)
         self.elect(ctx, leader, term)
@@ -255,7 +256,7 @@ class Bully(Election):
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == ANSWERS:
             self.win(ctx)
-        elif self.runs < self.config.max_runs:  # the one that answered has fallen silent
+        elif self.runs < self.config.max_runs:  # the member that answered has fallen silent
             self.phase = IDLE
             self.begin(ctx)
         else:

@@ -1,27 +1,32 @@
-"""Bully with an assistant: the leader has a deputy, who takes over without an election.
+"""Bully with an assistant: the leader's assistant takes over without an election.
 
-Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
-           Everybody knows everybody; members crash and may come back.
-Idea       Report the crash to the assistant; it makes sure with a CHECK, says I_AM_LEADER, and
-           has the next assistant voted for. If the assistant is dead too, a bully election.
-Invariant  While the model holds, a live leader is not replaced by its own assistant.
+Model      Synchronous: a message to a live member arrives within delta, and a detector reports
+           each crash. Every member knows all others; members crash and may come back.
+Idea       A member that notices the crash reports it to the assistant. The assistant verifies it
+           with a CHECK, sends I_AM_LEADER, and lets all vote for the next assistant. If the
+           assistant is dead too, a bully election follows.
+Invariant  While the model holds, the assistant does not replace a live leader.
 Cost       2 + 3(n-2) messages, 6 delays; 1 + bully + 2r if the assistant is dead, r live others.
 Guarantee  Advisory. A late answer, or a wrong suspicion of leader and assistant at once, may give
            two leaders for a while; a wrong suspicion of the leader alone does not.
 Paper      Zargarnataj 2007, known here from the overhead-aware election paper, section 2, which
            calls him Mahdi.
 
-The summary leaves much open. Decided here: an assistant that notices the crash itself reports to
-nobody and still sends its CHECK; when the leader answers, all who reported are told (ALIVE).
-Everybody votes for the best it believes alive after the new leader; the voter with the most votes
-becomes assistant, the better one on a tie, and ASSISTANT tells all voters. I_AM_LEADER goes to all
-but the dead leader, also to members better than the assistant (they have come back since): such a
-member answers with a bully election, and does not report to an assistant worse than itself. A dead
-assistant is not replaced before the next election.
-The best alive leads in the end if every crash is told to all, and told after the last words of the
-dead have arrived (delta); a suspicion that overtakes them may leave a dead leader in place.
-T1 is the wait for answers and votes, T2 for the assistant to act (it is told, waits T1, is heard
-of), T3 for the coordinator of a bully election.
+The summary leaves much open. The decisions here:
+- An assistant that notices the crash itself has no member to report to, but still sends its CHECK.
+  When the leader answers, the assistant tells all members that reported (ALIVE).
+- Each member votes for the best member after the new leader that it believes alive. The voter with
+  the most votes becomes assistant, the better one on a tie. ASSISTANT tells all voters.
+- I_AM_LEADER goes to all members but the dead leader, also to members better than the assistant
+  (they have come back since). A better member answers with a bully election. It does not report to
+  an assistant worse than itself.
+- A dead assistant is not replaced before the next election.
+
+The best live member leads in the end under two conditions: every crash is told to all members, and
+told after the last messages of the dead member have arrived (delta). A suspicion that overtakes
+those messages may leave a dead leader in place.
+T1 is the wait for answers and votes. T2 is the wait for the assistant to act: the report travels,
+the assistant waits T1, its result travels. T3 is the wait for the coordinator of a bully election.
 """
 
 from __future__ import annotations
@@ -56,14 +61,14 @@ class ReportMsg(Message, frozen=True, tag="REPORT"):
 
 
 class IAmLeaderMsg(Message, frozen=True, tag="I_AM_LEADER"):
-    """The assistant has taken over."""
+    """The sender was the assistant and has taken over."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
 
 
 class VoteMsg(Message, frozen=True, tag="VOTE"):
-    """This one for assistant."""
+    """The sender votes for this member as assistant."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
@@ -71,7 +76,7 @@ class VoteMsg(Message, frozen=True, tag="VOTE"):
 
 
 class AssistantMsg(Message, frozen=True, tag="ASSISTANT"):
-    """This one was voted for."""
+    """This member has won the vote and is the assistant."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
@@ -79,7 +84,7 @@ class AssistantMsg(Message, frozen=True, tag="ASSISTANT"):
 
 
 class BullyAssistantConfig(BullyConfig, frozen=True, kw_only=True):
-    """Timers; what is not given is a multiple of delta."""
+    """Timers; each one that is not given is a multiple of delta."""
 
     T2: (
         Annotated[float, Meta(gt=0, description="wait for the assistant; default T1 + 2 delta")]
@@ -110,7 +115,7 @@ class BullyAssistantConfig(BullyConfig, frozen=True, kw_only=True):
 
 
 class BullyAssistant(Bully):
-    """A bully with a deputy: elections only if both are dead."""
+    """A bully with an assistant: elections only if leader and assistant are dead."""
 
     __slots__ = ("accused", "assistant", "config", "electorate", "informers", "voted", "votes")
 
@@ -140,23 +145,23 @@ class BullyAssistant(Bully):
 
     def __init__(self, config: BullyAssistantConfig, choice: Choice) -> None:
         super().__init__(config, choice)
-        self.assistant: MemberId | None = None  # the present leader's, if I know it
-        self.accused: MemberId | None = None  # the leader that is reported or checked
-        self.informers: list[MemberId] = []  # they wait for my result
+        self.assistant: MemberId | None = None  # of the present leader, if I know it
+        self.accused: MemberId | None = None  # the leader that I report or check
+        self.informers: list[MemberId] = []  # members that wait for my result
         self.voted: tuple[int, MemberId | None] = (0, None)  # term and leader I last voted under
-        self.electorate: list[MemberId] = []  # my own: who has yet to vote
-        self.votes: dict[MemberId, MemberId] = {}  # my own: by voter
+        self.electorate: list[MemberId] = []  # as leader: the members that have yet to vote
+        self.votes: dict[MemberId, MemberId] = {}  # as leader: by voter
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
         super().assume_leader(ctx, leader, term)
         self.voted = (term, leader)
         self.assistant = self.next_best(ctx, leader)
-        if self.electorate:  # of an office that I had
+        if self.electorate:  # I was leader until now
             self.electorate = []
             ctx.cancel_timer(VOTES)
 
     def next_best(self, ctx: Context, leader: MemberId) -> MemberId | None:
-        """The best I believe alive after a leader."""
+        """Return the best member after the leader that I believe alive."""
         if leader not in ctx.view:
             return None
         after = ctx.view.ranking(self.choice).worse_than(leader)
@@ -174,7 +179,7 @@ class BullyAssistant(Bully):
             self.fall_back(ctx)
 
     def accuse(self, ctx: Context, leader: MemberId) -> None:
-        """Leave it to the assistant, if there is one better than I."""
+        """Leave the takeover to the assistant, if it is better than I am."""
         if self.phase != IDLE:
             return
         assistant = self.assistant
@@ -191,7 +196,7 @@ class BullyAssistant(Bully):
             ctx.set_timer(REPORT, self.config.assistant)
 
     def check(self, ctx: Context, leader: MemberId) -> None:
-        """My turn to lead, unless the leader turns out to live."""
+        """Take over as leader, unless the leader answers that it lives."""
         self.phase = CHECKING
         self.accused = leader
         self.dead.discard(leader)
@@ -203,7 +208,7 @@ class BullyAssistant(Bully):
             self.take_over(ctx)
 
     def take_over(self, ctx: Context) -> None:
-        """The leader did not answer."""
+        """Lead: the leader did not answer."""
         if self.accused is not None:
             self.dead.add(self.accused)
         others = [member for member in ctx.view if member not in (ctx.me.id, self.accused)]
@@ -216,7 +221,7 @@ class BullyAssistant(Bully):
         self.collect(ctx, others)
 
     def fall_back(self, ctx: Context) -> None:
-        """The assistant is dead, too."""
+        """Begin a bully election: the assistant is dead, too."""
         self.phase = IDLE
         ctx.cancel_timer(REPORT)
         self.begin(ctx)
@@ -247,7 +252,7 @@ class BullyAssistant(Bully):
             newer and self.outranks(ctx, message.leader, ctx.me.id)
         ):
             self.learn(message.term)
-            if newer:  # others followed somebody after me: lead in a term of my own again
+            if newer:  # others followed a later leader: lead again, in a new term
                 self.win(ctx)
             else:
                 ctx.send(sender, IAmLeaderMsg(self.term))
@@ -272,14 +277,14 @@ class BullyAssistant(Bully):
     def on_alive_leader(self, ctx: Context, sender: MemberId, message: AliveMsg) -> None:
         source = self.assistant if self.phase == REPORTING else message.leader
         if message.leader == self.accused and sender != source:
-            return  # hearsay: the CHECK will show
+            return  # second-hand: the CHECK will show
         if message.term >= self.term and message.leader != ctx.me.id:
             if not self.outranks(ctx, ctx.me.id, message.leader):
                 self.follow(ctx, message.leader, message.term)
                 if self.leader == message.leader and message.group:
                     self.assistant = message.group[0]
 
-    # There is a new leader
+    # After a new leader
 
     @upon(IAmLeaderMsg)
     def on_i_am_leader(self, ctx: Context, sender: MemberId, message: IAmLeaderMsg) -> None:
@@ -293,12 +298,12 @@ class BullyAssistant(Bully):
         self.vote(ctx, leader)
         for member in informers:
             ctx.send(member, AliveMsg(term, leader, ()))
-        if leader in self.dead:  # last words, or a wrong suspicion: ask it
+        if leader in self.dead:  # a last message, or a wrong suspicion: ask it
             self.dead.discard(leader)
             self.begin(ctx)
 
     def vote(self, ctx: Context, leader: MemberId) -> None:
-        """Once under each leader."""
+        """Vote once under each leader."""
         if self.voted != (self.term, leader):
             self.voted = (self.term, leader)
             self.assistant = None
@@ -311,7 +316,7 @@ class BullyAssistant(Bully):
         self.collect(ctx, list(ctx.view.ranking(self.choice).worse_than(ctx.me.id)))
 
     def collect(self, ctx: Context, electorate: list[MemberId]) -> None:
-        """I lead: the others vote."""
+        """As leader, wait for the votes of the others."""
         self.assistant = None
         self.electorate = electorate
         self.votes = {}
@@ -332,7 +337,7 @@ class BullyAssistant(Bully):
             ctx.send(sender, AssistantMsg(self.term, self.assistant))
 
     def appoint(self, ctx: Context) -> None:
-        """The voter with the most votes; others may be dead."""
+        """Appoint the voter with the most votes; a member that did not vote may be dead."""
         ctx.cancel_timer(VOTES)
         self.electorate = []
         best = None

@@ -1,9 +1,10 @@
 """Bully with GRANT: one member asks, collects the answers, and appoints the best of them.
 
-Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
-           Everybody knows everybody; members crash and may come back.
-Idea       Ask all better members. They answer with what they are, and the asker grants office to
-           the best, which announces itself. Of several askers only the worst is answered.
+Model      Synchronous: a message to a live member arrives within delta, and a detector reports
+           each crash. Every member knows all others; members crash and may come back.
+Idea       The initiator asks all better members. Each answers with its id. The initiator grants
+           office to the best, which announces itself. Of several initiators, members answer only
+           the worst.
 Invariant  While the model holds, a member takes office only when no better one answered.
 Cost       sum of n - d over the initiators d in ELECTION, m - d1 OK to the lowest of them, 1 GRANT,
            m - 1 COORDINATOR: 3n - 4 for d = 1 and only the leader dead; W + T1 + 2 delays.
@@ -13,28 +14,31 @@ Paper      Kordafshari, Gholipour, Jahanshahi, Haghighat: Modified bully electio
            paper (section 2). Where that says "no response from any process with lower ID", it
            must mean higher.
 
-The rest is decided here:
-- Receivers wait W before they answer, in case a lower initiator is on its way. Two that start at
-  once are heard within delta of each other, so W = delta is the default; with equal delays W = 0
-  is enough, because timers fire after the arrivals of their instant. T1 comes on top of W.
-- Every initiator waits, also the best, also one that knows all better members to be dead.
-- A member that hears a lower initiator stops asking and waits for COORDINATOR, one delta longer
-  than the initiator itself would; then it asks. The initiator waits T2 after its GRANT and asks
-  again; `max_runs` such runs in a row end in giving up.
-- An initiator that dies while it asks leaves those it did not reach unanswered by those it did, and
-  one of them may take office. Those that are better wait and then ask, which puts it right.
-- A leader in office answers and waits like everybody else; granted office, it announces itself
-  again.
-- A member that comes back asks on its own account: it is answered at once, by a leader in office
-  with COORDINATOR too, and nobody waits or stops for it. It may not have heard the lower initiator
-  that all others are answering, and would take their silence for death.
-- For 2 delta after an announcement others may act without having heard it. In that time a caller
-  that knows only an earlier term is answered but not waited for, a GRANT is ignored, and so is the
-  COORDINATOR of somebody worse than the announced leader: it crossed the better one's.
-- A returning leader may announce a term that was another's meanwhile, or that is over. A member
-  that led then, or has no leader, asks, and appoints it again: in a term of its own.
-- A worse member's COORDINATOR makes a leader announce itself again and any other member ask.
-- A suspicion taken back leads, T2 later, to a run if that member is better than the leader.
+The other decisions are ours:
+- A receiver waits W before it answers, because the message of a lower initiator may be on its way.
+  Messages of two initiators that start at once arrive within delta of each other, so the default is
+  W = delta. With equal delays W = 0 is enough, because timers fire after the arrivals of the same
+  instant. T1 comes on top of W.
+- Every initiator waits, even the best, and even one that knows all better members to be dead.
+- A member that receives the ELECTION of a lower initiator stops its own asking. It waits for
+  COORDINATOR, one delta longer than the initiator would; then it asks. The initiator waits T2
+  after its GRANT and asks again. It gives up after `max_runs` such runs in a row.
+- An initiator may die while it asks. The members that it reached then do not answer the members
+  that it did not reach, and one of the latter may take office. The better members wait and then
+  ask, which corrects that.
+- A leader in office answers and waits like any other member. If it is granted office, it announces
+  itself again.
+- A member that comes back from a crash asks separately: members answer it at once, a leader in
+  office also with COORDINATOR, and no member waits or stops for it. The reason: it may have missed
+  the lower initiator that all others answer, and would take their silence for death.
+- For 2 delta after an announcement, other members may act before it reaches them. In that time
+  members answer an initiator that knows only an earlier term, but do not wait for it. They ignore a
+  GRANT. They also ignore the COORDINATOR of a member worse than the announced leader: it crossed
+  the message of the better one.
+- A leader that comes back may announce a term that belonged to another leader meanwhile, or that is
+  over. A member that led then, or that has no leader, asks and appoints it again in a new term.
+- When a worse member sends COORDINATOR, a leader announces itself again, and any other member asks.
+- When a suspicion is taken back and that member is better than the leader, a run follows T2 later.
 """
 
 from __future__ import annotations
@@ -59,15 +63,15 @@ RECHECK = "recheck"
 
 
 class ElectionMsg(Message, frozen=True, tag="ELECTION"):
-    """Who is better than I, and alive?"""
+    """Which members better than the sender are alive?"""
 
     role: ClassVar[Role] = Role.ELECTION
     term: Term
-    returned: bool  # the sender was away: it may not have heard of another initiator
+    returned: bool  # the sender was away: it may have missed another initiator
 
 
 class OkMsg(Message, frozen=True, tag="OK"):
-    """I am, and this is what I am."""
+    """The sender is alive, and this is its id."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
@@ -75,21 +79,21 @@ class OkMsg(Message, frozen=True, tag="OK"):
 
 
 class GrantMsg(Message, frozen=True, tag="GRANT"):
-    """You are the best that answered: lead."""
+    """The receiver is the best member that answered, and shall lead."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
 
 
 class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
-    """I lead."""
+    """The sender leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
 
 
 class BullyGrantConfig(Config, frozen=True, kw_only=True):
-    """Timers of the granting bully; what is not given is a multiple of delta."""
+    """Timers of the granting bully; each one that is not given is a multiple of delta."""
 
     W: (
         Annotated[float, Meta(ge=0, description="wait for a lower initiator; default delta")] | None
@@ -126,7 +130,7 @@ class BullyGrantConfig(Config, frozen=True, kw_only=True):
 
 
 class Phase(Enum):
-    """Where a member stands."""
+    """What a member does in the election."""
 
     IDLE = "idle"
     ASKING = "asking"
@@ -158,7 +162,7 @@ class BullyGrant(Election):
         super().__init__(config, choice)
         self.phase = Phase.IDLE
         self.away = False  # back from a crash, and not yet told who leads
-        self.best: Candidate | None = None  # of those that answered
+        self.best: Candidate | None = None  # of the members that answered
         self.caller: MemberId | None = None  # the lowest initiator of the open window
         self.revived: MemberId | None = None  # the best member whose suspicion was taken back
         self.runs = 0
@@ -191,12 +195,12 @@ class BullyGrant(Election):
     def on_alive(self, ctx: Context, member: MemberId) -> None:
         known = member in ctx.view
         if known and (self.revived is None or self.outranks(ctx, member, self.revived)):
-            # A member that was away announces itself; this is for one that never was.
+            # A member that was away announces itself; this is for a member that never was away.
             self.revived = member
             ctx.set_timer(RECHECK, self.config.coordinator)
 
     def begin(self, ctx: Context) -> None:
-        """At most one election at a time, my own or another's."""
+        """Begin an election; one at a time, my own or that of another member."""
         if not self.electing():
             self.ask(ctx)
 
@@ -204,7 +208,7 @@ class BullyGrant(Election):
         return self.phase in (Phase.ASKING, Phase.WAITING)
 
     def ask(self, ctx: Context) -> None:
-        """One run."""
+        """Run one election."""
         self.runs += 1
         self.phase = Phase.ASKING
         self.best = None
@@ -214,7 +218,7 @@ class BullyGrant(Election):
         ctx.set_timer(ANSWERS, self.config.answers)
 
     def conclude(self, ctx: Context) -> None:
-        """All answers are in."""
+        """Grant office after all answers, or take it."""
         if self.best is None:
             self.take_office(ctx)
             return
@@ -222,7 +226,7 @@ class BullyGrant(Election):
         self.stand_by(ctx, self.config.coordinator)
 
     def take_office(self, ctx: Context) -> None:
-        """No better member answered, or an initiator says that none did."""
+        """Lead: no better member answered, or an initiator says so."""
         self.settle(ctx)
         self.phase = Phase.LEADER
         self.seat = (self.term + 1, ctx.me.id)
@@ -233,13 +237,13 @@ class BullyGrant(Election):
             ctx.send(member, victory)
 
     def stand_by(self, ctx: Context, patience: float) -> None:
-        """It is for another to act."""
+        """Wait for another member to act."""
         self.phase = Phase.WAITING
         ctx.cancel_timer(ANSWERS)
         ctx.set_timer(COORDINATOR, patience)
 
     def settle(self, ctx: Context) -> None:
-        """The election is over; a caller still to be answered hears the result instead."""
+        """End the election; a caller without an answer gets the result instead."""
         self.phase = Phase.IDLE
         self.away = False
         self.best = self.caller = None
@@ -248,12 +252,12 @@ class BullyGrant(Election):
         for timer in (WINDOW, ANSWERS, COORDINATOR):
             ctx.cancel_timer(timer)
 
-    # Hearing from others
+    # Messages from others
 
     @upon(ElectionMsg)
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
         if self.outranks(ctx, sender, ctx.me.id):
-            return  # it has no need of me
+            return  # it does not need my answer
         if message.returned:
             self.inform(ctx, sender)
             return
@@ -269,13 +273,13 @@ class BullyGrant(Election):
             self.stand_by(ctx, config.answers + config.coordinator + config.delta)
 
     def inform(self, ctx: Context, caller: MemberId) -> None:
-        """The caller was away, and asks on its own account."""
+        """Answer a caller that was away and asks separately."""
         ctx.send(caller, OkMsg(self.term, ctx.me))
         if self.leader == ctx.me.id:
             ctx.send(caller, CoordinatorMsg(self.term))
 
     def answer(self, ctx: Context) -> None:
-        """The window has closed: the lowest initiator in it is answered."""
+        """Answer the lowest initiator of the window, which has closed."""
         if self.caller is not None:
             ctx.send(self.caller, OkMsg(self.term, ctx.me))
             self.caller = None
@@ -302,7 +306,7 @@ class BullyGrant(Election):
         elif self.crossed(ctx, sender):
             pass
         elif self.taken(sender, message.term):
-            if self.leader in (None, ctx.me.id):  # who follows another hears the result
+            if self.leader in (None, ctx.me.id):  # a follower of another leader gets the result
                 self.disown(ctx, ELECTING)
                 self.phase = Phase.IDLE if self.phase is Phase.LEADER else self.phase
                 self.begin(ctx)
@@ -313,32 +317,32 @@ class BullyGrant(Election):
             self.remember(ctx)
 
     def taken(self, sender: MemberId, term: int) -> bool:
-        """Whether `sender` announces a term that was another's, or that is over."""
+        """Whether the announced term belonged to another leader, or is over."""
         return term < self.term or (term == self.seat[0] and sender != self.seat[1])
 
     def protest(self, ctx: Context, term: int) -> None:
-        """A worse member took office: it cannot have asked me."""
+        """React to a worse member that took office: it cannot have asked me."""
         self.term = max(self.term, term)
         if self.leader == ctx.me.id:
             self.take_office(ctx)
         else:
             self.begin(ctx)
 
-    # Judging
+    # Conditions
 
     def fresh(self, ctx: Context) -> bool:
-        """Whether somebody may still act without having heard of the present leader.
+        """Whether some member may still act before it learns of the present leader.
 
-        The announcement took up to delta, and what was sent just before it came another delta.
+        The announcement took up to delta. A message sent just before its arrival took another one.
         """
         return ctx.now() - self.since < 2 * self.config.delta
 
     def crossed(self, ctx: Context, sender: MemberId) -> bool:
-        """Whether `sender` announced itself before it heard of the better leader I know."""
+        """Whether `sender` announced itself before it learned of my better leader."""
         leader = self.leader
         return leader is not None and self.fresh(ctx) and self.outranks(ctx, leader, sender)
 
-    # Time
+    # Timers
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == WINDOW:
@@ -347,7 +351,7 @@ class BullyGrant(Election):
             self.conclude(ctx)
         elif key == RECHECK:
             self.recheck(ctx)
-        elif self.runs < self.config.max_runs:  # the one that was to act has fallen silent
+        elif self.runs < self.config.max_runs:  # the member that was to act has fallen silent
             self.ask(ctx)
         else:
             runs = self.runs
@@ -355,7 +359,7 @@ class BullyGrant(Election):
             self.give_up(ctx, f"no coordinator after {runs} runs")
 
     def recheck(self, ctx: Context) -> None:
-        """A member that was taken for dead is alive: does it lead, if it should?"""
+        """Check whether a member that I took for dead leads, if it should."""
         if self.electing():
             ctx.set_timer(RECHECK, self.config.coordinator)
             return

@@ -1,32 +1,38 @@
 """Bully with a coordination group: the leader names its alternates in advance.
 
-Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
-           Everybody knows everybody; members crash and may come back.
-Idea       Tell the alternates of the crash, best first; the first live one makes sure with a CHECK
-           and takes over. If all are dead, ask all better members and tell the best that answers.
+Model      Synchronous: a message to a live member arrives within delta, and a detector reports
+           each crash. Every member knows all others; members crash and may come back.
+Idea       The member that notices the crash (the teller) tells the alternates, best first. The
+           first live alternate verifies the crash with a CHECK and takes over. If all are dead, the
+           teller asks all better members and tells the best that answers.
 Invariant  Of two leaders that know of each other's term the better one leads on, in a later term.
 Cost       a + 2 messages before the m - 1 COORDINATORs, if a < K alternates are dead; with all K
-           dead K + (n-d) + (m-d) + 2, or K + (n-d) if nobody above d lives. 4 delays at best.
+           dead K + (n-d) + (m-d) + 2, or K + (n-d) if no member above d lives. 4 delays at best.
 Guarantee  Advisory. A late answer may give two leaders for a while; a wrong suspicion of the leader
            alone does not.
 Paper      Gholipour et al. 2009, known here from the overhead-aware election paper, section 2.
 
-The summary leaves much open. Decided here: a detector that is an alternate itself, or better than
-one, tells only the alternates better than itself and then takes its own turn, CHECK included. A
-member that already looks into the matter (it tells, asks or checks) is not started a second time by
-further detectors: all wait for its one result. Alternates that the detector suspects are not told.
-The list travels with each COORDINATOR and at no other time, so a member that has come back is not
-on it until the next one; being better than those on the list it takes its own turn. Members tell a
-leader with an outdated term (back from a crash, or from behind a partition) what they know, and the
-better leader announces itself anew. A leader that is told of a crash, or asked, repeats its
-COORDINATOR to the doubter. Of two COORDINATORs of one term a member may drop the better one for an
-old suspicion and take the worse one. So a member that trusts a member again that is better than the
-leader it follows, or does so in a run of its own, asks that member, which says so if it leads. An
-ALIVE that clears the accused counts for the run that it answers only, unless the accused itself
-sends it: it may have left before the crash that this run is about. The best alive leads in the end
-if every crash is told to all, and told after the last words of the dead have arrived (delta); a
-suspicion that overtakes them may leave a dead leader in place. T1 is the wait for answers, T2 the
-wait for an alternate to act: it is told, waits T1, is heard of.
+The summary leaves much open. The decisions here:
+- A teller may be an alternate itself, or better than one. It then tells only the alternates better
+  than itself and takes its own turn afterwards, with a CHECK. It skips alternates that it suspects.
+- A member that already tells, asks or checks does not start again for further tellers. All of them
+  wait for its one result.
+- The list of alternates travels only with COORDINATOR. So a member that has come back is not on the
+  list until the next COORDINATOR. If it is better than the alternates, it takes its own turn.
+- A leader may have an outdated term, after a crash or a partition. Members tell it what they know,
+  and the better leader announces itself anew.
+- A leader that is told of a crash, or is asked, repeats its COORDINATOR to that member.
+- Of two COORDINATORs of one term, a member may drop the better one because of an old suspicion, and
+  take the worse one. So when a member trusts a better member than its leader again, or does so in
+  a run of its own, it asks the better member, which replies with COORDINATOR if it leads.
+- An ALIVE that clears the accused leader counts only for the run that it answers, unless the
+  accused leader itself sends it. It may have been sent before the crash that this run is about.
+
+The best live member leads in the end under two conditions: every crash is told to all members, and
+told after the last messages of the dead member have arrived (delta). A suspicion that overtakes
+those messages may leave a dead leader in place.
+T1 is the wait for answers. T2 is the wait for an alternate to act: the message to the alternate
+travels, the alternate waits T1, its result travels.
 """
 
 from __future__ import annotations
@@ -51,7 +57,7 @@ Group = tuple[MemberId, ...]
 
 
 class CrashLeaderMsg(Message, frozen=True, tag="CRASH_LEADER"):
-    """The leader of `term` is dead, or (None) I know of none: take over."""
+    """The leader of `term` is dead, or (None) the sender knows no leader: take over."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
@@ -60,24 +66,24 @@ class CrashLeaderMsg(Message, frozen=True, tag="CRASH_LEADER"):
 
 
 class CheckMsg(Message, frozen=True, tag="CHECK"):
-    """Do you still lead?"""
+    """Does the receiver still lead?"""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
 
 
 class AliveMsg(Message, frozen=True, tag="ALIVE"):
-    """This one leads."""
+    """This member leads."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
     leader: MemberId
     group: Group
-    run: int = 0  # of the teller that is answered; 0: of nobody
+    run: int = 0  # of the teller that this answers; 0: of none
 
 
 class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
-    """I lead, and these are my alternates."""
+    """The sender leads, and these are its alternates."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
@@ -85,7 +91,7 @@ class CoordinatorMsg(Message, frozen=True, tag="COORDINATOR"):
 
 
 class BullyGroupConfig(Config, frozen=True, kw_only=True):
-    """Size of the group and timers; what is not given is a multiple of delta."""
+    """Size of the group, and timers; each one that is not given is a multiple of delta."""
 
     K: Annotated[int, Meta(ge=1, description="alternates that a leader names")] = 2
     T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
@@ -119,7 +125,7 @@ class BullyGroupConfig(Config, frozen=True, kw_only=True):
 
 
 class Phase(Enum):
-    """What a member is doing about the leader."""
+    """What a member does in a run."""
 
     IDLE = "idle"
     TELLING = "telling"  # it has told an alternate and waits for it
@@ -128,7 +134,7 @@ class Phase(Enum):
 
 
 class BullyGroup(Election):
-    """Gholipour's bully: a detector, a chain of alternates, one announcement."""
+    """Gholipour's bully: a teller, a chain of alternates, one announcement."""
 
     __slots__ = (
         "accused",
@@ -163,22 +169,23 @@ class BullyGroup(Election):
     def __init__(self, config: BullyGroupConfig, choice: Choice) -> None:
         super().__init__(config, choice)
         self.group: Group = ()  # the leader's alternates, best first
-        self.seen = 0  # the highest term heard of; `term` is that of the leader I follow
-        self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
+        self.seen = 0  # the highest term seen; `term` is that of the leader I follow
+        self.dead: set[MemberId] = set()  # suspected; for membership tests only, never iterated
         self.phase = Phase.IDLE
         self.accused: MemberId | None = None  # the leader that this run is about
-        self.queue: list[MemberId] = []  # to be told; the first has been told
-        self.last_resort = False  # whether these are all that answered, and nobody is left
+        self.queue: list[MemberId] = []  # members to tell; the first has been told
+        self.last_resort = False  # whether the queue holds all that answered, and no other is left
         self.answered: list[MemberId] = []
         self.run = 0  # counts my runs about a leader
-        self.informers: dict[MemberId, int] = {}  # who waits for my result, and in which run
+        # Members that wait for my result, and in which run.
+        self.informers: dict[MemberId, int] = {}
 
     # Calling an election
 
     def start(self, ctx: Context) -> None:
         self.recall(ctx)
         self.seen = self.term
-        if ctx.incarnation > 1:  # back from a crash: everybody may know the term, so ask all
+        if ctx.incarnation > 1:  # back from a crash: any member may know the term, so ask all
             self.disown(ctx, ELECTING)
             self.ask(ctx, tuple(member for member in ctx.view if member != ctx.me.id))
 
@@ -194,7 +201,7 @@ class BullyGroup(Election):
         self.group = self.alternates(ctx, leader)
 
     def alternates(self, ctx: Context, leader: MemberId) -> Group:
-        """The next best after a leader, less the suspected ones."""
+        """Return the next best members after a leader, without the suspected ones."""
         if leader not in ctx.view:
             return ()
         after = ctx.view.ranking(self.choice).worse_than(leader)
@@ -202,7 +209,7 @@ class BullyGroup(Election):
         return tuple(alive[: self.config.K])
 
     def begin(self, ctx: Context, accused: MemberId | None) -> None:
-        """One run: at most one at a time."""
+        """Start a run; only one at a time."""
         if self.phase is not Phase.IDLE or accused == ctx.me.id:
             return
         self.accuse(accused)
@@ -211,19 +218,19 @@ class BullyGroup(Election):
         self.tell(ctx)
 
     def accuse(self, leader: MemberId | None) -> None:
-        """This run will show whether the leader lives; only a later suspicion counts after it."""
+        """Forget the suspicion: this run will show whether the leader lives."""
         self.accused = leader
         self.run += 1
         if leader is not None:
             self.dead.discard(leader)
 
     def above(self, ctx: Context, member: MemberId) -> bool:
-        """Whether somebody that I know is better than I."""
+        """Whether I know a member better than I am."""
         view = ctx.view
         return member in view and self.choice.better(view.candidate(member), ctx.me)
 
     def settles_for_less(self, ctx: Context, member: MemberId) -> bool:
-        """Whether I follow somebody worse than a member that I know, or still look for somebody."""
+        """Whether I follow a worse member than this one, or have no leader yet."""
         view, leader = ctx.view, self.leader
         if leader is None:
             return self.phase is not Phase.IDLE
@@ -232,7 +239,7 @@ class BullyGroup(Election):
         )
 
     def tell(self, ctx: Context) -> None:
-        """Tell the first in the queue, or see what is left to do."""
+        """Tell the first member in the queue; if the queue is empty, do what is left."""
         while self.queue and self.queue[0] in self.dead:
             del self.queue[0]
         if self.queue:
@@ -247,7 +254,7 @@ class BullyGroup(Election):
             self.ask(ctx, ctx.view.ranking(self.choice).better_than(ctx.me.id))
 
     def ask(self, ctx: Context, members: tuple[MemberId, ...]) -> None:
-        """Who is alive?"""
+        """Ask which of these members are alive."""
         if not members:
             self.win(ctx)
             return
@@ -259,7 +266,7 @@ class BullyGroup(Election):
         ctx.set_timer(ANSWERS, self.config.answers)
 
     def check(self, ctx: Context) -> None:
-        """My turn to lead, unless the leader turns out to live."""
+        """Take over as leader, unless the leader answers that it lives."""
         if self.accused is None or self.accused not in ctx.view:
             self.win(ctx)
             return
@@ -268,7 +275,7 @@ class BullyGroup(Election):
         ctx.set_timer(ANSWERS, self.config.answers)
 
     def win(self, ctx: Context) -> None:
-        """Nobody better is alive."""
+        """Lead: no better member is alive."""
         self.group = self.alternates(ctx, ctx.me.id)
         self.settle(ctx)
         self.seen += 1
@@ -279,7 +286,7 @@ class BullyGroup(Election):
             ctx.send(member, victory)
 
     def settle(self, ctx: Context) -> None:
-        """The run is over."""
+        """End the run."""
         self.phase = Phase.IDLE
         self.accused = None
         self.queue = []
@@ -335,7 +342,7 @@ class BullyGroup(Election):
             self.assert_leadership(ctx, sender, message.term)
 
     def assert_leadership(self, ctx: Context, doubter: MemberId, term: int) -> None:
-        """Tell a doubter that I lead; tell all, if there has been a later leader."""
+        """Tell a member that I lead; tell all, if there has been a later leader."""
         if term > self.term:
             self.seen = max(self.seen, term)
             self.win(ctx)
@@ -348,13 +355,13 @@ class BullyGroup(Election):
         if self.phase is Phase.ASKING:
             self.answered.append(sender)
 
-    # Hearing who leads
+    # Announcements of leaders
 
     @upon(AliveMsg)
     def on_alive_leader(self, ctx: Context, sender: MemberId, message: AliveMsg) -> None:
         leader = message.leader
         if leader == self.accused and sender != leader and message.run != self.run:
-            return  # hearsay, or old: the run will tell
+            return  # second-hand, or old: the run will show
         self.hear_of(ctx, message.leader, message.term, message.group)
 
     @upon(CoordinatorMsg)
@@ -363,7 +370,7 @@ class BullyGroup(Election):
             self.object(ctx, sender, message.term)
 
     def hear_of(self, ctx: Context, leader: MemberId, term: int, group: Group) -> bool:
-        """Follow a leader, unless I know better; False if I do."""
+        """Follow a leader and return True, unless I know a better one."""
         self.seen = max(self.seen, term)
         view = ctx.view
         if leader == ctx.me.id:
@@ -386,14 +393,14 @@ class BullyGroup(Election):
         self.remember(ctx)
         for member, run in informers.items():
             ctx.send(member, AliveMsg(term, leader, group, run))
-        if clash:  # some may have heard me last: it shall lead in a term of its own
+        if clash:  # some may have received mine last: it must lead in a term of its own
             ctx.send(leader, ElectionMsg(term + 1))
-        if leader in self.dead:  # last words, or a wrong suspicion: have it checked
+        if leader in self.dead:  # a last message, or a wrong suspicion: have it checked
             self.begin(ctx, leader)
         return True
 
     def object(self, ctx: Context, claimant: MemberId, term: int) -> None:
-        """The claimant does not know what I know."""
+        """Tell the claimant what it does not know."""
         leader = self.leader
         if leader == ctx.me.id:
             self.assert_leadership(ctx, claimant, term)
@@ -434,7 +441,7 @@ class BullyGroup(Election):
         if self.leader == ctx.me.id:
             ctx.send(member, CoordinatorMsg(self.term, self.group))  # it may have missed it
         elif self.settles_for_less(ctx, member):
-            ctx.send(member, ElectionMsg(self.seen))  # better than whom I follow: it may lead
+            ctx.send(member, ElectionMsg(self.seen))  # it is better than my leader: it may lead
 
     def state(self) -> str:
         return f"leader={self.leader} term={self.term} phase={self.phase.value} group={self.group}"

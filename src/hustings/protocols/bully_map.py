@@ -1,9 +1,9 @@
-"""MAP bully: ask the next best member first, and only if it is silent the one after it.
+"""MAP bully: ask the best member first; only if it is silent, ask the next best.
 
-Model      Synchronous: a message to a live member arrives within delta, a crash is noticed.
-           Everybody knows everybody and keeps them in a list from best to worst, the MAP.
-Idea       Walk down the MAP below the dead leader. The first that answers OK takes office without
-           an election of its own; a member that comes to its own name takes office itself.
+Model      Synchronous: a message to a live member arrives within delta, and a detector reports
+           each crash. Every member keeps all members in a list from best to worst, the MAP.
+Idea       Walk down the MAP from the dead leader. The first member that answers OK takes office
+           without an election of its own. A member that reaches its own name takes office itself.
 Invariant  While the model holds, a member takes office only when all better ones were silent.
 Cost       n - m ELECTION, 1 OK, m - 1 LEADER: n messages, in time (n - 1 - m)T + 2, with m the
            best alive. If m is the detector, n - 1 - m ELECTION and no OK, n - 2 messages; of k
@@ -12,25 +12,25 @@ Guarantee  Advisory. A wrong suspicion skips a live leader and makes a second on
 Paper      Bani Yassein, Alsaity, Alwidian: An Efficient Overhead-Aware Leader Election Algorithm
            for Distributed Systems, section 4. Its Fig. 2 as printed is `bully-map-printed`.
 
-What the paper leaves open is decided so:
-- The wait for LEADER is bounded by T2, since a candidate may die after its OK; the walk then starts
-  again from the top, and after `max_runs` walks in a row the member gives up.
-- Only the leader that is suspected is skipped. Without a suspicion the walk starts at the top.
-- "The same election" is judged by time. For 2 delta after a member took office, or heard who did,
-  an ELECTION may have been sent by somebody that had not heard yet: it is answered STOP alone. Just
-  so a worse member's LEADER that arrives within 2 delta of a better one's is ignored: the two
-  crossed, and the worse one has stepped down by then. A STOP too many costs one T2.
-- Later, a leader answers STOP and repeats LEADER to the caller; if the caller knows of a later
-  term, somebody else was announced meanwhile, and the leader announces itself to all again.
-- A member that comes back from a crash walks from the top, so a returning best member resumes at
-  once. Any other cannot know what it has missed, so it walks on to the leader or to its own name:
-  it answers STOP if it is asked itself, and passes over the LEADER of a member it has yet to ask. A
-  leader that it asks repeats LEADER even in the first 2 delta.
-- A returning leader may announce a term that was another's meanwhile, or that is over. A member
-  that led then tells it the later term by an ELECTION, and it announces itself again in one of its
-  own.
-- A worse member's LEADER makes a leader announce itself again and any other member walk.
-- A suspicion taken back leads, T2 later, to a walk if that member is better than the leader.
+The paper leaves some points open. The decisions here:
+- T2 limits the wait for LEADER, since a candidate may die after its OK. The walk then starts again
+  from the top. The member gives up after `max_runs` walks in a row.
+- A walk skips only the suspected leader. Without a suspicion it starts at the top.
+- Time decides what "the same election" means. For 2 delta after a member took office, or learned
+  which member did, another member may have sent its ELECTION before it knew. The answer is STOP
+  alone. Likewise a worse member's LEADER that arrives within 2 delta of a better one's is ignored:
+  the two crossed, and the worse member has stepped down by then. An unnecessary STOP costs one T2.
+- Later than that, a leader answers STOP and repeats LEADER to the caller. If the caller knows of a
+  later term, another leader was announced meanwhile, and this leader announces itself to all again.
+- A member that comes back from a crash walks from the top, so a best member that returns leads at
+  once. Any other member cannot know what it has missed, so it walks on to the leader or to its own
+  name. Meanwhile it answers STOP if it is asked, and ignores the LEADER of a member that it has yet
+  to ask. A leader that it asks repeats LEADER even in the first 2 delta.
+- A leader that comes back may announce a term that belonged to another leader meanwhile, or that is
+  over. A member that led then sends it an ELECTION with the later term, and the leader announces
+  itself again in a new term.
+- When a worse member sends LEADER, a leader announces itself again, and any other member walks.
+- When a suspicion is taken back and that member is better than the leader, a walk follows T2 later.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RECHECK = "recheck"
 
 
 class ElectionMsg(Message, frozen=True, tag="ELECTION"):
-    """All better than you are silent: will you lead?"""
+    """All members better than the receiver are silent: will it lead?"""
 
     role: ClassVar[Role] = Role.ELECTION
     term: Term
@@ -62,28 +62,28 @@ class ElectionMsg(Message, frozen=True, tag="ELECTION"):
 
 
 class OkMsg(Message, frozen=True, tag="OK"):
-    """I will."""
+    """The sender will lead."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
 
 
 class StopMsg(Message, frozen=True, tag="STOP"):
-    """Somebody has asked before you: wait for the result."""
+    """Another member has asked before: wait for the result."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term
 
 
 class LeaderMsg(Message, frozen=True, tag="LEADER"):
-    """I lead."""
+    """The sender leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
 
 
 class BullyMapConfig(Config, frozen=True, kw_only=True):
-    """Timers of the MAP bully; what is not given is a multiple of delta."""
+    """Timers of the MAP bully; each one that is not given is a multiple of delta."""
 
     T: Annotated[float, Meta(gt=0, description="wait for one OK; default 2 delta")] | None = None
     T2: Annotated[float, Meta(gt=0, description="wait for LEADER; default 10 delta")] | None = None
@@ -109,7 +109,7 @@ class BullyMapConfig(Config, frozen=True, kw_only=True):
 
 
 class Phase(Enum):
-    """Where a member stands."""
+    """What a member does in the election."""
 
     IDLE = "idle"
     PROBING = "probing"
@@ -153,8 +153,8 @@ class BullyMap(Election):
         super().__init__(config, choice)
         self.phase = Phase.IDLE
         self.away = False  # back from a crash, and still on the first walk
-        self.asked: MemberId | None = None  # whose answer or announcement is awaited
-        self.rest: list[MemberId] = []  # still to be asked, the best at the end
+        self.asked: MemberId | None = None  # the member whose answer or announcement I await
+        self.rest: list[MemberId] = []  # members still to ask, the best at the end
         self.down: MemberId | None = None  # the suspected leader that this election replaces
         self.revived: MemberId | None = None  # the best member whose suspicion was taken back
         self.runs = 0
@@ -190,12 +190,12 @@ class BullyMap(Election):
             self.down = None
         known = member in ctx.view
         if known and (self.revived is None or self.outranks(ctx, member, self.revived)):
-            # A member that was away announces itself; this is for one that never was.
+            # A member that was away announces itself; this is for a member that never was away.
             self.revived = member
             ctx.set_timer(RECHECK, self.config.announcement)
 
     def begin(self, ctx: Context) -> None:
-        """At most one election at a time."""
+        """Begin an election; only one at a time."""
         if not self.electing():
             self.walk(ctx)
 
@@ -203,7 +203,7 @@ class BullyMap(Election):
         return self.phase in (Phase.PROBING, Phase.WAITING)
 
     def walk(self, ctx: Context) -> None:
-        """Once down the MAP, from the top to my own name."""
+        """Walk once down the MAP, from the top to my own name."""
         self.runs += 1
         better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
         self.rest = [member for member in reversed(better) if member != self.down]
@@ -219,7 +219,7 @@ class BullyMap(Election):
         ctx.set_timer(ANSWER, self.config.answer)
 
     def take_office(self, ctx: Context) -> None:
-        """All better members are silent, so I lead."""
+        """Lead: all better members are silent."""
         self.settle(ctx)
         self.phase = Phase.LEADER
         self.seat = (self.term + 1, ctx.me.id)
@@ -230,7 +230,7 @@ class BullyMap(Election):
             ctx.send(member, announcement)
 
     def settle(self, ctx: Context) -> None:
-        """The election is over."""
+        """End the election."""
         self.phase = Phase.IDLE
         self.away = False
         self.asked = self.down = None
@@ -240,14 +240,14 @@ class BullyMap(Election):
         ctx.cancel_timer(ANSWER)
         ctx.cancel_timer(LEADER)
 
-    # Hearing from others
+    # Messages from others
 
     @upon(ElectionMsg)
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:
         if self.outranks(ctx, sender, ctx.me.id):
-            return  # it has no need of me
+            return  # it does not need my answer
         fresh = self.leader is not None and self.fresh(ctx)
-        behind = message.term > self.term  # others were told of another leader after me
+        behind = message.term > self.term  # others were told of a later leader
         if self.leader == ctx.me.id and (message.returned or behind or not fresh):
             ctx.send(sender, StopMsg(self.term))
             self.insist(ctx, sender, message.term)
@@ -259,7 +259,7 @@ class BullyMap(Election):
             self.take_office(ctx)
 
     def insist(self, ctx: Context, caller: MemberId, term: int) -> None:
-        """I lead, and a caller does not know it."""
+        """Answer a caller that does not know that I lead."""
         if term > self.term:
             self.term = term
             self.take_office(ctx)
@@ -275,7 +275,7 @@ class BullyMap(Election):
         self.wait(ctx, sender, message.term)
 
     def wait(self, ctx: Context, sender: MemberId, term: int) -> None:
-        """Somebody better is alive; only the first to say so starts the clock."""
+        """Wait, since a better member is alive; only the first answer starts the timer."""
         if self.phase is Phase.PROBING:
             self.term = max(self.term, term)
             self.phase = Phase.WAITING
@@ -298,13 +298,13 @@ class BullyMap(Election):
             self.remember(ctx)
 
     def taken(self, sender: MemberId, term: int) -> bool:
-        """Whether `sender` announces a term that was another's, or that is over."""
+        """Whether the announced term belonged to another leader, or is over."""
         return term < self.term or (term == self.seat[0] and sender != self.seat[1])
 
     def correct(self, ctx: Context, sender: MemberId, term: int) -> None:
-        """A leader that was away shall announce itself in a term of its own.
+        """Make a leader that was away announce itself in a new term.
 
-        A member that led meanwhile, or that looks for a leader, says so; others hear the result.
+        A member that led meanwhile, or that looks for a leader, tells it; others hear the result.
         """
         if self.leader in (None, ctx.me.id) or self.electing():
             self.term += term == self.term
@@ -315,39 +315,39 @@ class BullyMap(Election):
             ctx.set_timer(LEADER, self.config.announcement)
 
     def protest(self, ctx: Context, term: int) -> None:
-        """A worse member took office: it cannot have asked me."""
+        """React to a worse member that took office: it cannot have asked me."""
         self.term = max(self.term, term)
         if self.leader == ctx.me.id:
             self.take_office(ctx)
         else:
             self.begin(ctx)
 
-    # Judging
+    # Conditions
 
     def fresh(self, ctx: Context) -> bool:
-        """Whether somebody may still act without having heard of the present leader.
+        """Whether some member may still act before it learns of the present leader.
 
-        The announcement took up to delta, and what was sent just before it came another delta.
+        The announcement took up to delta. A message sent just before its arrival took another one.
         """
         return ctx.now() - self.since < 2 * self.config.delta
 
     def crossed(self, ctx: Context, sender: MemberId) -> bool:
-        """Whether `sender` announced itself before it heard of the better leader I know."""
+        """Whether `sender` announced itself before it learned of my better leader."""
         leader = self.leader
         return leader is not None and self.fresh(ctx) and self.outranks(ctx, leader, sender)
 
     def ahead(self, ctx: Context, sender: MemberId) -> bool:
-        """Whether my first walk since I am back has yet to come to `sender`."""
+        """Whether my first walk after my return has yet to reach `sender`."""
         return self.away and self.asked is not None and self.outranks(ctx, self.asked, sender)
 
-    # Time
+    # Timers
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
         if key == RECHECK:
             self.recheck(ctx)
         elif key == ANSWER:
             self.ask_next(ctx)
-        elif self.runs < self.config.max_runs:  # the one that answered has fallen silent
+        elif self.runs < self.config.max_runs:  # the member that answered has fallen silent
             self.walk(ctx)
         else:
             runs = self.runs
@@ -355,7 +355,7 @@ class BullyMap(Election):
             self.give_up(ctx, f"no leader after {runs} walks down the MAP")
 
     def recheck(self, ctx: Context) -> None:
-        """A member that was taken for dead is alive: does it lead, if it should?"""
+        """Check whether a member that I took for dead leads, if it should."""
         if self.electing():
             ctx.set_timer(RECHECK, self.config.announcement)
             return

@@ -1,32 +1,33 @@
-"""MAP bully as printed: Fig. 2 of the overhead-aware paper, taken at its word.
+"""MAP bully as printed: Fig. 2 of the overhead-aware paper, taken literally.
 
-It exists to be seen failing; `bully-map` is the election that the paper's text describes.
+It exists to show how it fails; `bully-map` is the election that the paper's text describes.
 
-Model      As `bully-map`: synchronous, complete, a crash is noticed.
+Model      As `bully-map`: synchronous, complete, and a detector reports each crash.
 Idea       For i = n-1 to 1: ELECTION to MAP[i], wait T for OK; if it came, MAP[i] is the leader
            and LEADER goes to n-(n-i) members; else i = i-1.
-Invariant  None worth the name. The loop ends, since i only ever falls.
+Invariant  None of use. The loop ends, since i only ever falls.
 Cost       With only the leader dead n-1 ELECTION, n-1 OK, n(n-1)/2 LEADER, and n-1 members that
-           take themselves for the leader.
+           consider themselves the leader.
 Guarantee  Advisory, and not even that: see below.
 Paper      Bani Yassein, Alsaity, Alwidian: An Efficient Overhead-Aware Leader Election Algorithm
            for Distributed Systems, Fig. 2.
 
 What goes wrong:
-- The loop steps down by itself and `i = i-1` steps down again, so the candidate after a silent one
-  is never asked: n = 4 with 3 and 4 dead elects 1, not 2; n = 8 with 7 and 8 dead asks 7, then 5.
-  n = 3 with 2 and 3 dead asks 2 and ends with nobody elected, which is declared as giving up.
-- Nothing ends the loop at the first OK, so everybody below is elected too, one after the other,
-  and a member that was told to lead is never told of the next.
-- Nothing tests whether MAP[i] is the detector: it asks itself, answers itself, goes on below.
-- n-(n-i) is i, which includes the new leader; and the detector sends LEADER, where the text and
-  Fig. 3 let the new leader send it. So LEADER must carry a name.
+- The loop counts down by itself, and `i = i-1` counts down again. So the candidate after a silent
+  one is never asked: n = 4 with 3 and 4 dead elects 1, not 2; n = 8 with 7 and 8 dead asks 7, then
+  5. n = 3 with 2 and 3 dead asks 2 and ends without a leader, which this file reports as giving up.
+- The loop does not end at the first OK. So every member below is elected too, one after the other,
+  and a member that was told to lead never learns of the next leader.
+- Nothing tests whether MAP[i] is the detecting member: it asks itself, answers itself, and goes on.
+- n-(n-i) is i, which includes the new leader. And the detecting member sends LEADER, where the text
+  and Fig. 3 let the new leader send it. So LEADER must carry a name.
 
 What cannot be taken literally: "to" is read as "down to", or the loop would not run at all. MAP[i]
-is the i-th from the worst, as the text numbers members, though its MAP is sorted from the best. The
-wait ends with the OK. The detector's messages to itself travel and count like all others. STOP and
-the returning leader are not in the figure, so they are not here either: a member that comes back
-waits until it is told, and two detectors run two loops. An election that is called runs the loop.
+is the i-th from the worst, as the text numbers members, though its MAP starts with the best.
+The wait ends with the OK. The detecting member's messages to itself travel and count like all
+others. STOP and the returning leader are not in the figure, so they are not here either: a member
+that comes back waits until it is told, and two detecting members run two loops. A called election
+runs the loop.
 """
 
 from __future__ import annotations
@@ -46,21 +47,21 @@ ANSWER = "T"
 
 
 class ElectionMsg(Message, frozen=True, tag="ELECTION"):
-    """Are you there?"""
+    """Is the receiver alive?"""
 
     role: ClassVar[Role] = Role.ELECTION
     term: Term
 
 
 class OkMsg(Message, frozen=True, tag="OK"):
-    """I am."""
+    """The sender is alive."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
 
 
 class LeaderMsg(Message, frozen=True, tag="LEADER"):
-    """The detector says who leads."""
+    """The detecting member says which member leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
@@ -105,9 +106,9 @@ class BullyMapPrinted(Election):
         self.running = False
         self.map: tuple[MemberId, ...] = ()  # the worst first, so that map[i - 1] is MAP[i]
         self.i = 0
-        self.elected = 0  # how many this loop has made leader
+        self.elected = 0  # how many members this loop has made leader
 
-    # The detector's loop
+    # The detecting member's loop
 
     def call(self, ctx: Context) -> None:
         self.begin(ctx)
@@ -118,7 +119,7 @@ class BullyMapPrinted(Election):
             self.begin(ctx)
 
     def begin(self, ctx: Context) -> None:
-        """For i = n-1."""
+        """For i = n-1 ..."""
         if not self.running:
             self.running = True
             self.elected = 0
@@ -127,7 +128,7 @@ class BullyMapPrinted(Election):
             self.body(ctx)
 
     def body(self, ctx: Context) -> None:
-        """To 1: send ELECTION to MAP[i], wait for T time to receive OK."""
+        """... to 1: send ELECTION to MAP[i], wait for T time to receive OK."""
         if self.i < 1:
             self.end(ctx)
             return
@@ -135,14 +136,14 @@ class BullyMapPrinted(Election):
         ctx.set_timer(ANSWER, self.config.answer)
 
     def end(self, ctx: Context) -> None:
-        """The figure ends here, whatever has come of it."""
+        """End the loop: the figure ends here, with or without a leader."""
         self.running = False
         if not self.elected:
             self.give_up(ctx, "the printed loop ended without an OK")
 
     @upon(OkMsg)
     def on_ok(self, ctx: Context, sender: MemberId, message: OkMsg) -> None:
-        """MAP[i] is the new leader; LEADER to n-(n-i) members. There is no break."""
+        """Make MAP[i] the new leader, and send LEADER to n-(n-i) members. There is no break."""
         if not self.running or sender != self.map[self.i - 1]:
             return  # an answer that came after T
         ctx.cancel_timer(ANSWER)
@@ -160,7 +161,7 @@ class BullyMapPrinted(Election):
         self.i -= 1
         self.body(ctx)
 
-    # Everybody
+    # Every member
 
     @upon(ElectionMsg)
     def on_election(self, ctx: Context, sender: MemberId, message: ElectionMsg) -> None:

@@ -2,25 +2,25 @@
 
 Model      Asynchronous and complete; members crash and come back with what they stored. The view
            holds all members, also the dead. A failure detector, perhaps wrong, says when to begin.
-Idea       Term k is instance k of consensus (Paxos, single decree). A member that calls proposes
-           the best member that it does not suspect: PREPARE to all, PROMISE from a majority, ACCEPT
-           of the value that was accepted with the highest ballot, or else of its own, ACCEPTED from
-           a majority: decided. DECIDED tells the others.
+Idea       Term k is instance k of consensus (Paxos, single decree). A member that calls an election
+           proposes the best member that it does not suspect: PREPARE to all, PROMISE from a
+           majority, ACCEPT of the value that was accepted with the highest ballot, or else of its
+           own value, ACCEPTED from a majority: decided. DECIDED tells the others.
 Invariant  Once a majority has accepted a leader for a term, every higher ballot of that term has
            that leader too.
 Cost       5(N-1) messages in 5 delays for one proposer and no crash. N counts the dead, too.
 Guarantee  A term never has two leaders, whatever the delays, losses, suspicions and crashes. A
-           member may follow the leader of an earlier term until it hears better. There is progress
-           while a majority is up and one proposer is left undisturbed for five delays.
+           member may follow the leader of an earlier term until it learns of a later one. There is
+           progress while a majority is up and no other proposer disturbs one for five delays.
 Paper      Elections lecture, chapter 15, "Can use Consensus to solve Election".
 
-The slide has everybody propose and the group agree on some process's value: that is the reduction.
-The other way round, "elect a process, use its id's last bit", is `hustings sim --consensus`: any
-election of the catalogue solves consensus as far as it is safe.
+The slide lets all members propose, and the group agrees on one member's value: that is the
+reduction. The opposite reduction, "elect a process, use its id's last bit", is
+`hustings sim --consensus`: any election of the catalogue solves consensus as far as it is safe.
 
-Two proposers may outbid each other for ever: consensus has no bound in an asynchronous system. Here
-who is outbid waits a random time, which doubles with each attempt, and gives up after `attempts`.
-A wrong suspicion replaces a living leader, by a new term. `quorum` adds leases to this.
+Two proposers may outbid each other for ever: consensus has no time limit in an asynchronous system.
+Here an outbid member waits a random time, which doubles with each attempt, and gives up after
+`attempts`. A wrong suspicion replaces a live leader, by a new term. `quorum` adds leases to this.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ WAIT = "wait"  # for a majority, or before the next attempt
 IDLE, PREPARING, ACCEPTING, RESTING = "idle", "preparing", "accepting", "resting"
 NEVER = (0, 0)  # below all ballots
 
-Ballot = tuple[int, int]  # attempt, and who tries: no two members share one
+Ballot = tuple[int, int]  # attempt, and the proposer: no two members share a ballot
 
 
 class PrepareMsg(Message, frozen=True, tag="PREPARE"):
-    """I want to propose for this term; promise to take part in no lower attempt."""
+    """The sender wants to propose for this term: take part in no lower attempt."""
 
     role: ClassVar[Role] = Role.ELECTION
     term: Term
@@ -52,7 +52,7 @@ class PrepareMsg(Message, frozen=True, tag="PREPARE"):
 
 
 class PromiseMsg(Message, frozen=True, tag="PROMISE"):
-    """I promise, and this is what I have accepted in this term, with which ballot."""
+    """The sender promises, and reports the value and ballot it has accepted in this term."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
@@ -71,7 +71,7 @@ class AcceptMsg(Message, frozen=True, tag="ACCEPT"):
 
 
 class AcceptedMsg(Message, frozen=True, tag="ACCEPTED"):
-    """I have accepted it."""
+    """The sender has accepted the value."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
@@ -79,7 +79,7 @@ class AcceptedMsg(Message, frozen=True, tag="ACCEPTED"):
 
 
 class OutbidMsg(Message, frozen=True, tag="NACK"):
-    """I have promised a higher attempt than yours."""
+    """The sender has promised a higher attempt than this one."""
 
     role: ClassVar[Role] = Role.ANSWER
     term: Term
@@ -95,7 +95,7 @@ class DecidedMsg(Message, frozen=True, tag="DECIDED"):
 
 
 class ReturnedMsg(Message, frozen=True, tag="RETURNED"):
-    """I was away: which term is it?"""
+    """The sender was away: which term is the present one?"""
 
     role: ClassVar[Role] = Role.OTHER
 
@@ -114,7 +114,7 @@ class ConsensusConfig(Config, frozen=True, kw_only=True):
 
 
 class Consensus(Election):
-    """Election by consensus, as the lecture reduces it."""
+    """Election by consensus, after the lecture's reduction."""
 
     __slots__ = (
         "accepted",
@@ -162,16 +162,16 @@ class Consensus(Election):
         self.instance = 0
         self.promised: Ballot = NEVER
         self.accepted: Ballot = NEVER
-        self.value: MemberId | None = None  # what was accepted
+        self.value: MemberId | None = None  # the accepted value
         # As proposer.
         self.phase = IDLE
-        self.attempt = 0  # of mine
+        self.attempt = 0  # my latest attempt
         self.proposal: MemberId = 0  # once a majority has promised
         self.tries = 0  # since the election was called
         self.outbid = 0  # the highest attempt of others that I know
-        self.votes: dict[MemberId, PromiseMsg] = {}  # of who has promised
-        self.yes: set[MemberId] = set()  # who has accepted; only counted, never walked
-        self.suspected: set[MemberId] = set()  # only ever asked
+        self.votes: dict[MemberId, PromiseMsg] = {}  # of the members that have promised
+        self.yes: set[MemberId] = set()  # members that have accepted; only counted, never iterated
+        self.suspected: set[MemberId] = set()  # for membership tests only
 
     # Joining and calling
 
@@ -207,14 +207,14 @@ class Consensus(Election):
     # Proposing
 
     def begin(self, ctx: Context) -> None:
-        """Propose a leader for the next term, unless I do."""
+        """Propose a leader for the next term, unless I already do."""
         if self.phase == IDLE:
             self.tries = 0
             self.disown(ctx, ELECTING)
             self.propose(ctx)
 
     def propose(self, ctx: Context) -> None:
-        """A ballot above all that I know."""
+        """Start a ballot above all that I know."""
         self.take_up(self.term + 1)
         self.tries += 1
         self.attempt = max(self.attempt, self.outbid, self.promised[0]) + 1
@@ -256,13 +256,13 @@ class Consensus(Election):
             self.outbid = max(self.outbid, message.attempt)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
-        """No majority in time: try again, later each time and at random."""
+        """Try again without a majority, later each time and at random."""
         if self.phase == RESTING:
             self.propose(ctx)
         elif self.tries >= self.config.attempts:
             self.stop(ctx)
             self.give_up(ctx, f"no majority in {self.config.attempts} attempts")
-        else:  # a member that outbid me is left undisturbed for a while
+        else:  # leave the member that outbid me undisturbed for a while
             self.phase = RESTING
             ctx.set_timer(WAIT, ctx.rng.random() * self.config.wait * 2 ** min(self.tries, 6))
 
@@ -294,7 +294,7 @@ class Consensus(Election):
         self.answer(ctx, sender, AcceptedMsg(message.term, message.attempt))
 
     def may_vote(self, ctx: Context, sender: MemberId, term: int) -> bool:
-        """Whether a term is open here; who asks about one that is over is told its leader."""
+        """Whether a term is open here; a sender with a term that is over is told its leader."""
         if term > self.instance:
             self.take_up(term)
         if term < self.instance or term <= self.term:
@@ -304,7 +304,7 @@ class Consensus(Election):
         return True
 
     def take_up(self, term: int) -> None:
-        """Vote in a new instance; those before it are decided, or it would not have begun."""
+        """Vote in a new instance; the earlier ones are decided, or it would not have begun."""
         if term > self.instance:
             self.instance = term
             self.promised = self.accepted = NEVER
@@ -328,18 +328,18 @@ class Consensus(Election):
         if self.leader is not None:
             ctx.send(sender, DecidedMsg(self.term, self.leader))
 
-    # Small parts
+    # Helpers
 
     def is_mine(self, phase: str, term: int, attempt: int) -> bool:
-        """Whether this is an answer to what I ask now."""
+        """Whether this is an answer to my present question."""
         return (phase, term, attempt) == (self.phase, self.instance, self.attempt)
 
     def enough(self, ctx: Context) -> int:
-        """A majority of all members, also the dead."""
+        """Return a majority of all members, also the dead."""
         return len(ctx.view) // 2 + 1
 
     def best(self, ctx: Context) -> MemberId:
-        """The best member that I do not suspect."""
+        """Return the best member that I do not suspect."""
         ranking = ctx.view.ranking(self.choice).ids
         return next((each for each in ranking if each not in self.suspected), ctx.me.id)
 
@@ -349,11 +349,11 @@ class Consensus(Election):
         ctx.cancel_timer(WAIT)
 
     def store(self, ctx: Context) -> None:
-        """A vote counts only if it outlives a crash."""
+        """Store the vote: it counts only if it outlives a crash."""
         ctx.persist(acceptor=(self.instance, *self.promised, *self.accepted, self.value))
 
     def answer(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        """To the proposer, which may be this member."""
+        """Answer the proposer, which may be this member."""
         if sender != ctx.me.id:
             ctx.send(sender, message)
         elif isinstance(message, PromiseMsg | AcceptedMsg):

@@ -1,7 +1,7 @@
 """Elections from elsewhere: installed packages, modules and files.
 
-A package installs elections by entry points of the group `hustings.protocols`. The name of an entry
-point is the name of the protocol, its object is the class:
+A package installs elections through entry points of the group `hustings.protocols`. The name of an
+entry point is the name of the protocol; its object is the class:
 
     [project.entry-points."hustings.protocols"]
     claims = "mine.elections:Claims"
@@ -23,10 +23,10 @@ _PLUGINS = Plugins(
 
 
 def load(protocol: str, ours: Collection[str]) -> object:
-    """What `module:Class`, `file.py:Class` or the name of an entry point stands for."""
+    """Load what `module:Class`, `file.py:Class` or the name of an entry point stands for."""
     return _PLUGINS.load(protocol, ours)
 
 
 def names(ours: Collection[str]) -> list[str]:
-    """The names that installed packages bring; they cannot replace ours."""
+    """List the names that installed packages bring; they cannot replace ours."""
     return _PLUGINS.names(ours)

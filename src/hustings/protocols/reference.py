@@ -1,4 +1,4 @@
-"""The catalogue as a page: the reference is written from the code, never by hand."""
+"""The catalogue as a page, written from the code, never by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Written by `make docs` from the catalogue; do not edit.
 
 
 def markdown(kinds: Sequence[type[Election]]) -> str:
-    """A page with a table of all and a section for each."""
+    """Return a page with a table of all elections and a section for each."""
     lines = [OPENING, "| protocol | family | guarantee | cost |", "|---|---|---|---|"]
     for kind in kinds:
         about = kind.about
@@ -58,7 +58,7 @@ def _section(kind: type[Election]) -> list[str]:
 
 
 def _takeover(kind: type[Election]) -> str:
-    """Whether a better member displaces a living leader, and how one gets that on a network."""
+    """Say whether a better member displaces a live leader, and how to get that on a network."""
     if kind.assumptions.displaces:
         rule = "a better member that joins or returns displaces the leader."
         word = "On a network the leader stays, unless all members have `preempt` (`--preempt`)."

@@ -1,15 +1,15 @@
-"""Every election by name. Only the one that is asked for is loaded.
+"""Every election by name. Only the election that is asked for is loaded.
 
-Wherever a protocol is named, on a command line, in a file or in Python, one of these will do:
+Wherever a caller names a protocol, on a command line, in a file or in Python, each of these works:
 
     bully                          one of ours, or of an installed package
     mine.elections:Claims          a class in a module that can be imported
     claims.py:Claims               a class in a file
     Claims                         the class itself (in Python)
 
-A package installs elections by entry points of the group `hustings.protocols` (see `plugins`).
+A package installs elections through entry points of the group `hustings.protocols` (see `plugins`).
 
-A member on a network runs one election, and the others would be a twelfth of its memory: so a
+A member on a network runs one election. All the others would take a twelfth of its memory. So a
 family is a tuple of names, and `classes` loads it.
 """
 
@@ -27,7 +27,7 @@ Protocol: TypeAlias = str | type[Election]
 
 
 class Use(Enum):
-    """What an election is for, on a network."""
+    """The purpose of an election on a network."""
 
     JOIN = "elects among members that join"
     GUARD = "stands behind an election, as its guard"
@@ -36,7 +36,7 @@ class Use(Enum):
 
 
 class ProtocolEntry(NamedTuple):
-    """Where one of ours is."""
+    """Where one of our elections is."""
 
     module: str
     named: str
@@ -48,17 +48,17 @@ COMPARED = (
     *("broadcast", "ring", "bully", "bully-map", "bully-grant", "bully-group"),
     *("stable", "bully-assistant"),
 )
-# Elections by repetition over lossy multicast, and the baselines they are measured against.
+# Elections by repetition over lossy multicast, and the baselines for comparison.
 ANNOUNCING = ("le-a", "le-s", "le-m", "sup", "al", "sup-al-random")
-# Right for studying what repetition, suppression and consensus do, not for use.
+# For the study of repetition, suppression and consensus, not for use.
 BASELINES = ("sup", "al", "sup-al-random", "consensus")
-# Elections for groups so large that nobody knows all of it.
+# Elections for groups so large that no member knows all of the group.
 LARGE = ("probabilistic",)
 # Election by consensus of members that are named beforehand.
 CONSENSUS = ("quorum",)
-# Programs as the papers print or sketch them, to be seen failing.
+# Programs as the papers print or sketch them, which show how they fail.
 PRINTED = ("ring-printed", "bully-map-printed", "le-s-printed", "sup-al")
-# Among members that lie, in synchronous rounds, which only the simulator keeps.
+# Among Byzantine members, in synchronous rounds, which only the simulator keeps.
 BY_ROUNDS = ("committee", "committee-agreement", "committee-coin", "agreement", "lightest-bin")
 
 CATALOGUE = (*COMPARED, *ANNOUNCING, *LARGE, "consensus", *CONSENSUS, *PRINTED)
@@ -95,7 +95,7 @@ PROTOCOLS: Mapping[str, ProtocolEntry] = {
     "lightest-bin": ProtocolEntry("protocols.committee.single", "LightestBin", Use.ROUNDS),
 }
 
-# Those that members can join with.
+# Elections that members can join with.
 JOINED = tuple(name for name, entry in PROTOCOLS.items() if entry.use is Use.JOIN)
 
 
@@ -120,7 +120,7 @@ def find(protocol: Protocol) -> type[Election]:
 
 
 def use_of(protocol: Protocol) -> Use:
-    """What an election is for; one that is not ours is for members that join."""
+    """Return the purpose of an election; one that is not ours is for members that join."""
     kind = find(protocol)
     return PROTOCOLS[kind.about.name].use if is_ours(kind) else Use.JOIN
 
@@ -140,19 +140,19 @@ def is_ours(kind: type[Election]) -> bool:
 
 
 def names() -> list[str]:
-    """All names: ours, then those of installed packages."""
-    from hustings.protocols import plugins  # noqa: PLC0415 (memory, likewise)
+    """List all names: ours, then those of installed packages."""
+    from hustings.protocols import plugins  # noqa: PLC0415 (memory, as above)
 
     return [*EVERY, *plugins.names(EVERY)]
 
 
 def classes(protocols: Iterable[Protocol]) -> tuple[type[Election], ...]:
-    """The classes of several, in their order."""
+    """Load the classes of several protocols, in their order."""
     return tuple(map(find, protocols))
 
 
 def checked(found: object, named: str) -> type[Election]:
-    """What was found, if it is an election that can be run."""
+    """Return what was found, if it is an election that can run."""
     if not (isinstance(found, type) and issubclass(found, Election)):
         raise BadInput(f"{named} is no protocol: a protocol is a subclass of Election")
     if not isinstance(getattr(found, "about", None), About):

@@ -1,22 +1,25 @@
-"""Ring: the best candidate so far travels clockwise until it comes home.
+"""Ring: the best candidate so far travels clockwise until it returns to its own member.
 
 Model      A ring of live members, repaired around the dead; a message to a live member arrives.
-Idea       Forward a better candidate, replace a worse one by oneself, swallow a worse one the
-           second time. Who receives itself has beaten everybody and sends its name round.
+Idea       Forward a better candidate. Replace a worse one by oneself; drop a worse one the second
+           time. A member that receives itself has beaten all others and sends its name round.
 Invariant  Within one run a member puts its own name forward at most once.
 Cost       2N + hops from initiator to leader: 2N at best, 3N - 1 at worst, with one initiator;
            N counts the live ring.
-Guarantee  Advisory. A detector that misses a crash breaks safety, one that cries wolf progress.
+Guarantee  Advisory. A detector that misses a crash breaks safety; wrong suspicions hinder progress.
 Paper      Elections lecture, "Ring Election Protocol" and "Multiple Initiators?";
            Chang and Roberts 1979, doi:10.1145/359104.359108.
 
-A run is (epoch, initiator). What the slides leave open is decided here. "Has forwarded before" is
-asked per run, or two initiators can deadlock. Lower runs are suppressed only within and below an
-epoch, or a later election by a lower id would be suppressed for ever. An initiator counts its own
-run as seen when it sends. A member whose successor dies sends its last message again to the next.
-And a member that waits too long for a result starts another run (T); with T = inf the ring relies
-on its detector alone, and a candidate that dies unnoticed goes round for ever, as in the lecture.
-Clockwise is by increasing id, unless an attribute says each member's place (`place`).
+A run is (epoch, initiator). The slides leave some points open. The decisions here:
+- "Has forwarded before" is remembered per run, or two initiators can deadlock.
+- Lower runs are suppressed only within and below an epoch, or a later election by a lower id would
+  be suppressed for ever.
+- An initiator counts its own run as seen when it sends.
+- A member whose successor dies sends its last message again, to the next member.
+- A member that waits too long for a result starts another run (T). With T = inf the ring relies on
+  its detector alone, and a candidate whose death is not noticed goes round for ever, as in the
+  lecture.
+- Clockwise is by increasing id, unless an attribute gives each member's place (`place`).
 """
 
 from __future__ import annotations
@@ -43,16 +46,16 @@ _NOBODY: Mapping[MemberId, int] = {}
 
 
 class ElectionMsg(Message, frozen=True, tag="ELECTION"):
-    """The best candidate this run has met so far."""
+    """The best candidate that this run has met so far."""
 
     role: ClassVar[Role] = Role.ELECTION
     run: Run
     best: Candidate
-    returned: bool = False  # started by one that was away and may not know the present epoch
+    returned: bool = False  # started by a member that was away and may not know the present epoch
 
 
 class ElectedMsg(Message, frozen=True, tag="ELECTED"):
-    """The result, on its way round."""
+    """The result, on its way round the ring."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     run: Run
@@ -60,7 +63,7 @@ class ElectedMsg(Message, frozen=True, tag="ELECTED"):
 
 
 class PlacedConfig(Config, frozen=True, kw_only=True):
-    """Where members stand on the ring."""
+    """The places of members on the ring."""
 
     place: Annotated[
         str | None,
@@ -72,14 +75,14 @@ class PlacedConfig(Config, frozen=True, kw_only=True):
         return () if self.place is None else (self.place,)
 
     def successor(self, ctx: Context, dead: Container[MemberId]) -> MemberId | None:
-        """The next live member clockwise; None when nobody else is left."""
+        """Return the next live member clockwise; None when no other is left."""
         if self.place is None:
             return ctx.view.successor(ctx.me.id, dead)
         return ctx.view.successor_by(self.place, ctx.me, dead)
 
 
 class RingConfig(PlacedConfig, frozen=True, kw_only=True):
-    """A ring relies on its detector; its one timer is for a detector that misses a crash."""
+    """The ring relies on its detector; its one timer is for a detector that misses a crash."""
 
     T: (
         Annotated[
@@ -132,11 +135,11 @@ class Ring(Election):
     def __init__(self, config: RingConfig, choice: Choice) -> None:
         super().__init__(config, choice)
         self.cache: Run = (0, 0)  # the highest run seen; lower ones are suppressed
-        self.pending: MemberId | None = None  # who leads the race of that run, as far as I know
+        self.pending: MemberId | None = None  # the best candidate of that run, as far as I know
         self.elected_run: Run = (0, 0)  # the latest run with a result, ...
-        self.winner = Candidate(0)  # ... and who won it
-        self.relayed: Message | None = None  # sent last: if my successor died, it may have died too
-        self.dead = _NOBODY  # the suspected, each with the highest epoch known at that time
+        self.winner = Candidate(0)  # ... and its winner
+        self.relayed: Message | None = None  # last message: a successor may have died with it
+        self.dead = _NOBODY  # suspected members, each with the highest epoch known at that time
         self.runs = 0
         self._successor: MemberId | None = None
         self._version = -1
@@ -145,11 +148,11 @@ class Ring(Election):
 
     def start(self, ctx: Context) -> None:
         self.recall(ctx)
-        if ctx.incarnation > 1:  # back from a crash, perhaps before anybody noticed
+        if ctx.incarnation > 1:  # back from a crash that perhaps no member noticed
             self.initiate(ctx, self.term + 1)
 
     def call(self, ctx: Context) -> None:
-        self.runs = 0  # who is asked for an election has not given up
+        self.runs = 0  # the limit counts from the last call
         self.initiate(ctx, self.term + 1)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
@@ -164,7 +167,7 @@ class Ring(Election):
             ctx.cancel_timer(RESULT)
 
     def initiate(self, ctx: Context, epoch: int) -> None:
-        """Start run (epoch, me), unless a higher one is already about."""
+        """Start run (epoch, me), unless a higher run is already under way."""
         run = (epoch, ctx.me.id)
         if self.cache >= run:
             return
@@ -178,22 +181,22 @@ class Ring(Election):
         self.stand(ctx, returned=ctx.incarnation > 1 and self.elected_run == (0, 0))
 
     def begin_again(self, ctx: Context) -> None:
-        """Start a run above all that I have heard of."""
+        """Start a run above all runs that I know of."""
         self.initiate(ctx, max(self.cache[0], self.term) + 1)
 
     def enter(self, run: Run) -> None:
-        """A higher run replaces what was going on."""
+        """Enter a higher run, which replaces the earlier one."""
         self.cache = run
         self.pending = None
         self.relayed = None
 
     def stand(self, ctx: Context, returned: bool) -> None:
-        """Put oneself forward."""
+        """Put myself forward as a candidate."""
         self.pending = ctx.me.id
         self.pass_on(ctx, ElectionMsg(self.cache, ctx.me, returned))
 
     def pass_on(self, ctx: Context, message: Message) -> None:
-        """To the next live member clockwise; where nobody else is left, I have won."""
+        """Send to the next live member clockwise; where no other is left, I have won."""
         if self.relayed is None and self.elected_run != self.cache:  # I await this run's result
             wait = self.config.T
             ctx.set_timer(RESULT, 4 * len(ctx.view) * self.config.delta if wait is None else wait)
@@ -213,14 +216,14 @@ class Ring(Election):
         if sender in self.dead:
             self.on_alive(ctx, sender)
         if message.returned and (message.run < self.cache or message.run[0] <= self.term):
-            self.begin_again(ctx)  # nobody would tell it: it has missed what went round
+            self.begin_again(ctx)  # no other member would tell it: it has missed what went round
             return
         if message.run != self.cache:
             if message.run < self.cache:
                 return
             self.enter(message.run)
         elif self.elected_run == self.cache:
-            return  # a copy, or one that the result has overtaken
+            return  # a copy, or the result has overtaken it
         best = message.best
         if best.id == ctx.me.id:
             self.come_home(ctx)
@@ -235,7 +238,7 @@ class Ring(Election):
             self.stand(ctx, message.returned)
 
     def come_home(self, ctx: Context) -> None:
-        """My own name came back: I have beaten everybody."""
+        """Win: my own name came back, so I have beaten all others."""
         if self.elected_run != self.cache:
             self.decide(ctx, ctx.me)
             self.pass_on(ctx, ElectedMsg(self.cache, ctx.me))
@@ -247,21 +250,21 @@ class Ring(Election):
         if message.run < self.cache or message.run[0] < self.term:
             return
         if message.run == self.elected_run and not self.choice.better(message.leader, self.winner):
-            return  # a copy; or two came home in a ring that was mended, and mine is the better
+            return  # a copy; or two returned in a repaired ring, and mine is the better
         if message.run != self.cache:
             self.enter(message.run)
         dead = self.is_dead(message.leader.id, message.run)
         leader = message.leader
-        if leader.id in ctx.view:  # what it was when it was elected may be long ago
+        if leader.id in ctx.view:  # what it was when elected may be long ago
             leader = ctx.view.candidate(leader.id)
         if dead or self.choice.better(ctx.me, leader):
-            self.begin_again(ctx)  # the ring decided on the dead, or while I was away
+            self.begin_again(ctx)  # the ring elected a dead member, or decided while I was away
             return
         self.decide(ctx, message.leader)
         self.pass_on(ctx, message)
 
     def decide(self, ctx: Context, leader: Candidate) -> None:
-        """The present run has a result."""
+        """Take the result of the present run."""
         self.elected_run = self.cache
         self.winner = leader
         self.pending = None
@@ -271,7 +274,7 @@ class Ring(Election):
         self.remember(ctx)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
-        self.begin_again(ctx)  # lost on its way, with somebody whom nobody missed
+        self.begin_again(ctx)  # lost on its way, with a member whose crash was not noticed
 
     # Failures
 
@@ -281,7 +284,7 @@ class Ring(Election):
         if member in (self.pending, self.leader):
             self.begin_again(ctx)
         elif member == self._successor and self.relayed is not None:
-            self.pass_on(ctx, self.relayed)  # it may have died with my message in hand
+            self.pass_on(ctx, self.relayed)  # it may have died before it sent my message on
 
     def is_dead(self, member: MemberId, run: Run) -> bool:
         """Whether `member` stood in `run` and is gone since; a later run shows that it is back."""

@@ -1,31 +1,32 @@
-"""Ring as printed: the lecture's slides for one and for several initiators, taken at their word.
+"""Ring as printed: the slides for one and for several initiators, taken literally.
 
-It exists to be seen failing; `ring` is the election that the slides mean.
+It exists to show how it fails; `ring` is the election that the slides mean.
 
-Model      As `ring`: a ring of live members; messages to the living arrive.
+Model      As `ring`: a ring of live members; messages to live members arrive.
 Idea       Forward a greater candidate; replace a smaller one by oneself unless one "has forwarded
-           an election message earlier". Remember the highest initiator heard of, and suppress what
-           lower ones started.
-Invariant  None worth the name. A member puts its own name forward once in its life.
+           an election message earlier". Remember the highest initiator seen, and suppress messages
+           that lower ones started.
+Invariant  None of use. A member puts its own name forward once in its lifetime.
 Cost       With one initiator 2N to 3N-1, as `ring`; with several a little more, or a deadlock.
 Guarantee  Advisory, and not even that: see below.
 Paper      Elections lecture, "The Ring Election Protocol" (1) and (2) and "Multiple Initiators?".
 
 What goes wrong:
-- The flag is one for all runs. A member that has spent it in a run that is suppressed later cannot
-  stand in the run that goes on: ring 1, 2, 4, 3 with initiators 1 and 3. Member 4 stands in the run
-  of 1, which 3 suppresses; the run of 3 ends at 4, and nobody is elected. That is so in 13 of the
-  90 cases of four members, in 154 of the 744 of five.
-- The flag is never taken back, so in a later election nobody but its initiator stands: it ends at
-  the first better member that it meets.
+- There is one flag for all runs. A member that sets the flag in a run that is suppressed later
+  cannot stand in the run that goes on. Example: ring 1, 2, 4, 3 with initiators 1 and 3. Member 4
+  stands in the run of 1, which 3 suppresses; the run of 3 ends at 4, and no member is elected. That
+  is so in 13 of the 90 cases of four members, in 154 of the 744 of five.
+- The flag is never reset. So in a later election only the initiator stands, and its message ends at
+  the first better member.
 - The cache is never emptied: what a lower id starts later is suppressed for ever.
 - A candidate that dies on its way goes round for ever; only a limit ends such a run.
 
-What cannot be taken literally: the slide does not say what becomes of a smaller candidate met by a
-member that has forwarded before. It is dropped, or the ring would never rest. To send one's own
-message counts as forwarding, and notes its initiator in the cache; were that noted only when the
-message comes round, the same cases would deadlock, a hop later. A member that is told that the
-leader has gone initiates; one alone elects itself. ELECTED carries a term, as all results here do.
+What cannot be taken literally: the slide does not say what happens to a smaller candidate at a
+member that has forwarded before. It is dropped, or messages would go round for ever. To send one's
+own message counts as forwarding, and notes its initiator in the cache. If the initiator were noted
+only when the message comes round, the same cases would deadlock, one hop later. A member that is
+told that the leader has gone initiates. One alone elects itself. ELECTED carries a term, as all
+results here do.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ElectionMsg(Message, frozen=True, tag="ELECTION"):
 
 
 class ElectedMsg(Message, frozen=True, tag="ELECTED"):
-    """The result, on its way round."""
+    """The result, on its way round the ring."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     initiator: MemberId
@@ -105,7 +106,7 @@ class RingPrinted(Election):
         self.forward(ctx, ElectionMsg(ctx.me.id, ctx.me))
 
     def forward(self, ctx: Context, message: ElectionMsg | ElectedMsg) -> None:
-        """To the neighbour clockwise."""
+        """Send to the neighbour clockwise."""
         if isinstance(message, ElectionMsg):
             self.forwarded = True
         successor = self.config.successor(ctx, ())
@@ -114,10 +115,10 @@ class RingPrinted(Election):
         elif self.leader != ctx.me.id:
             self.elect(ctx, ctx.me.id, self.term + 1)
 
-    # Everybody
+    # Every member
 
     def is_suppressed(self, initiator: MemberId) -> bool:
-        """All the time: messages of any lower initiator; a higher one updates the cache."""
+        """Whether the initiator is lower than the highest seen; a higher one updates the cache."""
         self.cache = max(self.cache, initiator)
         return initiator < self.cache
 

@@ -1,24 +1,25 @@
-"""Stable election: a new leader only when everybody agrees that the old one is dead.
+"""Stable election: a new leader only when all members agree that the old one is dead.
 
 Model      Complete; members crash and may come back; an unreliable failure detector. Safety rests
            on the answers, progress on delays that keep to delta and on a detector that is right.
-Idea       Three phases. PREPARE: is the leader dead? One NACK ends it with ABORT and no leader.
-           READY: all that agreed reserve the best of them. COMMIT: it is announced.
-Invariant  No leader is committed against an objection heard in time.
+Idea       Three phases. PREPARE: is the leader dead? One NACK ends the round with ABORT and no
+           leader. READY: all that agreed reserve the best of them. COMMIT: it is announced.
+Invariant  No leader is committed against an objection that arrives in time.
 Cost       (n-2) + 4r messages with r live others, 5(n-2) if only the leader is dead; 5 delays.
            An aborted attempt costs (n-2) + 2r.
-Guarantee  Advisory. It blocks rather than err, but the accused itself is not asked: if all others
-           are wrong about it, there are two leaders until one of them hears of the other.
+Guarantee  Advisory. In doubt it blocks. But the accused leader itself is not asked: if all others
+           are wrong about it, there are two leaders until one of them learns of the other.
 Paper      Park, known here from the overhead-aware election paper, section 2.
 
-Each member goes by its own detector. With `belief=told` (the default, the paper's rule) it objects
-until its detector suspects the leader: nobody replaces a leader that one member takes to be alive.
-All are told of a crash, so the best proposes at once, and the others wait T1 for each better one.
-With `belief=silent` silence gives consent, and one notice is enough: a member objects only if it
-leads itself, follows another than the accused, or was last told that the accused lives.
+Each member believes its own detector. With `belief=told` (the default, the paper's rule) a member
+objects until its detector suspects the leader. So no member replaces a leader that one member
+believes alive. All members are told of a crash, so the best proposes at once, and each other member
+waits T1 for each better one. With `belief=silent` silence counts as consent, and one notice is
+enough. Then a member objects only if it leads itself, follows another leader than the accused, or
+was last told that the accused lives.
 One wrong belief that the leader lives blocks the election until a detector says something new.
 A member that learns of the crash last proposes last: a detector that is right in the end is enough.
-What else was decided: docs/decisions/0007.
+Other decisions: docs/decisions/0007.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Round = tuple[Term, MemberId]  # epoch, proposer; the epoch of a committed round
 
 
 class PrepareMsg(Message, frozen=True, tag="PREPARE"):
-    """Is this leader, committed in that round, dead? None: I know of no leader."""
+    """Is this leader, committed in that round, dead? None: the sender knows no leader."""
 
     role: ClassVar[Role] = Role.ELECTION
     round: Round
@@ -52,7 +53,7 @@ class PrepareMsg(Message, frozen=True, tag="PREPARE"):
 
 
 class AckMsg(Message, frozen=True, tag="ACK"):
-    """I agree: that the leader is dead, or (ready) to the one proposed."""
+    """The sender agrees that the leader is dead, or (ready) to the proposed leader."""
 
     role: ClassVar[Role] = Role.ANSWER
     round: Round
@@ -61,7 +62,7 @@ class AckMsg(Message, frozen=True, tag="ACK"):
 
 
 class NackMsg(Message, frozen=True, tag="NACK"):
-    """I object: this one leads, or (None) a later round is or was under way."""
+    """The sender objects: this member leads, or (None) there is or was a later round."""
 
     role: ClassVar[Role] = Role.ANSWER
     round: Round
@@ -72,7 +73,7 @@ class NackMsg(Message, frozen=True, tag="NACK"):
 
 
 class ReadyMsg(Message, frozen=True, tag="READY"):
-    """All agree; this one is proposed."""
+    """All members agree; this member is proposed."""
 
     role: ClassVar[Role] = Role.OTHER
     round: Round
@@ -80,7 +81,7 @@ class ReadyMsg(Message, frozen=True, tag="READY"):
 
 
 class CommitMsg(Message, frozen=True, tag="COMMIT"):
-    """This one leads."""
+    """This member leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     round: Round
@@ -88,7 +89,7 @@ class CommitMsg(Message, frozen=True, tag="COMMIT"):
 
 
 class AbortMsg(Message, frozen=True, tag="ABORT"):
-    """Somebody objects: this one leads, or (None) I shall come again."""
+    """A member objects: this member leads, or (None) the proposer will try again."""
 
     role: ClassVar[Role] = Role.OTHER
     round: Round
@@ -97,7 +98,7 @@ class AbortMsg(Message, frozen=True, tag="ABORT"):
 
 
 class StableConfig(Config, frozen=True, kw_only=True):
-    """Timers, and what silence of one's own detector means."""
+    """Timers, and the meaning of one's own detector's silence."""
 
     T1: Annotated[float, Meta(gt=0, description="wait for answers; default 2 delta")] | None = None
     T2: Annotated[float, Meta(gt=0, description="wait for a proposer; 2 T1 + delta")] | None = None
@@ -132,13 +133,13 @@ class Phase(Enum):
     """A member's part in the round under way."""
 
     IDLE = "idle"
-    ENGAGED = "engaged"  # it has agreed to somebody's round
+    ENGAGED = "engaged"  # it has agreed to another member's round
     PREPARE = "prepare"  # its own round: is the leader dead?
-    READY = "ready"  # its own round: is this one to lead?
+    READY = "ready"  # its own round: is this member to lead?
 
 
 class Stable(Election):
-    """Park's election: prepare, ready, commit, each by all."""
+    """Park's election: prepare, ready, commit, each by all members."""
 
     __slots__ = (
         "accused",
@@ -178,19 +179,19 @@ class Stable(Election):
     def __init__(self, config: StableConfig, choice: Choice) -> None:
         super().__init__(config, choice)
         self.committed: Round = (0, 0)  # the round whose result I know ...
-        self.former: MemberId | None = None  # ... and its leader, whom I may suspect by now
-        self.epoch = 0  # the highest heard of
+        self.former: MemberId | None = None  # ... and its leader, which I may suspect by now
+        self.epoch = 0  # the highest seen
         self.round: Round = (0, 0)  # the last one I took part in
         self.phase = Phase.IDLE
         self.accused: MemberId | None = None  # in that round
-        self.agreed: dict[MemberId, Candidate] = {}  # in my own round: all that have agreed
-        self.waiting: list[MemberId] = []  # in this phase: who has not answered
+        self.agreed: dict[MemberId, Candidate] = {}  # in my own round: all members that have agreed
+        self.waiting: list[MemberId] = []  # in this phase: members that have not answered
         self.objections: dict[MemberId, NackMsg] = {}
         self.chosen: MemberId | None = None
-        self.dead: set[MemberId] = set()  # suspected; only ever asked, never walked through
-        self.charged: set[MemberId] = set()  # of these, whom I have accused in a round of mine
-        self.vouched: set[MemberId] = set()  # of whom my detector last said that they live
-        self.wanting = False  # whether I need a leader and have not got one
+        self.dead: set[MemberId] = set()  # suspected; for membership tests only, never iterated
+        self.charged: set[MemberId] = set()  # those of them that I have accused in a round of mine
+        self.vouched: set[MemberId] = set()  # those that my detector last reported alive
+        self.wanting = False  # whether I need a leader and have none
         self.runs = 0
 
     # Proposing
@@ -200,7 +201,7 @@ class Stable(Election):
         epoch = ctx.stored.get("epoch")
         self.epoch = max(self.term, epoch) if isinstance(epoch, int) else self.term
         self.committed = (self.term, 0)
-        if ctx.incarnation > 1:  # back from a crash: somebody will say who leads
+        if ctx.incarnation > 1:  # back from a crash: another member will say which member leads
             self.propose(ctx, None)
 
     def call(self, ctx: Context) -> None:
@@ -218,7 +219,7 @@ class Stable(Election):
         self.settle(leader, max(self.committed, (term, 0)))
 
     def accuse(self, ctx: Context, accused: MemberId | None) -> None:
-        """Propose; where all are told anyway, only after those that are better."""
+        """Propose; where all members are told, only after the better ones."""
         better = ctx.view.ranking(self.choice).better_than(ctx.me.id)
         ahead = sum(one not in self.dead for one in better)
         if not ahead or not self.config.unanimous or self.phase is not Phase.IDLE:
@@ -229,11 +230,11 @@ class Stable(Election):
             ctx.set_timer(PROPOSER, ahead * self.config.answers)
 
     def propose(self, ctx: Context, accused: MemberId | None) -> None:
-        """Phase one of a round of my own, unless I take part in one already."""
+        """Start phase one of a round of my own, unless I take part in a round already."""
         if self.phase is not Phase.IDLE:
             return
         if accused not in self.dead:
-            accused = None  # it was somebody else's suspicion, or is taken back: ask that one, too
+            accused = None  # another's suspicion, or taken back: ask that member, too
         ctx.cancel_timer(PROPOSER)
         if self.runs >= self.config.max_runs:
             runs, self.runs, self.wanting = self.runs, 0, False
@@ -250,13 +251,13 @@ class Stable(Election):
         self.enter(ctx, Phase.PREPARE, asked, PrepareMsg(self.round, accused, self.committed))
 
     def next_round(self, ctx: Context) -> None:
-        """A round that no other round is like, whatever crashes there are."""
+        """Return a round that is unlike any other, whatever crashes there are."""
         self.epoch += 1
         self.round = (self.epoch, ctx.me.id)
         ctx.persist(epoch=self.epoch)
 
     def enter(self, ctx: Context, phase: Phase, asked: list[MemberId], message: Message) -> None:
-        """Ask, and wait for all answers: the suspects', too, since a suspicion may be wrong."""
+        """Ask, and wait for all answers, also from suspects: a suspicion may be wrong."""
         self.phase = phase
         self.waiting = asked
         self.objections = {}
@@ -267,7 +268,7 @@ class Stable(Election):
             self.close(ctx)
 
     def close(self, ctx: Context) -> None:
-        """All have answered, or will not any more."""
+        """End the phase: all have answered, or cannot answer any more."""
         if self.objections:
             self.abort(ctx)
         elif self.phase is Phase.PREPARE:
@@ -280,17 +281,17 @@ class Stable(Election):
             self.commit(ctx)
 
     def commit(self, ctx: Context) -> None:
-        """Phase three."""
+        """Announce the leader: phase three."""
         assert self.chosen is not None  # since the second phase
         self.tell(ctx, self.agreed, CommitMsg(self.round, self.chosen))
         self.follow(ctx, self.chosen, self.round)
 
     def abort(self, ctx: Context) -> None:
-        """Somebody objects: follow the leader it names, or do without one."""
+        """End the round after an objection: follow the leader it names, or have none."""
         objector, last = max(self.objections.items(), key=lambda item: item[1].committed)
         leader, committed = last.leader, last.committed
         if committed < self.committed or any(n.leader is None for n in self.objections.values()):
-            leader = None  # somebody is behind, or another round will soon give a result
+            leader = None  # a member is behind, or another round will soon give a result
         if leader == ctx.me.id:
             self.resume(ctx)
             return
@@ -303,7 +304,7 @@ class Stable(Election):
             self.follow(ctx, leader, committed)
 
     def resume(self, ctx: Context) -> None:
-        """I came back before anybody else was elected: lead on, in a new term."""
+        """Lead on in a new term: I came back before another member was elected."""
         self.next_round(ctx)
         self.tell(ctx, ctx.view, CommitMsg(self.round, ctx.me.id))
         self.follow(ctx, ctx.me.id, self.round)
@@ -314,24 +315,24 @@ class Stable(Election):
                 ctx.send(member, message)
 
     def again(self, ctx: Context) -> None:
-        """Somebody that had agreed is gone, or somebody came back: ask anew."""
+        """Ask anew: a member that had agreed is gone, or a member came back."""
         self.dismiss(ctx, None, self.committed)
         self.propose(ctx, self.accused)
 
     def dismiss(self, ctx: Context, leader: MemberId | None, committed: Round) -> None:
-        """My round is over without a result of its own."""
+        """End my round without a result of its own."""
         self.phase = Phase.IDLE
         ctx.cancel_timer(ANSWERS)
         heard = {**self.agreed, **self.objections}
         self.tell(ctx, heard, AbortMsg(self.round, leader, committed))
 
     def block(self, ctx: Context, reason: str) -> None:
-        """No leader, until the detector says something new."""
+        """Stay without a leader until the detector says something new."""
         self.runs, self.wanting = 0, True
         self.disown(ctx, reason)
 
     def follow(self, ctx: Context, leader: MemberId, committed: Round) -> None:
-        """The outcome of a round, mine or not."""
+        """Take the outcome of a round, mine or another's."""
         ctx.cancel_timer(ANSWERS)
         ctx.cancel_timer(PROPOSER)
         self.settle(leader, committed)
@@ -358,7 +359,7 @@ class Stable(Election):
                 self.agreed[sender] = message.me
                 self.dead.discard(sender)  # it answered, so it lives
             self.answered(ctx, sender)
-        elif self.phase is Phase.IDLE and message.round[1] == ctx.me.id:  # it shall not wait
+        elif self.phase is Phase.IDLE and message.round[1] == ctx.me.id:  # the sender must not wait
             ctx.send(sender, AbortMsg(message.round, self.leader, self.committed))
 
     @upon(NackMsg)
@@ -377,7 +378,7 @@ class Stable(Election):
             if not self.waiting:
                 self.close(ctx)
 
-    # Somebody else's round
+    # Rounds of other members
 
     @upon(PrepareMsg)
     def on_prepare(self, ctx: Context, sender: MemberId, message: PrepareMsg) -> None:
@@ -397,7 +398,7 @@ class Stable(Election):
             ctx.send(sender, AckMsg(message.round, False, ctx.me))
 
     def objects(self, ctx: Context, accused: MemberId | None, committed: Round) -> bool:
-        """Whether I believe that there is a leader, and alive."""
+        """Whether I believe that there is a live leader."""
         consented = self.phase is Phase.ENGAGED and self.leader == self.accused
         if self.leader is None or consented or committed > self.committed:
             return False
@@ -440,7 +441,7 @@ class Stable(Election):
             self.follow(ctx, message.leader, message.committed)
         elif self.leader is None:
             if self.config.unanimous and message.leader in self.dead - self.charged:
-                self.accuse(ctx, message.leader)  # the objector may have learnt better since
+                self.accuse(ctx, message.leader)  # the objector may have learned more since
             else:
                 self.block(ctx, f"somebody believes that {message.leader} leads")
 
@@ -448,7 +449,7 @@ class Stable(Election):
         proposing = self.phase in (Phase.PREPARE, Phase.READY)
         if proposing and key == ANSWERS:
             self.close(ctx)
-        elif not proposing and key == PROPOSER:  # it fell silent, or it is time to come again
+        elif not proposing and key == PROPOSER:  # it fell silent, or it is time to try again
             self.phase = Phase.IDLE
             self.propose(ctx, self.accused)
 
@@ -463,7 +464,7 @@ class Stable(Election):
         if member == self.leader:
             self.leader = None
             self.accuse(ctx, member)
-        elif self.phase is Phase.PREPARE:  # neither consent nor objection outlives its member
+        elif self.phase is Phase.PREPARE:  # consent and objection end with their member
             self.agreed.pop(member, None)
             if self.objections.pop(member, None) is not None:
                 self.again(ctx)  # in a round later than any that it knew of
@@ -473,7 +474,7 @@ class Stable(Election):
             self.phase = Phase.IDLE
             self.propose(ctx, self.accused)
         elif self.leader == ctx.me.id and member == self.committed[1]:
-            # The accused may live, and nobody else tell it.
+            # The accused may live, and no other member may tell it.
             self.tell(ctx, ctx.view, CommitMsg(self.committed, ctx.me.id))
         elif self.wanting and self.leader is None:
             self.accuse(ctx, self.former)
@@ -485,7 +486,7 @@ class Stable(Election):
         self.charged.discard(member)
         self.vouched.add(member)
         if member == self.former and self.leader is None:
-            # Perhaps it leads on, perhaps it came back and knows of nothing: ask it with the rest.
+            # Perhaps it leads on, perhaps it came back and knows nothing: ask it with the rest.
             if self.phase is Phase.IDLE:
                 self.propose(ctx, None)
             elif self.phase is not Phase.ENGAGED and self.accused == member:
