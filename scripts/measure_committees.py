@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hustings.lab.byzantine.large import play_large
+from hustings.lab.runs.engines import Summary, summarise
 from hustings.protocols.committee.settings import CommitteeConfig
-from hustings.sim.metrics import Summary, summarise
 
 SEED = 5
 ROUNDING = 0.005

@@ -25,15 +25,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hustings.core.errors import BadInput
+from hustings.lab.runs.engines import Report, Summary
 from hustings.lab.simulation import run_all
 from hustings.protocols.registry import BASELINES, CATALOGUE, PRINTED, find
 from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Description, Experiment, build
-from hustings.sim.metrics import Summary
 from hustings.sim.mobility import parse_mobility
 from hustings.sim.network import Network
-from hustings.sim.runs import Report
 from hustings.sim.scenarios import Scenario
 from hustings.testing.composed import compose_members
 

@@ -12,10 +12,10 @@ import argparse
 import time
 import tracemalloc
 
+from hustings.lab.runs.engines import summarise
 from hustings.protocols.probabilistic.election import Probabilistic
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 from hustings.sim.experiment import Experiment
-from hustings.sim.metrics import summarise
 from hustings.sim.play import play, prepare
 
 COLUMNS = ("members", "unicasts", "multicasts", "rounds", "bytes/member", "s/run")

@@ -11,8 +11,9 @@ import click
 from hustings.cli.options import WHOLE, WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
+from hustings.lab.runs.executors import MAX_JOBS
+from hustings.lab.runs.playing import MAX_RUNS
 from hustings.sim.files import shown
-from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 
 if TYPE_CHECKING:
     from hustings.lab.figures.figure import Rendered

@@ -12,8 +12,9 @@ from hustings.cli.options import REAL, WholeRange, group_options, world_options
 from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options
+from hustings.lab.runs.executors import MAX_JOBS
+from hustings.lab.runs.playing import MAX_RUNS
 from hustings.lab.simulation import Goals, Study, prepare
-from hustings.sim.runs import MAX_JOBS, MAX_RUNS
 from hustings.sim.scenarios import SCENARIOS
 from hustings.sim.time_series import TimeSeries
 

@@ -9,9 +9,9 @@ import click
 from hustings.cli.options import WholeRange
 from hustings.cli.output import progress, show_json, show_table
 from hustings.core.errors import BadInput
+from hustings.lab.runs.executors import MAX_JOBS
 from hustings.lab.swarming import ENTRIES, MAX_SEEDS, SwarmTotal, drawn
 from hustings.lab.swarming import swarm as lab_swarm
-from hustings.sim.runs import MAX_JOBS
 from hustings.sim.selection import Options
 from hustings.sim.swarm import GUARDS, Played, Swarm, play
 from hustings.sim.terminal import draw_text

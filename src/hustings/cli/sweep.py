@@ -18,9 +18,9 @@ from hustings.cli.output import progress, show_json, show_table, warn
 from hustings.cli.sim import sim as one
 from hustings.core.errors import BadInput
 from hustings.lab.options import Options
+from hustings.lab.runs.executors import MAX_JOBS
 from hustings.lab.simulation import Goals
 from hustings.sim.files import shown, write_atomically
-from hustings.sim.runs import MAX_JOBS
 
 if TYPE_CHECKING:
     from hustings.lab.sweeps.gridfile import GridFile, Kind, Typed

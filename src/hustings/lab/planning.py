@@ -33,7 +33,9 @@ from hustings.lab.runs.engines import (
     ColumnsTotal,
     LargeElections,
     Player,
+    Summary,
     play_in_full,
+    summarise,
 )
 from hustings.lab.runs.executors import THREADS, Pool, open_pool
 from hustings.lab.runs.playing import Runs, Series, Tell, play_all
@@ -42,7 +44,6 @@ from hustings.lab.tables import Table, as_html
 from hustings.protocols.committee.adversary import known
 from hustings.protocols.committee.profiles import Knobs
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
-from hustings.sim.metrics import Summary, summarise
 
 AWARE = ("random", "greedy", "cluster", "leaf", "mixed", "second", "tree")
 EFFORTS = {"quick": (1, 4), "usual": (2, 12), "thorough": (4, 60)}  # runs: first look, then

@@ -31,14 +31,17 @@ from hustings.lab.runs.engines import (
     FAST,
     EngineChoice,
     Player,
+    Report,
+    Summary,
     check_runs,
     choose,
     engine_of,
     play_in_full,
+    report,
 )
-from hustings.lab.runs.executors import check_place, open_pool
+from hustings.lab.runs.executors import MAX_JOBS, check_place, open_pool
 from hustings.lab.runs.kernels import CUT
-from hustings.lab.runs.playing import Goal, Precision, Runs, Series, Tell, play_all
+from hustings.lab.runs.playing import MAX_RUNS, Goal, Precision, Runs, Series, Tell, play_all
 from hustings.lab.tables import Table, as_html, needed
 from hustings.lab.warnings import (
     warnings_on,
@@ -50,10 +53,8 @@ from hustings.protocols.registry import Protocol, Use, find, use_of
 from hustings.sim.announcing import warm_up
 from hustings.sim.experiment import Experiment
 from hustings.sim.files import TraceFile
-from hustings.sim.metrics import Summary
 from hustings.sim.play import play
 from hustings.sim.play import prepare as prepare_run
-from hustings.sim.runs import MAX_JOBS, MAX_RUNS, Report, report
 from hustings.sim.time_series import TimeSeries
 from hustings.sim.trace import Tracer
 

@@ -13,14 +13,13 @@ from hustings.core.choice import MemberId
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.options import named
 from hustings.lab.runs.block import Column
-from hustings.lab.runs.executors import PROCESSES, open_pool
+from hustings.lab.runs.executors import MAX_JOBS, PROCESSES, open_pool
 from hustings.lab.runs.playing import Series, Tell, play_all
 from hustings.lab.tables import Table, as_html
 from hustings.layers.lease import LeaseConfig
 from hustings.protocols.registry import CATALOGUE, Protocol, Use, find, use_of
 from hustings.sim.checkers import Verdict
 from hustings.sim.random_election import Fickle
-from hustings.sim.runs import MAX_JOBS
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
 
 MAX_SEEDS = 100_000_000

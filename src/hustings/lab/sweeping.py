@@ -15,7 +15,7 @@ from typing import Any, cast
 from hustings.core.errors import BadInput
 from hustings.core.streams import derive
 from hustings.lab.options import FLAGS, Options, named
-from hustings.lab.runs.executors import check_place
+from hustings.lab.runs.executors import MAX_JOBS, check_place
 from hustings.lab.runs.playing import Tell
 from hustings.lab.simulation import Goals, check_whole, prepare
 from hustings.lab.sweeps import picture
@@ -31,7 +31,6 @@ from hustings.lab.sweeps.points import (
 from hustings.lab.sweeps.table import rows_of
 from hustings.lab.tables import Table, as_html, needed
 from hustings.protocols.registry import Protocol, find
-from hustings.sim.runs import MAX_JOBS
 
 PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
 APART = (PROTOCOL, ENGINE, SEED)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 
-from hustings.core.choice import ByAttributes
+from hustings.core.choice import ByAttributes, MemberId
 from hustings.lab import parsing
 from hustings.lab.options import Options, Voters
+from hustings.lab.runs.engines import Report
 from hustings.protocols.announce.unused_settings import (
     ranks_otherwise,
     says_goodbye,
     unused_settings,
 )
+from hustings.sim import faults
 from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, scenario_settings
 from hustings.sim.faults import Happening, Leave
-from hustings.sim.preflight import idle_faults
-from hustings.sim.runs import Report
+from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import renamed
 from hustings.sim.time_series import MAX_STEPS, TimeSeries
 from hustings.sim.world import Ended
@@ -65,7 +66,7 @@ def idle(experiment: Experiment, typed: Options) -> list[str]:
         *_network(experiment, typed),
         *_stack(experiment),
         *(_silence(experiment) if leaving else []),
-        *idle_faults(experiment),
+        *_idle_faults(experiment),
     ]
 
 
@@ -137,6 +138,77 @@ def _silence(experiment: Experiment) -> list[str]:
         return []
     cure = ": --set bye=1, or bye_loss, makes it say one" if hasattr(config, "bye") else ""
     return [f"who leaves says no goodbye, so to the others it is as a crash{cure}"]
+
+
+def _idle_faults(experiment: Experiment) -> list[str]:
+    """A sentence for each fault that is sure to find nothing to do.
+
+    Only what is certain is told: where chance may still make it otherwise, nothing is.
+    """
+    told = []
+    for one in experiment.scenario.extra:
+        what = f"{one.label} at {one.at:g}"
+        if one.at > END_OF_TIME:
+            continue  # it is refused when the run is set up
+        if one.at > experiment.horizon:
+            told.append(f"{what} never happens: the time limit is {experiment.horizon:g}")
+        elif (why := _idle(experiment, one)) is not None:
+            told.append(f"{what} has no effect: {why}")
+    return told
+
+
+def _idle(experiment: Experiment, one: Happening) -> str | None:
+    """Why a fault does nothing, if that is sure."""
+    earlier = [other for other in experiment.scenario.extra if other.at <= one.at]
+    if isinstance(one, faults.Heal):
+        cuts = [each.name for each in earlier if isinstance(each, faults.Partition | faults.OneWay)]
+        return None if one.name in cuts else f"no {one.name} was there before"
+    member = getattr(one, "member", None)
+    if member is None or experiment.scenario.name == "churn":
+        return None
+    if not 1 <= member <= experiment.population():
+        return None  # it is refused when the run is set up
+    own = [each for each in earlier if getattr(each, "member", None) == member]
+    down = _down(experiment, member)
+    if isinstance(one, faults.Restart):
+        gone = down is not False or any(
+            isinstance(each, faults.Crash | faults.Leave) for each in own
+        )
+        return None if gone else f"member {member} is alive then"
+    if down and not any(isinstance(each, faults.Restart) for each in own):
+        return f"member {member} is down"
+    if not isinstance(one, faults.Restart) and _has_gone(own, one):
+        return f"member {member} is down by then"
+    if isinstance(one, faults.Resume) and not any(isinstance(each, faults.Pause) for each in own):
+        return f"member {member} was not paused before"
+    return None
+
+
+def _has_gone(own: list[Happening], one: Happening) -> bool:
+    """Whether the last thing that is sure to have happened to its member took it away."""
+    before = own[: own.index(one)] + [each for each in own[own.index(one) :] if each.at < one.at]
+    steps = [
+        each
+        for each in sorted(before, key=lambda each: each.at)
+        if isinstance(each, faults.Crash | faults.Leave | faults.Restart)
+        and not getattr(each, "after_sends", None)
+        and not getattr(each, "linger", 0.0)
+    ]
+    return bool(steps) and not isinstance(steps[-1], faults.Restart)
+
+
+def _down(experiment: Experiment, member: MemberId) -> bool | None:
+    """Whether a member is down from the beginning; None if the scenario may take it away."""
+    scenario = experiment.scenario
+    if member in scenario.crashed:
+        return True
+    if any(values is None for _, values in experiment.attributes):
+        return None  # who is who is drawn in every run
+    parts = experiment.cast(experiment.candidates(0), None)
+    if member in parts.down:
+        return True
+    leaves = scenario.name in ("leader-crash", "leader-leave") and member == parts.leader
+    return None if leaves or member in parts.later else False
 
 
 def warnings_on_faults(experiment: Experiment, result: Report) -> list[str]:

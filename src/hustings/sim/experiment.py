@@ -36,7 +36,6 @@ from hustings.sim.loss import Loss, check_probability
 from hustings.sim.member import Clocks
 from hustings.sim.network import Network
 from hustings.sim.pauses import Pauses
-from hustings.sim.preflight import endless_wait
 from hustings.sim.queue import END_OF_TIME
 from hustings.sim.resident import Composition
 from hustings.sim.scenarios import (
@@ -53,6 +52,7 @@ from hustings.sim.scenarios import (
     places_of,
 )
 from hustings.sim.stacking import settled_at
+from hustings.sim.stopping import endless_wait
 from hustings.sim.time_series import check_step
 from hustings.sim.trace import Header
 from hustings.sim.world import MAX_EVENTS
@@ -304,7 +304,7 @@ class Experiment:
         """How many are ever in the group."""
         if plan is not None:
             return plan.population
-        return self.members + (self.scenario.name in JOINING)
+        return self.members + self.scenario.joining
 
     def candidates(self, seed: int, plan: Plan | None = None) -> list[Candidate]:
         """All who are ever in the group; attributes without values are drawn from [0, 1)."""
@@ -470,7 +470,7 @@ def _placed(described: Description, order: Order) -> Description:
         raise BadInput(f"--order goes with an election round a ring, and {kind.about.name} is none")
     if PLACE in described.settings or PLACE in given:
         raise BadInput(f"--order says each member's {PLACE}: drop that setting or attribute")
-    population = described.members + (described.scenario.name in JOINING)
+    population = described.members + described.scenario.joining
     if described.scenario.name == "churn" and order != RANDOM:
         raise BadInput("churn draws who comes: with it --order must be random")
     places = (PLACE, places_of(order, population))
@@ -576,7 +576,7 @@ def _number(value: object) -> float | None:
 def _check_suspicions(described: Description) -> None:
     """Refuse what a detector cannot say; a test may still make one say it."""
     scenario = described.scenario
-    known = range(1, described.members + (scenario.name in JOINING) + 1)
+    known = range(1, described.members + scenario.joining + 1)
     for fault in scenario.extra:
         if not isinstance(fault, Suspect | Alive):
             continue

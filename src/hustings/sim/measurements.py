@@ -19,12 +19,10 @@ from hustings.core.messages import Message, Role
 from hustings.core.outcome import Elected, Outcome
 from hustings.core.streams import Stream, derive
 from hustings.sim.announcing import Hearing, HearingAll, Speech, Steady, one_delay
-from hustings.sim.checkers import agreed_leader
 from hustings.sim.consistency import Accord, Lapses, Leaders, Metrics, held_by
 from hustings.sim.faults import Call, Crash, Join, Leave, Suspect
 from hustings.sim.member import SimContext
 from hustings.sim.queue import TICKS
-from hustings.sim.stacking import Settled
 from hustings.sim.stopping import Calm
 from hustings.sim.world import World
 
@@ -92,9 +90,6 @@ class Deadlocks:
 def _defers(world: World, member: SimContext) -> bool:
     leader = held_by(member)
     return leader is not None and leader != member.id and world.members[leader].up
-
-
-_COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
 
 
 class RunMeasurement(ABC):
@@ -360,37 +355,3 @@ class Churn(LongRun):
 
     def metrics(self, world: World) -> Metrics:
         return {**self._turnover.metrics(), **super().metrics(world)}
-
-
-def measure(
-    world: World, *, detecting: bool, study: RunMeasurement | Settled | None = None
-) -> dict[str, float | None]:
-    """Messages by role, time, leader, and what a study has found.
-
-    `time` is the last arrival at a live member or the last declaration, whichever is later; where
-    heartbeats keep arriving, the last declaration; what a study takes it for, where there is one,
-    and then messages count from where it begins.
-    """
-    counts = dict.fromkeys(Role, 0)
-    for kind, number in world.sent.items():
-        counts[kind.role] += number - (study.earlier.get(kind, 0) if study is not None else 0)
-    metrics: dict[str, float | None] = (
-        study.metrics(world) if isinstance(study, RunMeasurement) else {}
-    )
-    metrics.update({f"{role.value}_messages": float(counts[role]) for role in _COUNTED})
-    metrics["messages"] = float(sum(counts[role] for role in _COUNTED))
-    if detecting:
-        metrics["detector_messages"] = float(counts[Role.DETECTOR])
-    if world.guard is not None:
-        metrics["guard_requests"] = float(world.guard.asked)
-    if isinstance(study, RunMeasurement):
-        metrics["time"] = study.time(world)
-    elif study is not None:
-        metrics["time"] = max(0.0, world.last_declared - study.origin)
-    elif detecting:
-        metrics["time"] = world.last_declared
-    else:
-        metrics["time"] = max(world.last_arrival, world.last_declared)
-    leader = agreed_leader(world)
-    metrics["leader"] = None if leader is None else float(leader)
-    return metrics

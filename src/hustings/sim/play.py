@@ -12,15 +12,23 @@ from functools import partial
 from typing import NamedTuple
 
 from hustings.core.election import Election
+from hustings.core.messages import Role
 from hustings.core.streams import Stream, derive
 from hustings.layers.gossip.layer import with_gossip
 from hustings.layers.lease import LeaseConfig
-from hustings.sim.checkers import Checker, LastBit, Verdict, all_checkers, attach
+from hustings.sim.checkers import (
+    Checker,
+    LastBit,
+    Verdict,
+    agreed_leader,
+    all_checkers,
+    attach,
+)
 from hustings.sim.components import Roaming
 from hustings.sim.experiment import Experiment, has_rounds
 from hustings.sim.faults import Crash, Happening
 from hustings.sim.guarding import MemoryGuard, Present
-from hustings.sim.measurements import Churn, RunMeasurement, measure
+from hustings.sim.measurements import Churn, RunMeasurement
 from hustings.sim.member import gossiped_size, partial_views
 from hustings.sim.oracle import Oracle
 from hustings.sim.pauses import Pausing
@@ -40,6 +48,8 @@ from hustings.sim.stopping import Calm, Confirmable, PlayOn, settling_time
 from hustings.sim.time_series import SampledSeries
 from hustings.sim.trace import Tracer
 from hustings.sim.world import Ended, World
+
+_COUNTED = (Role.ELECTION, Role.ANSWER, Role.COORDINATOR, Role.OTHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +237,40 @@ def _maker(experiment: Experiment, present: Present) -> Callable[[], Election]:
     if experiment.detector is None and experiment.guard is None:
         make = partial(experiment.kind, experiment.config, experiment.choice)
     return make if experiment.stack is None else with_gossip(make, experiment.stack)
+
+
+def measure(
+    world: World, *, detecting: bool, study: RunMeasurement | Settled | None = None
+) -> dict[str, float | None]:
+    """Messages by role, time, leader, and what a study has found.
+
+    `time` is the last arrival at a live member or the last declaration, whichever is later; where
+    heartbeats keep arriving, the last declaration; what a study takes it for, where there is one,
+    and then messages count from where it begins.
+    """
+    counts = dict.fromkeys(Role, 0)
+    for kind, number in world.sent.items():
+        counts[kind.role] += number - (study.earlier.get(kind, 0) if study is not None else 0)
+    metrics: dict[str, float | None] = (
+        study.metrics(world) if isinstance(study, RunMeasurement) else {}
+    )
+    metrics.update({f"{role.value}_messages": float(counts[role]) for role in _COUNTED})
+    metrics["messages"] = float(sum(counts[role] for role in _COUNTED))
+    if detecting:
+        metrics["detector_messages"] = float(counts[Role.DETECTOR])
+    if world.guard is not None:
+        metrics["guard_requests"] = float(world.guard.asked)
+    if isinstance(study, RunMeasurement):
+        metrics["time"] = study.time(world)
+    elif study is not None:
+        metrics["time"] = max(0.0, world.last_declared - study.origin)
+    elif detecting:
+        metrics["time"] = world.last_declared
+    else:
+        metrics["time"] = max(world.last_arrival, world.last_declared)
+    leader = agreed_leader(world)
+    metrics["leader"] = None if leader is None else float(leader)
+    return metrics
 
 
 def unplayed(world: World, faults: tuple[Happening, ...], origin: float) -> tuple[str, ...]:

@@ -259,6 +259,11 @@ class Scenario:
     linger: float = 0.0  # how long who leaves stays to say goodbye
     mobility: Mobility | None = None  # how members move about, if they do
 
+    @property
+    def joining(self) -> bool:
+        """Whether it is about one more member."""
+        return self.name in JOINING
+
     def endless(self, *, announces: bool) -> bool:
         """Whether it goes on until the time limit."""
         moves = self.name == "churn" or self.mobility is not None
@@ -293,7 +298,7 @@ def cast(
     _check(scenario, candidates, scripted=scripted, announces=announces)
     order = sorted(candidates, key=choice.key)
     later: tuple[MemberId, ...] = ()
-    if scenario.name in JOINING:
+    if scenario.joining:
         later = (order.pop(-1 if scenario.name == "join-larger" else 0).id,)
     elif plan is not None:
         later = tuple(member for _, member in plan.arrivals)
@@ -477,7 +482,7 @@ def _study_of(
     """What an established group is watched for."""
     if plan is not None:
         return Churn(world, turnover(scenario, plan, call=False), leader)
-    if scenario.name in JOINING:
+    if scenario.joining:
         takes_over = displaces and scenario.name == "join-larger"
         return Joining(world, leader, cast.later[0], cast.openers, takes_over=takes_over)
     if scenario.name == "false-departure":

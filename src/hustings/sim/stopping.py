@@ -3,18 +3,21 @@
 `Calm` ends a run whose members never rest. `PlayOn` keeps a run going that somebody wants to stop
 before all of its faults have happened: a fault that was asked for happens, whatever the run is
 watched for, and then the group gets the time to agree again. `Confirmable` gives a run up in which
-the guard is out of reach for good.
+the guard is out of reach for good. `endless_wait` tells before a run that it would never end; where
+chance, or a fault, may still make it end, it tells nothing.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 from hustings.core.config import Config
 from hustings.core.outcome import Outcome
 from hustings.sim.checkers import agreed_leader
 from hustings.sim.consistency import held_by
+from hustings.sim.delay import Fixed
 from hustings.sim.faults import (
     Alive,
     Call,
@@ -29,6 +32,9 @@ from hustings.sim.guarding import obstacle
 from hustings.sim.member import SimContext
 from hustings.sim.queue import END_OF_TIME
 from hustings.sim.world import Ended, World
+
+if TYPE_CHECKING:
+    from hustings.sim.experiment import Experiment
 
 # What never brings a guard back into reach. Another partition of the same name may: it replaces.
 HARMFUL = (Crash, CrashInside, Leave, Pause, Call, Suspect, Alive)
@@ -134,3 +140,46 @@ def settling_time(config: Config) -> float:
     """
     listen: float = getattr(config, "listen", 0.0)
     return (listen if listen < inf else 0.0) + 20.0 * config.delta
+
+
+def endless_wait(experiment: Experiment) -> str | None:
+    """Why a run would wait for ever for members to agree; None if it may come about.
+
+    Who announces again and again never rests, so such a run would go on until a limit.
+    """
+    scenario = experiment.scenario
+    waits = experiment.announces and experiment.repeating and not experiment.endless
+    deaf, drowned = experiment.network.multicasts.p >= 1.0, _drowned(experiment)
+    if not waits or not (deaf or drowned):
+        return None
+    if experiment.pauses is not None:
+        return None  # a member that is not paused agrees with itself
+    if any(isinstance(one, Crash | Leave | Pause) for one in scenario.extra):
+        return None  # the one who is left agrees with itself
+    members = experiment.members - len(set(scenario.crashed))
+    if scenario.joining:
+        members += 1
+    elif scenario.name != "start":
+        members -= 1  # the leader, who goes
+    if members < 2:
+        return None
+    why = "loss" if deaf else "collision"
+    return (
+        f"with a {why} of 1 nothing is ever heard, so {members} members never agree and no run "
+        f"ends: give a smaller --{why}, or a limit (--until, --max-events)"
+    )
+
+
+def _drowned(experiment: Experiment) -> bool:
+    """Whether at a start all speak at once, again and again, and any two messages kill each other.
+
+    Who wakes up before the first announcement can be heard announces itself, too; their periods
+    are the same, so what overlapped once overlaps for ever.
+    """
+    network = experiment.network
+    if network.multicasts.collision < 1.0 or experiment.scenario.name != "start":
+        return False
+    sleep: float = getattr(experiment.config, "T_S", 0.0)
+    return (
+        isinstance(network.delay, Fixed) and network.delay.bound > 0 and sleep < network.delay.bound
+    )

@@ -11,6 +11,7 @@ import pytest
 
 from hustings.core.errors import BadInput
 from hustings.lab.options import electorate
+from hustings.lab.runs.engines import report
 from hustings.protocols.bully import Bully, BullyConfig
 from hustings.protocols.registry import CATALOGUE, classes, find
 from hustings.sim.delay import Delay, Fixed, Lognormal, Uniform
@@ -19,7 +20,6 @@ from hustings.sim.loss import Uncorrelated
 from hustings.sim.member import Clocks
 from hustings.sim.network import Network
 from hustings.sim.play import play
-from hustings.sim.runs import report
 from hustings.sim.scenarios import Scenario
 from tests.unit.cli.commands import in_process
 

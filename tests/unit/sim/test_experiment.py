@@ -20,9 +20,8 @@ from hustings.sim.checkers import Verdict
 from hustings.sim.delay import Fixed, Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Call, Crash, Partition, Pause
-from hustings.sim.measurements import measure
 from hustings.sim.network import Network
-from hustings.sim.play import play, prepare
+from hustings.sim.play import measure, play, prepare
 from hustings.sim.queue import END_OF_TIME
 from hustings.sim.scenarios import Scenario
 from hustings.sim.trace import Tracer

@@ -2,15 +2,18 @@
 
 A kind of experiment has a table of engines. An engine refuses what it cannot play in a sentence. It
 makes a player, which plays runs wherever it is sent, and says how many runs make a block. A player
-gives runs as sums that can be kept (sweeps, figures), or in full, one by one (simulations).
+gives runs as sums that can be kept (sweeps, figures), or in full, one by one (simulations). Runs in
+full come to a report: it tells nothing of how the work was cut up.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,11 +34,11 @@ from hustings.lab.kernels.probabilistic.parameters import ProbabilisticParameter
 from hustings.lab.runs.block import EMPTY, Block, Column, RunValues
 from hustings.lab.runs.executors import PROCESSES, THREADS
 from hustings.lab.runs.kernels import CUT, at_once, ending_of, known, play_kernel, setting_of
+from hustings.lab.runs.playing import MAX_RUNS
 from hustings.sim.checkers import Verdict
 from hustings.sim.experiment import Experiment
-from hustings.sim.metrics import summarise
 from hustings.sim.play import RunResult, play
-from hustings.sim.runs import MAX_RUNS, Report, report
+from hustings.sim.time_series import TimeSeries, summarise_series
 from hustings.sim.world import Ended
 
 if TYPE_CHECKING:
@@ -139,7 +142,134 @@ class LargeElections:
         return RunValues(values, {QUIESCENT: found.runs})
 
 
-# What runs come to
+# What runs come to: a summary of each metric, and a report of all
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One metric over many runs; `stderr` is that of the mean, None when one run cannot tell."""
+
+    mean: float
+    stderr: float | None
+    min: float
+    p50: float
+    p99: float
+    max: float
+
+    def to_json(self) -> dict[str, float | None]:
+        """As a JSON object."""
+        return asdict(self)
+
+
+def summarise(values: Iterable[float]) -> Summary:
+    """The summary of at least one value.
+
+    >>> summarise([1, 2, 3, 4]).mean
+    2.5
+    >>> summarise([7]).stderr is None
+    True
+    """
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no values to summarise")
+    count = len(ordered)
+    mean = math.fsum(ordered) / count
+    stderr = None
+    if count > 1:
+        variance = math.fsum((value - mean) ** 2 for value in ordered) / (count - 1)
+        stderr = math.sqrt(variance / count)
+    return Summary(
+        mean=mean,
+        stderr=stderr,
+        min=ordered[0],
+        p50=quantile(ordered, 0.5),
+        p99=quantile(ordered, 0.99),
+        max=ordered[-1],
+    )
+
+
+def quantile(ordered: list[float], q: float) -> float:
+    """The q-quantile of a sorted list, linear between neighbours.
+
+    >>> quantile([1.0, 2.0, 3.0], 0.5)
+    2.0
+    """
+    place = q * (len(ordered) - 1)
+    low = math.floor(place)
+    if low + 1 >= len(ordered):
+        return float(ordered[low])
+    return ordered[low] + (place - low) * (ordered[low + 1] - ordered[low])
+
+
+def summarise_runs(runs: Iterable[Mapping[str, float | None]]) -> dict[str, Summary | None]:
+    """Each metric over all runs that have it; None for one that no run has."""
+    columns: dict[str, list[float]] = {}
+    for run in runs:
+        for name, value in run.items():
+            column = columns.setdefault(name, [])
+            if value is not None:
+                column.append(value)
+    return {name: summarise(column) if column else None for name, column in columns.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of all runs."""
+
+    runs: int
+    metrics: dict[str, Summary | None]
+    verdicts: dict[str, dict[str, int]]
+    reasons: dict[str, str]  # one example of each property that did not hold
+    endings: dict[str, int]
+    digest: str | None = None  # of all runs' digests, in order
+    failure: int | None = None  # the first run that violated a property
+    time_series: TimeSeries | None = None  # of the number of leaders, where it was kept
+    unplayed: dict[str, int] = field(default_factory=dict)  # faults, and runs that ended before
+
+    @property
+    def violated(self) -> bool:
+        """Whether any run violated any property."""
+        return any(counts.get(Verdict.VIOLATED.value) for counts in self.verdicts.values())
+
+
+def report(results: list[RunResult], first: int = 0, step: float | None = None) -> Report:
+    """Summarise the results of runs numbered from `first`; `step` is that of their time series."""
+    verdicts: dict[str, dict[str, int]] = {}
+    reasons: dict[str, str] = {}
+    failures: list[int] = []
+    for number, result in enumerate(results, first):
+        for name, (verdict, reason) in result.verdicts.items():
+            counts = verdicts.setdefault(name, {each.value: 0 for each in Verdict})
+            counts[verdict.value] += 1
+            if verdict is not Verdict.HOLDS:
+                reasons.setdefault(name, f"{verdict.value} in run {number}: {reason}")
+            if verdict is Verdict.VIOLATED:
+                failures.append(number)
+    return Report(
+        runs=len(results),
+        metrics=summarise_runs(result.metrics for result in results),
+        verdicts=verdicts,
+        reasons=reasons,
+        endings=dict(sorted(Counter(result.ended.value for result in results).items())),
+        digest=_digest([result.digest for result in results if result.digest is not None]),
+        failure=min(failures, default=None),
+        time_series=None if step is None else _time_series(results, step),
+        unplayed=dict(Counter(fault for result in results for fault in result.unplayed)),
+    )
+
+
+def _time_series(results: list[RunResult], step: float) -> TimeSeries | None:
+    kept = (result.time_series for result in results)
+    return summarise_series([time_series for time_series in kept if time_series is not None], step)
+
+
+def _digest(digests: list[str]) -> str | None:
+    if len(digests) < 2:
+        return digests[0] if digests else None
+    return blake2b("\n".join(digests).encode(), digest_size=16).hexdigest()
+
+
+# How runs are gathered while they are played
 
 
 class BlockTotal:

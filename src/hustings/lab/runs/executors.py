@@ -32,6 +32,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.runs.checkpoint import code_digest
 
+MAX_JOBS = 256
 MOST_LOSSES = 5  # times that one block may be lost with its worker
 KEPT = "what is finished is kept"
 LOOK = 0.5  # seconds between two looks whether anybody still works

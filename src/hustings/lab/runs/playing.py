@@ -25,8 +25,8 @@ import msgspec
 from hustings.core.errors import BadInput, UnknownName
 from hustings.lab.runs.block import Column, Moments
 from hustings.lab.runs.executors import Pool, Task
-from hustings.sim.runs import MAX_RUNS
 
+MAX_RUNS = 10_000_000
 PILOT = 200  # runs before the first look
 GROWTH = 8  # a look may be far off, so it is not followed further than this at once
 MARGIN = 1.02  # a look that falls just short costs another one

@@ -10,11 +10,11 @@ from hustings.core.errors import BadInput
 from hustings.lab.byzantine.experiment import by_rounds
 from hustings.lab.runs import engines
 from hustings.lab.runs.engines import AUTO, choose
+from hustings.lab.runs.playing import MAX_RUNS
 from hustings.protocols.registry import find
 from hustings.sim.delay import Fixed
 from hustings.sim.experiment import Experiment
 from hustings.sim.network import Network
-from hustings.sim.runs import MAX_RUNS
 
 Describe = Callable[[], Experiment]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hustings.core.errors import BadInput
+from hustings.lab.runs.engines import EventsPlayer, report, summarise
 from hustings.lab.runs.playing import Progress
 from hustings.lab.simulation import run_all
 from hustings.protocols.bully import Bully, BullyConfig
@@ -16,10 +17,8 @@ from hustings.sim.delay import Uniform
 from hustings.sim.experiment import Experiment
 from hustings.sim.faults import Crash
 from hustings.sim.loss import Uncorrelated
-from hustings.sim.metrics import summarise
 from hustings.sim.network import Network
 from hustings.sim.play import RunResult, play
-from hustings.sim.runs import play_block, report
 from hustings.sim.scenarios import Scenario
 from hustings.sim.world import Ended
 
@@ -47,8 +46,8 @@ def test_two_processes_report_what_one_does() -> None:
 
 def test_a_run_is_the_same_alone_and_among_others() -> None:
     runs = [play(EXPERIMENT, run) for run in range(6)]
-    assert play_block(EXPERIMENT, 0, 6) == runs
-    assert play_block(EXPERIMENT, 4, 6) == runs[4:]
+    assert EventsPlayer(EXPERIMENT).in_full(0, 6) == runs
+    assert EventsPlayer(EXPERIMENT).in_full(4, 6) == runs[4:]
     assert run_all(EXPERIMENT, 6) == report(runs)
     assert len({result.digest for result in runs}) == 6
 

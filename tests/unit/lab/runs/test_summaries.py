@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hustings.sim.metrics import Summary, quantile, summarise, summarise_runs
+from hustings.lab.runs.engines import Summary, quantile, summarise, summarise_runs
 
 VALUES = st.lists(st.floats(-1e6, 1e6) | st.integers(-100, 100), min_size=1, max_size=60)
 
