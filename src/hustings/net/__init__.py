@@ -1,9 +1,9 @@
 """The real world: what members send each other over real networks, and keep on real disks.
 
-It names no protocol. A `Member` is what a program holds; its `node` carries what the election says
-to the others and back, and its `runner` calls the election's handlers. Below are the `filter` that
-all traffic passes, the `wire` format and its `seal`, and the `transport` with its sockets (`udp`,
-`tcp`). `storage` and `state_file` keep what a member must not forget.
+This package names no protocol. A program holds a `Member`. The member's `node` carries messages
+between its election and the other members. The `runner` calls the election's handlers. Below them
+are the `filter` that all traffic passes, the `wire` format and its `seal`, and the `transport` with
+its sockets (`udp`, `tcp`). `storage` and `state_file` keep what a member must not forget.
 """
 
 from importlib import import_module
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hustings.net.tcp import StreamDecoder, on_stream
     from hustings.net.wire import Direction, Frame, Received, Wire, WireCodec
 
-# Found when they are asked for: a member without a key or a state file need not load these.
+# Loaded on first use: a member without a key or a state file need not load these modules.
 _WHERE = {
     "Address": "addresses",
     "Counters": "limits",

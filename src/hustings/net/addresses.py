@@ -1,7 +1,7 @@
-"""Addresses as people type them, and who may be reached without a key.
+"""Addresses as people type them, and the rule that says where a member may listen without a key.
 
-A member binds one address and advertises another where the two differ: behind a translation of
-addresses, in a container, or when it binds all interfaces.
+The bound and the advertised address of a member may differ: behind a translation of addresses, in a
+container, or when the member binds all interfaces.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hustings.core.errors import BadInput
 MOST_PORT = 65_535
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _LONGEST_NAME = 253
-_MAPPED = bytes(10) + b"\xff\xff"  # how an IPv6 address begins that stands for one of IPv4
+_MAPPED = bytes(10) + b"\xff\xff"  # the first bytes of an IPv6 address that stands for one of IPv4
 
 
 class Number(NamedTuple):
-    """A host's number. Of `ipaddress` a member would need this much only, and load all of it."""
+    """An IP address. A member needs only this part of `ipaddress`, and does not load the rest."""
 
     packed: bytes
 
@@ -32,29 +32,29 @@ class Number(NamedTuple):
 
     @property
     def is_unspecified(self) -> bool:
-        """Whether it stands for all interfaces."""
+        """Whether the address stands for all interfaces."""
         return not any(self.packed)
 
     @property
     def is_multicast(self) -> bool:
-        """Whether it is a multicast group's."""
+        """Whether the address is a multicast group's."""
         return self.packed[0] >> 4 == 0xE if self.version == 4 else self.packed[0] == 0xFF
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether it is everybody's on the network."""
+        """Whether this is the broadcast address of the network."""
         return self.packed == b"\xff" * 4
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is this machine's own, also where it is one of IPv4 written as IPv6."""
+        """Whether the address is this machine's own, also if it is one of IPv4 written as IPv6."""
         own = self.packed.removeprefix(_MAPPED) if self.version == 6 else self.packed
         return own[0] == 127 if len(own) == 4 else own == bytes(15) + b"\1"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host, by number or by name, and a port; port 0 lets the system choose one to bind.
+    """A host, by number or by name, and a port. With port 0 the system chooses a port to bind.
 
     >>> str(Address("::1", 7400)), str(Address("a.example", 7400))
     ('[::1]:7400', 'a.example:7400')
@@ -70,12 +70,12 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it. `localhost` is; other names nobody knows."""
+        """Whether only this machine can reach it. Of names, only `localhost` is known to be so."""
         return self.host.lower() == "localhost" or is_loopback(self.host)
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it stands for all interfaces."""
+        """Whether the address stands for all interfaces."""
         return self.ip is not None and self.ip.is_unspecified
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a numeric host is this machine's own; for names, ask about what they resolve to.
+    """Whether a numeric host is this machine's own. For a name, ask about the addresses behind it.
 
     >>> is_loopback("127.8.8.8"), is_loopback("::ffff:127.0.0.1"), is_loopback("10.0.0.1")
     (True, True, False)
@@ -94,7 +94,7 @@ def is_loopback(host: str) -> bool:
 
 
 def parse_address(text: str, what: str, default_port: int | None = None) -> Address:
-    """`host:port` or `[v6]:port`; without a port if there is a default one.
+    """Parse `host:port` or `[v6]:port`; the port may be missing if there is a default.
 
     >>> parse_address("[fe80::1%eth0]:7400", "--bind").host
     'fe80::1%eth0'
@@ -148,19 +148,19 @@ def parse_seed(text: str, default_port: int) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where a member listens, and where others find it."""
+    """The address where a member listens, and the address where others find it."""
 
     bind: Address
     advertise: Address
 
     def bound(self, port: int) -> Endpoints:
-        """The same when the system has chosen the port."""
+        """The same endpoints, with the port that the system has chosen."""
         bind = Address(self.bind.host, self.bind.port or port)
         return Endpoints(bind, Address(self.advertise.host, self.advertise.port or port))
 
 
 def endpoints(bind: Address, advertise: Address | None = None) -> Endpoints:
-    """Bind and advertised address, of which others must be able to reach the second."""
+    """The bound and the advertised address. Other members must be able to reach the second."""
     if bind.ip is not None and bind.ip.is_multicast:
         raise BadInput(f"bind address {bind} is a multicast group: bind an interface's address")
     told = bind if advertise is None else advertise
@@ -177,9 +177,9 @@ def endpoints(bind: Address, advertise: Address | None = None) -> Endpoints:
 
 
 def permit(bind: Address, sealed: bool, insecure: bool) -> str | None:
-    """Whether a member may listen here: refused with a sentence, allowed, or with a warning.
+    """Refuse with a sentence to listen at an address, or allow it, perhaps with a warning.
 
-    Without a key everybody who reaches the port can make and unmake leaders.
+    Without a key every process that reaches the port can make and unmake leaders.
 
     >>> permit(Address("127.0.0.1", 7400), sealed=False, insecure=False)
     """
@@ -200,7 +200,7 @@ def permit(bind: Address, sealed: bool, insecure: bool) -> str | None:
 
 @lru_cache(maxsize=8192)
 def number_of(host: str) -> Number | None:
-    """The number that a text is; one of IPv6 may name an interface after a percent sign.
+    """The number that a text stands for. An IPv6 number may name an interface after a percent sign.
 
     >>> number_of("fe80::1%eth0").version, number_of("a.example"), number_of("10.0.0.01")
     (6, None, None)
@@ -211,12 +211,12 @@ def number_of(host: str) -> Number | None:
         return None
     try:
         return Number(socket.inet_pton(family, number))
-    except (OSError, ValueError):  # the second: a text with a zero byte, or not in UTF-8
+    except (OSError, ValueError):  # ValueError: a text with a zero byte, or not in UTF-8
         return None
 
 
 def _spelt(host: str) -> str:
-    """One address has one spelling, since addresses are compared as texts.
+    """Give an address its one spelling, since addresses are compared as texts.
 
     >>> _spelt("2001:DB8:0::1"), _spelt("::ffff:10.0.0.1"), _spelt("fe80::1%eth0"), _spelt("a.b")
     ('2001:db8::1', '10.0.0.1', 'fe80::1%eth0', 'a.b')
@@ -234,7 +234,7 @@ def _is_name(host: str) -> bool:
     return (
         0 < len(host) <= _LONGEST_NAME
         and all(_LABEL.fullmatch(label) for label in labels)
-        and not labels[-1].isdigit()  # an IPv4 address that is none, as 10.0.0 or 300.1.1.1
+        and not labels[-1].isdigit()  # a malformed IPv4 address, as 10.0.0 or 300.1.1.1
     )
 
 

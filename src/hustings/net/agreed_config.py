@@ -1,25 +1,26 @@
-"""What all members of a group must have in common, and what becomes of those that do not.
+"""What all members of a group must have in common, and what happens to members that differ.
 
-Members with another guard, or another way to choose, would lead beside each other without knowing.
-So a digest of what must be equal is part of the label that every frame bears: whoever has another
-digest is not heard. One message is understood across labels, CONFIG: by it both sides learn which
-field differs, and say so.
+Two members with different guards, or with different ways to choose a leader, could both lead and
+not know it. So the label that every frame bears contains a digest of the fields that must be equal.
+A member does not hear frames with another digest. Only the message CONFIG is understood across
+labels. From it both sides learn which field differs, and log it.
 
-Who comes to a group that is there already, and differs, is refused: by what it hears from a seed,
-and from nobody else. Where two groups with guards meet that were settled before, the smaller one
-leads no more while it sees the other; of equal ones neither does. What an answer says of its group
-is the sender's to choose. So another group counts for as many members as have answered, each in its
-own name, a question that went to its address alone; not for as many as it claims. A member counts
-for some seconds after its last answer. Where so many have answered that more would prove little
-(`ENOUGH`), what both claim decides. A guard yields to no group that has none.
+A member that differs from an existing group is refused when it tries to join. It believes only a
+seed about this. Two groups with guards may also meet after each has settled. Then the smaller group
+does not lead while it sees the other one. If both are equally large, neither leads. The sender of
+an answer chooses what the answer says about its group. So the claimed size of another group does
+not count. What counts is the number of its members that have answered: each in its own name, to a
+question that went to its address only. A member counts for some seconds after its last answer. When
+`ENOUGH` members have answered, more would prove little, and the claims of both sides decide. A
+group with a guard never yields to a group without one.
 
-A member acts only on an answer to a question of its own, from where the question went: nobody else
-can make it.
+A member acts only on an answer to a question of its own, and only if the answer comes from the
+address that the question went to. So no other process can forge the answer.
 
-An observer has no configuration of its own, so it may be of any group of the name. It takes up the
-label of the group that lets it in: of a state transfer that comes from where it asked for one.
-Without a key anybody can send frames with any label; so a label that no frame has borne for a while
-is given up again.
+An observer has no configuration of its own, so it may belong to any group of the name. It takes the
+label of the group that lets it in: the label of a state transfer that comes from the address where
+the observer asked for one. Without a key any process can send frames with any label. So the
+observer gives a label up when no frame has borne it for a while.
 """
 
 from __future__ import annotations
@@ -53,35 +54,35 @@ DIGEST = 5  # bytes
 LONGEST = 200  # characters of a value
 MOST_FIELDS = 64
 
-_SHOWN = 120  # characters of a value that somebody else has sent
-_ANSWERS = 20  # in one second, to those that differ
-_ASKING = 1.0  # seconds between two questions to one stranger
-_LOOK = 2.0  # seconds between two looks whether another group is there still
-_PEERS = 4  # members of one's own group that an answer names
-_WITNESSES = 8.0  # questions a second to strangers, and twice as many at once
-_QUESTIONS = 64  # without an answer that are remembered
-_SILENCE = 60.0  # seconds between two notes about one member
+_SHOWN = 120  # characters that a log shows of a value from another member
+_ANSWERS = 20  # per second, to members that differ
+_ASKING = 1.0  # seconds between two questions to one unknown sender
+_LOOK = 2.0  # seconds between two checks whether another group is still there
+_PEERS = 4  # members of the sender's own group that an answer names
+_WITNESSES = 8.0  # questions per second to unknown senders; up to twice as many at once
+_QUESTIONS = 64  # unanswered questions that are remembered
+_SILENCE = 60.0  # seconds between two log lines about one member
 _MOST_NOTED = 256
-_AT_ONCE = 8  # notes of one kind, and then one a minute
+_AT_ONCE = 8  # log lines of one kind at once; then one per minute
 
 
 class Field(NamedTuple):
-    """One thing that members have in common, or should."""
+    """One setting that members have in common, or should have."""
 
     name: str
     value: str
-    must: bool  # whether members that differ here are no group; else it is only said
+    must: bool  # True: members that differ here are no group. False: a difference is only logged.
 
 
 class AgreedConfig(NamedTuple):
-    """What one member has to say about its configuration; nothing of it is secret."""
+    """What one member tells others about its configuration; nothing in it is secret."""
 
     fields: tuple[Field, ...]
     observer: bool = False
 
     @property
     def digest(self) -> str:
-        """What must be equal, in a few characters.
+        """A short digest of the fields that must be equal.
 
         >>> one = AgreedConfig((Field("guard", "etcd", True), Field("ttl", "5", False)))
         >>> other = AgreedConfig((Field("guard", "etcd", True), Field("ttl", "9", False)))
@@ -93,11 +94,11 @@ class AgreedConfig(NamedTuple):
         return _digest(f"{each.name}={each.value}" for each in self.fields if each.must)
 
     def told(self) -> tuple[tuple[str, str, bool], ...]:
-        """As it goes over the wire."""
+        """The fields as a message carries them."""
         return tuple((each.name, each.value[:LONGEST], each.must) for each in self.fields)
 
     def differences(self, theirs: Iterable[tuple[str, str, bool]]) -> list[tuple[Field, str]]:
-        """Which fields differ, what must be equal first, and what they are there."""
+        """The fields that differ, with the other side's values; those that must be equal first."""
         there = {name: value for name, value, _ in theirs}
         found = [
             (each, there.get(each.name, "not given"))
@@ -110,7 +111,7 @@ class AgreedConfig(NamedTuple):
 def agreed_config(
     design: Design, config: Configured, multicast: Address | None, guard: tuple[Field, ...]
 ) -> AgreedConfig:
-    """What a member of this design tells others; who observes leads nobody and follows them."""
+    """What a member of this design tells others. An observer leads no group and follows any."""
     if design.observer:
         return AgreedConfig((), observer=True)
     lease, settings = config.lease, msgspec.structs.asdict(config.election)
@@ -135,7 +136,7 @@ def _digest(lines: Iterable[str]) -> str:
 
 
 def label_of(protocol: str, guard: str, digest: str) -> str:
-    """What stands at the head of a member's frames.
+    """The label at the head of a member's frames.
 
     >>> label_of("bully", "etcd", "0123456789")
     'bully+etcd#0123456789'
@@ -144,27 +145,27 @@ def label_of(protocol: str, guard: str, digest: str) -> str:
 
 
 class ConfigCheck:
-    """One node's part in comparing configurations."""
+    """One node's part in the comparison of configurations."""
 
     def __init__(self, node: MemberNode, config: AgreedConfig) -> None:
         self._node = node
         self._config = config
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[int, Endpoint] = {}  # by the numbers of the questions
-        self._tellable = 0.0  # from when on the group is told again
-        self._answers = Rates(_ANSWERS, _ANSWERS, 1)  # whoever asks could be anybody
-        self._strangers = Rates(1.0 / _ASKING, 1, _QUESTIONS)  # by where they are
-        self._questions = Rates(_WITNESSES, round(2 * _WITNESSES), 1)  # to all of them
-        self._noted: dict[tuple[str, str], float] = {}  # what was said, and when
+        self._asked: dict[int, Endpoint] = {}  # by the number of the question
+        self._tellable = 0.0  # the time from which the group may be told again
+        self._answers = Rates(_ANSWERS, _ANSWERS, 1)  # any process may send questions
+        self._strangers = Rates(1.0 / _ASKING, 1, _QUESTIONS)  # by source address
+        self._questions = Rates(_WITNESSES, round(2 * _WITNESSES), 1)  # to unknown senders
+        self._noted: dict[tuple[str, str], float] = {}  # what was logged, and when
         self._rivals = CompetingGroups()
         self._barred = False
-        self._was_led = False  # when it was barred
+        self._was_led = False  # whether its group had a leader when this member was barred
         self._timer: asyncio.TimerHandle | None = None
 
     def ask(self, endpoint: Endpoint, *, brief: bool = False) -> None:
-        """How is whoever is there configured?
+        """Ask the member at an endpoint for its configuration.
 
-        `brief`: without a word about this member, lest more go there than has come.
+        `brief`: send no fields of this member, so that the question is not larger than its cause.
         """
         nonce = 1 + self._node.runner.rng.below(1 << 53)
         self._asked[nonce] = endpoint
@@ -189,7 +190,7 @@ class ConfigCheck:
 
     @property
     def _members(self) -> int:
-        """Who may lead; whoever only observes answers nobody, and does not count."""
+        """How many members may lead. Observers answer no questions, so they do not count."""
         return len(self._node.leadership.electors.view)
 
     @property
@@ -197,7 +198,7 @@ class ConfigCheck:
         return bool(self._node.stack.leaders) or self._was_led
 
     def _peers(self) -> tuple[Endpoint, ...]:
-        """Some who can say the same."""
+        """Some members of this group that can give the same answer."""
         node, electors = self._node, self._node.leadership.electors.view
         there = [
             endpoint
@@ -209,7 +210,7 @@ class ConfigCheck:
     # What arrives
 
     def stranger(self, source: Endpoint) -> None:
-        """A frame came that bears another label: ask who is there."""
+        """A frame with another label came: ask its sender for its configuration."""
         now = self._loop.time()
         if not self._config.observer and self._strangers.allow(source, now):
             self._question(source, now)
@@ -217,11 +218,11 @@ class ConfigCheck:
     def heard(
         self, sender: MemberId, message: ConfigMsg | ConfigConflictMsg, source: Endpoint
     ) -> None:
-        """Somebody says how it is configured, or whom it has met that is so otherwise."""
+        """Another member says how it is configured, or where it has met a member that differs."""
         if self._config.observer:
             return
         if isinstance(message, ConfigConflictMsg):
-            if self._node.leadership.leader == self._node.runner.me.id:  # the others need not know
+            if self._node.leadership.leader == self._node.runner.me.id:  # only the leader acts
                 self.stranger((message.host, message.port))
             return
         found = self._config.differences(message.fields)
@@ -229,7 +230,7 @@ class ConfigCheck:
         asked = None
         if message.answer:
             asked = self._asked.get(message.nonce)
-            # A stream comes from another port, and from the same node.
+            # An answer on a stream comes from another port of the same node.
             if asked is None or asked[0] != source[0]:
                 return
             del self._asked[message.nonce]
@@ -238,8 +239,8 @@ class ConfigCheck:
         if found and not must:
             self._note("settings", self._name(sender), source, found)
         elif must and asked is None:
-            self.stranger(source)  # what is done about it rests on an answer
-        elif must and asked is not None and message.settled:  # else it will be refused, or settle
+            self.stranger(source)  # ask first: only an answer to a question of this member counts
+        elif must and asked is not None and message.settled:  # a newcomer will be refused or settle
             self._conflict(sender, message, asked, must)
 
     # What follows
@@ -258,7 +259,7 @@ class ConfigCheck:
                     )
                 )
             return
-        # What an election without a guard comes to is an opinion; only a guard can be held back.
+        # Without a guard, an election's result is only an opinion. A guard can be held back.
         if node.lease_layer is None:
             so = "without a guard both may lead until all members are configured alike"
             self._note("no-guard", "a group of this name", where, found, so)
@@ -285,14 +286,14 @@ class ConfigCheck:
             self._timer = self._loop.call_later(_LOOK, self._look)
 
     def _tell(self, where: Endpoint) -> None:
-        """Let the group know; whoever leads asks for itself."""
+        """Tell the group about a member that differs; the leader will ask that member itself."""
         now = self._loop.time()
         if now >= self._tellable:
             self._tellable = now + _ASKING
             self._node.transmit(None, ConfigConflictMsg(*where))
 
     def _look_for(self, endpoints: Iterable[Endpoint]) -> None:
-        """Ask others of that group whether they are."""
+        """Ask other members of that group, so that each counts by its own answer."""
         now = self._loop.time()
         there = self._rivals.there(now)
         known = {*there, *self._asked.values()}
@@ -301,12 +302,12 @@ class ConfigCheck:
                 self._question(endpoint, now)
 
     def _question(self, endpoint: Endpoint, now: float) -> None:
-        """Nobody who has not asked gets much: somebody else may have said that it is there."""
+        """Ask briefly and not too often: the endpoint may be a false claim of a third process."""
         if self._questions.allow(None, now):
             self.ask(endpoint, brief=True)
 
     def _look(self) -> None:
-        """Is it there still?"""
+        """Check whether the other group is still there."""
         self._timer = None
         if self._node.closed:
             return
@@ -319,7 +320,7 @@ class ConfigCheck:
             self._timer = self._loop.call_later(_LOOK, self._look)
 
     def _judge(self) -> None:
-        """Lead no more for as long as a group that outweighs this one is there."""
+        """Stop leading for as long as a group that outweighs this one is there."""
         now = self._loop.time()
         outweighed = self._rivals.outweigh(self._members, self._led, now)
         if outweighed and not self._barred:
@@ -337,7 +338,7 @@ class ConfigCheck:
             self._allow(None)
 
     def _allow(self, reason: str | None) -> None:
-        """Let this member lead, or not, for a reason."""
+        """Bar this member from leading for a reason; None lets it lead again."""
         node, lease_layer = self._node, self._node.lease_layer
         if lease_layer is not None:
             stack = node.stack
@@ -359,7 +360,7 @@ class ConfigCheck:
         found: list[tuple[Field, str]],
         so: str = "",
     ) -> None:
-        # By fields and not by values, which are the sender's to choose.
+        # The log limits use the names of the fields: a sender could choose ever new values.
         now, words = self._loop.time(), differing(found)
         fields = " ".join([kind, *(field.name for field, _ in found)])
         if now < self._noted.get((who, fields), -_SILENCE) + _SILENCE:
@@ -374,7 +375,7 @@ class ConfigCheck:
 
 
 def differing(found: Iterable[tuple[Field, str]]) -> str:
-    """Which fields differ, with both values, in words.
+    """The fields that differ, with both values, as text.
 
     >>> differing([(Field("ttl", "5", False), "9")])
     'ttl is 5 here and 9 there'
@@ -386,26 +387,26 @@ def differing(found: Iterable[tuple[Field, str]]) -> str:
 
 
 def _shown(value: str) -> str:
-    """What somebody else has sent, for a log."""
+    """A value from another member, fit for a log."""
     return (value if value.isprintable() else ascii(value))[:_SHOWN] or "none"
 
 
-ENOUGH = 16  # members of another group that have answered
-LASTING = 10.0  # seconds for which one of them counts as there after it has answered last
-_MOST = 4 * ENOUGH  # that are remembered
+ENOUGH = 16  # members of another group whose answers decide by themselves
+LASTING = 10.0  # seconds for which a member counts as there after its last answer
+_MOST = 4 * ENOUGH  # members of other groups that are remembered
 
 
 class CompetingMember(NamedTuple):
-    """A member of another group, and what it says of that."""
+    """A member of another group, and what it says about that group."""
 
     member: MemberId
-    config: str  # by what it differs from this group
+    config: str  # a digest of the ways in which it differs from this group
     members: int
     led: bool
 
 
 class CompetingGroups:
-    """What one member knows of other groups of its group's name.
+    """What one member knows about other groups with the same name.
 
     >>> rivals = CompetingGroups()
     >>> rivals.answered(("192.0.2.1", 7400), CompetingMember(1, "other", 1000, True), now=0.0)
@@ -414,10 +415,10 @@ class CompetingGroups:
     """
 
     def __init__(self) -> None:
-        self._witnesses: dict[Endpoint, tuple[CompetingMember, float]] = {}  # longest ago first
+        self._witnesses: dict[Endpoint, tuple[CompetingMember, float]] = {}  # oldest answer first
 
     def answered(self, endpoint: Endpoint, witness: CompetingMember, now: float) -> None:
-        """Somebody has answered from there. One member counts once, and so does one address."""
+        """Note an answer from an endpoint. One member counts once, and one address counts once."""
         kept = {
             where: (other, at)
             for where, (other, at) in self._fresh(now).items()
@@ -428,11 +429,11 @@ class CompetingGroups:
         self._witnesses = {**kept, endpoint: (witness, now)}
 
     def there(self, now: float) -> list[Endpoint]:
-        """Where somebody has answered lately."""
+        """The endpoints from which an answer came lately."""
         return list(self._fresh(now))
 
     def outweigh(self, members: int, led: bool, now: float) -> bool:
-        """Whether a group of so many members must not lead beside one of these."""
+        """Whether a group of `members` must not lead because one of these groups is there."""
         groups: defaultdict[str, list[CompetingMember]] = defaultdict(list)
         for witness, _ in self._fresh(now).values():
             groups[witness.config].append(witness)
@@ -455,19 +456,19 @@ def _weight(group: list[CompetingMember]) -> tuple[int, int, bool]:
     return (len(group), 0, led) if len(group) < ENOUGH else (ENOUGH, claimed, led)
 
 
-_UNHEARD = 5.0  # seconds after which a label that nobody bears is given up
+_UNHEARD = 5.0  # seconds without a frame that bears the label, after which it is given up
 
 
 class ObserverLabel:
-    """One node's label, if it observes; of a member it never changes."""
+    """One node's label. The label changes only if the node is an observer."""
 
     def __init__(self, wire: Wire, now: float) -> None:
         self._wire = wire
         self.observes = wire.codec.undecided
-        self._heard = now  # when a frame with the label that was taken up came last
+        self._heard = now  # when the last frame with the adopted label came
 
     def heard(self, message: Message, invited: bool, now: float) -> None:
-        """A frame was understood; `invited`: it comes from where this one wants to be let in."""
+        """A frame was understood. `invited`: it comes from where this node asked to be let in."""
         codec, label = self._wire.codec, self._wire.label
         if not self.observes:
             return
@@ -477,7 +478,7 @@ class ObserverLabel:
             self._heard = now
 
     def refused(self, now: float) -> bool:
-        """A frame with another label came; whether the next one of its kind is understood."""
+        """A frame with another label came. Returns whether the next one like it is understood."""
         if not self.observes or now - self._heard < _UNHEARD:
             return False
         self._wire.codec.give_up()

@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 
 class Term:
-    """One period of leading, as the code inside a campaign sees it."""
+    """One term of leadership, as the code inside a campaign sees it."""
 
     __slots__ = ("_of", "draining", "group", "lost", "member", "number", "token")
 
     def __init__(self, state: Leadership, member: Member) -> None:
         self.number = state.term
-        self.token = state.token  # given by a guard: the resource refuses smaller ones
+        self.token = state.token  # given by a guard: the resource refuses smaller tokens
         self.group = state.group
         self.member = member.name
         self._of = member
-        self.lost = asyncio.Event()  # leadership is over
-        self.draining = asyncio.Event()  # it is about to be handed over: finish what you do
+        self.lost = asyncio.Event()  # set when leadership is over
+        self.draining = asyncio.Event()  # set before a transfer: finish your work
 
     @property
     def remaining(self) -> float:
-        """Seconds for which this member leads unless that is renewed; infinite without a guard.
+        """Seconds for which this member leads without a renewal; infinite without a guard.
 
-        The clock is read now: right after a pause this may be 0 though nobody was told yet.
+        The clock is read now: right after a pause this may be 0 before any code was told.
         """
         return 0.0 if self.lost.is_set() else self._of.remaining
 
     def check(self) -> None:
-        """Raise `LeadershipLost` unless this member leads now, by the clock as it is now."""
+        """Raise `LeadershipLost` unless this member leads now, by the clock at this moment."""
         if self.remaining <= 0:
             raise LeadershipLost(
                 f"{self.member} leads group {self.group!r} no longer (term {self.number})"
@@ -85,7 +85,7 @@ class Campaign:
         term, task = self._term, self.task
         if not self._cancelled or term is None or task is None:
             return
-        outer = task.uncancel() > self._cancelling  # somebody else has cancelled the task too
+        outer = task.uncancel() > self._cancelling  # other code has cancelled the task too
         if not outer and kind is not None and issubclass(kind, asyncio.CancelledError):
             raise LeadershipLost(
                 f"{self._member.name} leads group {term.group!r} no longer (term {term.number})"
@@ -94,25 +94,25 @@ class Campaign:
     def holds(self, state: Leadership, *, alone: bool) -> bool:
         """Whether this campaign may go on.
 
-        A sole leader of a later term may not: somebody else may have led in between.
+        A sole leader of a later term may not: another member may have led in between.
         """
         if not state.leading or self._term is None:
             return False
         return not alone or self._term.number == state.term
 
     def ask_to_finish(self) -> None:
-        """A hand-over is wanted."""
+        """Tell the block that a transfer of leadership is wanted."""
         if self._term is not None:
             self._term.draining.set()
 
     def end(self) -> None:
-        """Leadership is over: the block has to end now."""
+        """End the block now, because leadership is over."""
         term, task = self._term, self.task
         if term is None or task is None or term.lost.is_set() or self.done.is_set():
             return
         term.lost.set()
         if task is asyncio.current_task():
-            # The block itself brought it about, and may end before it waits for anything.
+            # The block's own code ended the leadership, and may finish before it awaits anything.
             asyncio.get_running_loop().call_soon(self._cancel)
         else:
             self._cancel()

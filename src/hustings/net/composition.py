@@ -1,10 +1,10 @@
-"""How an election becomes a member's: with membership, multicast, a detector and a leadership.
+"""How an election becomes a member: with membership, multicast, a detector and leadership.
 
-GossipLayer         who is there and where (gossip), multicast by the world or by epidemics
-  (voting)      members that are the guard, if they are
-    LeaseLayer   asks the guard, if there is one: what is inside only nominates
-      LeadershipLayer    hand-over, standing back, observers, return to the preferred member
-        DetectorLayer  a failure detector, unless the election announces itself all the time
+GossipLayer                who is there and where (gossip); multicast by the network or by epidemics
+  (voting)                 voting members, if the group is its own guard
+    LeaseLayer             asks the guard, if there is one: the parts inside only nominate
+      LeadershipLayer      transfer, resignation, observers, return to the preferred member
+        DetectorLayer      a failure detector, unless the election announces itself all the time
           the election
 """
 
@@ -50,17 +50,17 @@ if TYPE_CHECKING:
 
     Voting = Callable[[LeaseLayer], Election]
 
-DELTA = 0.05  # seconds that a message takes at most, unless settings say otherwise
+DELTA = 0.05  # seconds that a message takes at most, unless settings give another bound
 DETECTORS: Mapping[str, type[HeartbeatConfig]] = {
     "accrual": AccrualConfig,
     "heartbeat": HeartbeatConfig,
 }
-_ROOM = 1000  # bytes of entries in one gossip message: with envelope and seal it is a datagram
-_SPREAD = 4  # members to whom each passes a multicast on: 98 % have it before any repair
-_JOIN_WAIT = 1.0  # seconds at least for somebody to answer a member that joins
-_MINIMA = 64  # of the estimate of the size, where views are partial: an error of an eighth
-_WINDOW = 8  # times T_3 within which somebody asks for the next round of a failed election
-LEASE = 5.0  # seconds for which a guard is asked to confirm a leader
+_ROOM = 1000  # bytes of entries in one gossip message; with envelope and seal it fits a datagram
+_SPREAD = 4  # members to which each member forwards a multicast: 98 % have it before any repair
+_JOIN_WAIT = 1.0  # seconds, at least, that a joining member waits for an answer
+_MINIMA = 64  # minima for the estimate of the size, where views are partial: an error of one eighth
+_WINDOW = 8  # times T_3: within it a member asks for the next round of a failed election
+LEASE = 5.0  # seconds for which a guard confirms a leader
 
 Multicast = Literal["world", "bimodal", "gossip"]
 Settings = Mapping[str, object]
@@ -78,26 +78,26 @@ class Design:
     gossip_settings: Settings = field(default_factory=dict)
     leadership_settings: Settings = field(default_factory=dict)
     multicast: Multicast = "world"
-    reaches_all: bool = False  # the world's multicast, members that are not in view too
-    preempt: bool = False  # a better member takes over, as the protocol's paper has it
-    preempt_after: str | float | None = None  # when it has been up so long
+    reaches_all: bool = False  # the network multicasts: also to members that are not in view
+    preempt: bool = False  # a better member takes over, as in the paper of the protocol
+    preempt_after: str | float | None = None  # how long a better member must be up first
     observer: bool = False
     limits: Limits = field(default_factory=Limits)
-    measure: str | Settings | None = None  # what members measure themselves, and are ranked by
-    lease: Settings | None = None  # there is a guard, and this is asked of it
-    voting: Voting | None = None  # the guard is the group's own
-    guard: str = ""  # what kind it is
-    label: str = ""  # what its frames bear, if that is more than the election's name
+    measure: str | Settings | None = None  # what members measure themselves; they are ranked by it
+    lease: Settings | None = None  # settings of the lease; None: there is no guard
+    voting: Voting | None = None  # set if the group is its own guard
+    guard: str = ""  # the kind of guard
+    label: str = ""  # the label of its frames, if that is more than the election's name
 
     def with_measured(self, attributes: Mapping[str, float]) -> Mapping[str, float]:
-        """The attributes that a member begins with: it has measured nothing yet."""
+        """The attributes that a member begins with, before it has measured anything."""
         if self.measure is None or self.observer:
             return attributes
         what = self.measure if isinstance(self.measure, str) else self.measure.get("what", "loss")
         return {str(what): WORST, **attributes}
 
     def check_attributes(self, config: Config, member: str, given: Collection[str]) -> None:
-        """Refuse a member without an attribute that the settings name; an observer needs none."""
+        """Refuse a member without an attribute that the settings name. An observer needs none."""
         lacking = [] if self.observer else [n for n in config.attributes_needed if n not in given]
         if lacking:
             raise BadInput(f"{member!r} lacks the attribute {lacking[0]!r}: the settings name it")
@@ -111,30 +111,30 @@ class Configured:
     detector: HeartbeatConfig | None
     stack: GossipConfig
     leadership: LeadershipConfig
-    steady: float  # how long a member must have led before a campaign begins
+    steady: float  # seconds for which a member must have led before a campaign begins
     lease: LeaseConfig | None
     measure: MeasureConfig | None = None
 
     @property
     def join_wait(self) -> float:
-        """How long an answer from the seeds is waited for."""
+        """Seconds to wait for an answer from the seeds."""
         return _wait(self.election.delta)
 
     @property
     def pause(self) -> float:
-        """Whoever did not run for longer distrusts itself first."""
+        """Seconds: a member that did not run for longer first distrusts itself."""
         return self.leadership.longest_stall
 
     @property
     def warnings(self) -> list[str]:
-        """Settings that work and have consequences."""
+        """Sentences about settings that work and have consequences."""
         parts = [self.election, self.detector, self.stack, self.leadership]
         return [each for part in parts if part is not None for each in part.warnings()]
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """One member's election, ready to be run."""
+    """One member's election, ready to run."""
 
     stack: GossipLayer
     leadership: LeadershipLayer
@@ -149,7 +149,7 @@ def _wait(delta: float) -> float:
 
 
 def configure(design: Design) -> Configured:
-    """Read all settings; what is wrong is told at once."""
+    """Read all settings; report everything that is wrong at once."""
     settings = in_seconds(design.settings)
     delta = Config.parse({"delta": settings.get("delta", DELTA)}).delta
     stack = _stack(design, delta)
@@ -188,8 +188,8 @@ def configure(design: Design) -> Configured:
     seats = design.kind(election, ByPriority(design.choice)).seats
     if lease is not None and seats > 1:
         raise BadInput(f"a guard confirms one leader, and {seats} are to be elected")
-    # Several members that announce may claim the office together, until they have heard each other.
-    # With a guard none of them leads before it is confirmed.
+    # At a start several members may announce themselves as leaders, until they have heard each
+    # other. With a guard no member leads before the guard has confirmed it.
     contested = design.kind.assumptions.announces and lease is None
     if contested:
         leadership.setdefault("claim_delay", getattr(election, "interval", 0.0) + 3 * delta)
@@ -210,7 +210,7 @@ def _measure(design: Design, delta: float) -> MeasureConfig | None:
 
 
 def _stack(design: Design, delta: float) -> GossipConfig:
-    """Membership and multicast; other defaults where members know a part of the group only."""
+    """Settings of membership and multicast. Partial views have other defaults."""
     given = in_seconds(design.gossip_settings)
     known: dict[str, object] = {
         "delta": delta,
@@ -241,11 +241,11 @@ def _stack(design: Design, delta: float) -> GossipConfig:
 def _upon(design: Design, stack: GossipConfig) -> dict[str, object]:
     """Settings of an election whose members are not in each other's view.
 
-    A multicast by epidemics is there when it is buffered no more.
+    A multicast by epidemics has reached its members when it is no longer buffered.
     """
     if not stack.partial:
         return {}
-    # Copies go different ways: what a relay member prefers may be there before the Init is.
+    # Copies take different ways: the choice of a relay member may arrive before the Init.
     wanted: dict[str, object] = {"relay_by": "multicast", "join_on_contact": True}
     if design.multicast != "world":
         wanted["T_3"] = stack.buffering_time
@@ -278,7 +278,7 @@ def _lease(design: Design, given: Settings, delta: float) -> LeaseConfig:
     from hustings.layers.lease import LeaseConfig  # noqa: PLC0415 (memory: few have guards)
 
     known: dict[str, object] = {"delta": delta, "ttl": LEASE, "retry": max(0.2, 3 * delta)}
-    if design.kind.assumptions.announces:  # several may take office at one start
+    if design.kind.assumptions.announces:  # several members may become leaders at one start
         known["first_wait"] = 3 * delta
     known.update(in_seconds(given))
     if "margin" not in known:
@@ -287,13 +287,14 @@ def _lease(design: Design, given: Settings, delta: float) -> LeaseConfig:
 
 
 def _detector(design: Design, election: Config) -> HeartbeatConfig:
-    """The leader beats, the others watch it, and ask it before they suspect it.
+    """Settings of the detector: the leader sends heartbeats, and the others watch it.
 
-    Whoever is to lead next acts at once, the others after a round trip without news of it; but an
-    election that all have to agree to hears of it from all at once.
+    A member asks the leader before it suspects the leader. The next leader in rank acts at once.
+    The others act after a round trip without news from that member. In an election that all members
+    have to agree to, all act at once.
 
-    Real gaps between heartbeats are short and even, with a stall now and then: the accrual
-    detector goes by the worst one it has seen lately.
+    Real gaps between heartbeats are short and even, with a stall now and then. So the accrual
+    detector uses the worst gap that it has seen lately.
     """
     kind, delta = DETECTORS[design.detector], election.delta
     given = in_seconds(design.detector_settings)
@@ -310,7 +311,7 @@ def _detector(design: Design, election: Config) -> HeartbeatConfig:
 
 
 def compose(design: Design, config: Configured, place: str) -> Composed:
-    """One member's election, upon all that it needs."""
+    """One member's election, with all layers that it needs."""
     choice = ByPriority(design.choice, lambda: bounds(time.time(), 1).end)
     election: Election = design.kind(config.election, choice)
     measuring = None if config.measure is None else Measuring(election, config.measure)
@@ -335,7 +336,7 @@ def compose(design: Design, config: Configured, place: str) -> Composed:
 
 
 def _preemption(design: Design) -> float | None:
-    """How long a better member has to be up before it takes over; None: the leader stays."""
+    """Seconds that a better member has to be up before it takes over; None: the leader stays."""
     after = design.preempt_after
     wait = None if after is None else parse_duration(after, "preempt_after")
     if design.preempt and wait:
@@ -347,7 +348,7 @@ def _preemption(design: Design) -> float | None:
 
 
 def multicast_policy(text: str) -> tuple[Multicast, Address | None]:
-    """How a group multicasts, and at which address if that is the network's."""
+    """How a group multicasts, and at which address if the network multicasts."""
     if text == "fan-out":
         return "world", None
     if text == "bimodal":
@@ -372,7 +373,7 @@ def _with_lease(
 ) -> tuple[LeaseLayer | None, Election]:
     if lease is None:
         return None, leadership
-    # A member without a guard does not load what asks it.
+    # A member without a guard does not load the lease layer.
     from hustings.layers.lease import LeaseLayer  # noqa: PLC0415 (memory: few have guards)
 
     layer = LeaseLayer(leadership, lease)
@@ -380,12 +381,12 @@ def _with_lease(
 
 
 def spoken(design: Design) -> str:
-    """What a group speaks: who has another guard could not be kept from leading beside it."""
+    """The label of a group. Members with another guard have another: they could lead beside it."""
     return design.label or design.kind.about.name
 
 
 def _strict_codec(design: Design, kinds: tuple[type[Message], ...], election: Election) -> Codec:
-    """What is inside a multicast is as hostile as what comes straight from a peer."""
+    """The codec for messages in a multicast: they are as hostile as those straight from a peer."""
     read = WireCodec(spoken(design), kinds).reader(design.limits.view)
 
     def decode(body: bytes) -> Message | None:
@@ -400,7 +401,7 @@ def _strict_codec(design: Design, kinds: tuple[type[Message], ...], election: El
 
 
 def in_seconds(settings: Settings) -> dict[str, object]:
-    """Settings with durations as numbers of seconds; the rest as it was.
+    """Settings with durations as numbers of seconds; other settings stay as they were.
 
     >>> in_seconds({"T_A": "250ms", "leaders": "2"})
     {'T_A': 0.25, 'leaders': '2'}

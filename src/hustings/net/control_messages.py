@@ -1,4 +1,4 @@
-"""What hosts say to each other beside the elections they run."""
+"""Messages between nodes, beside those of the elections that the nodes run."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from hustings.core.messages import LayerMessage, Message, Role
 
 
 class HelloMsg(LayerMessage, frozen=True, tag="HELLO"):
-    """Opens a stream, and shows whose it is: one that is kept to see it end, or a transfer."""
+    """Opens a stream, and shows whose it is. The stream is a crash watch, or carries a transfer."""
 
     role: ClassVar[Role] = Role.DETECTOR
 
 
 class ProbeMsg(LayerMessage, frozen=True, tag="PROBE"):
-    """Is anybody there? Say so, with this number."""
+    """Asks whether a member is there. The answer repeats the number."""
 
     role: ClassVar[Role] = Role.DETECTOR
     nonce: int
 
 
 class ProbeReplyMsg(LayerMessage, frozen=True, tag="PROBE-REPLY"):
-    """I am here."""
+    """The answer to a probe: this member is here."""
 
     role: ClassVar[Role] = Role.DETECTOR
     nonce: int
 
 
 class NameTakenMsg(LayerMessage, frozen=True, tag="NAME-TAKEN"):
-    """A living member has your name: this is where it is, and in which incarnation.
+    """Tells a member that its name is taken: by which address, and in which incarnation.
 
-    Said to one incarnation of one member, and to nobody else: it must be of no use to whoever
-    records it.
+    The message goes to one incarnation of one member only. So a recorded copy is of no use.
     """
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -42,7 +41,7 @@ class NameTakenMsg(LayerMessage, frozen=True, tag="NAME-TAKEN"):
 
 
 class OldIncarnationMsg(LayerMessage, frozen=True, tag="OLD-INCARNATION"):
-    """I have heard you in a later incarnation, this one, than in yours."""
+    """Tells a member that this later incarnation of it was heard."""
 
     role: ClassVar[Role] = Role.DETECTOR
     incarnation: int
@@ -50,7 +49,7 @@ class OldIncarnationMsg(LayerMessage, frozen=True, tag="OLD-INCARNATION"):
 
 
 class ProcessEndedMsg(LayerMessage, frozen=True, tag="PROCESS-ENDED"):
-    """Where this member was, nobody listens any more: its process has ended."""
+    """Says that a member's process has ended: no process listens at its address any more."""
 
     role: ClassVar[Role] = Role.DETECTOR
     member: MemberId
@@ -58,10 +57,10 @@ class ProcessEndedMsg(LayerMessage, frozen=True, tag="PROCESS-ENDED"):
 
 
 class ConfigMsg(LayerMessage, frozen=True, tag="CONFIG"):
-    """So am I configured: name, value, and whether it must be equal. Understood by all members.
+    """The sender's configuration: name, value, and whether it must be equal; all understand it.
 
-    A question has a number, which its answer repeats. An answer names some others of its group, so
-    that whoever asks need not believe one of them how many they are.
+    A question has a number, and the answer repeats it. An answer names some other members of its
+    group. So the asking member need not take the size of that group from one member.
     """
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -75,7 +74,7 @@ class ConfigMsg(LayerMessage, frozen=True, tag="CONFIG"):
 
 
 class ConfigConflictMsg(LayerMessage, frozen=True, tag="CONFIG-CONFLICT"):
-    """I have met somebody there who is configured otherwise: ask it."""
+    """Says that a member with another configuration is at this address: ask it."""
 
     role: ClassVar[Role] = Role.DETECTOR
     host: str

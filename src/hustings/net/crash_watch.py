@@ -1,8 +1,8 @@
-"""Processes that have ended, noticed before any time-out: see decision 0013.
+"""Notices processes that have ended before any time-out: see decision 0013.
 
-By a stream that the far kernel closed, where nobody listens any more; by a datagram that it
-refused, twice, or by the word of somebody who noticed, and then by a connection that is refused. A
-machine that is gone, or cut off, shows none of these.
+There are three signs. The far kernel closed a stream, and no process listens there any more. The
+far kernel refused a datagram, twice. Or another member says that it noticed the end, and then a
+connection is refused. A machine that is down or cut off shows none of these signs.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from hustings.net.wire import Direction
 if TYPE_CHECKING:
     from hustings.net.node import MemberNode
 
-_REFUSALS = 2  # and a member counts as gone, if they come within ...
+_REFUSALS = 2  # after so many refusals a member counts as gone, if they come within ...
 _FRESH = 3.0  # ... so many seconds
-_WATCHED = 8  # leaders at most to whom a stream is kept
-_WATCHERS = 64  # members at most, on average, that keep a stream to one leader
-_FEW = 8  # the same, where whoever is to lead next acts first: it keeps one, and some in case
-_TELLERS = 5  # of those who notice an end by themselves tell the others, on average
-_TOLD = 256  # ends that are remembered, so as not to be told of twice
-_KNOCK = 1.0  # seconds until the same door is knocked at again
-# Seconds until a stream to a new leader is opened, or the end of the one before is looked into, at
-# least and at most: on a machine with many members it would take the processor from those that do
-# not know yet who leads.
+_WATCHED = 8  # leaders at most to which a stream is kept
+_WATCHERS = 64  # members that keep a stream to one leader, on average, at most
+_FEW = 8  # the same, where the next leader acts first: it keeps one, some others a reserve
+_TELLERS = 5  # of the members that notice an end by themselves, so many tell the others, on average
+_TOLD = 256  # ends that are remembered, so that the group is not told twice
+_KNOCK = 1.0  # seconds until the same member is tried again
+# Bounds in seconds: the wait before a stream to a new leader is opened, or before the end of the
+# former leader is checked. On a machine with many members this work would take the processor from
+# members that do not know yet who leads.
 _UNHURRIED = (0.05, 0.15)
 
 
 class CrashWatch:
-    """What one host does to see others end."""
+    """How one node notices that other processes end."""
 
     def __init__(self, node: MemberNode) -> None:
         self._node = node
-        # Whether `follow` has nothing to do until the view, the ranking or the leaders change.
+        # True: `follow` has nothing to do until the view, the ranking or the leaders change.
         self.following = False
         self._watches: dict[MemberId, tuple[Endpoint, Watch | asyncio.TimerHandle]] = {}
         self._refusals: dict[Endpoint, tuple[int, float]] = {}
         self._told: dict[tuple[MemberId, int], None] = {}
         self._knocked: dict[MemberId, float] = {}
-        self._waiting: set[asyncio.TimerHandle] = set()  # what is done when there is time
-        self._lot = node.runner.rng.random()  # who watches in a large group
+        self._waiting: set[asyncio.TimerHandle] = set()  # work that waits for a quiet moment
+        self._lot = node.runner.rng.random()  # decides whether this member watches in a large group
 
     def stop(self) -> None:
-        """Watch nobody any more."""
+        """Stop watching."""
         for _, watch in self._watches.values():
             watch.cancel()
         self._watches.clear()
@@ -58,7 +58,7 @@ class CrashWatch:
         self._waiting.clear()
 
     def refused(self, to: Endpoint) -> None:
-        """Nobody listens there: ask once more, and then believe it."""
+        """The far kernel refused a datagram: ask once more, then believe it."""
         node = self._node
         member = node.address_book.owner(to)
         if member is None:
@@ -68,8 +68,8 @@ class CrashWatch:
         if now - first > _FRESH:
             times, first = 0, now
         if times + 1 >= _REFUSALS:
-            # A machine that is gone takes many members along: in a large group only the leader's
-            # end is told to all, and the others find out for themselves.
+            # A machine that goes down takes many members with it. In a large group all are told of
+            # the leader's end only; each member finds out about the others itself.
             leads = member in node.stack.leaders
             large = node.stack.membership.size > _WATCHERS
             self._ask(member, tell=1.0 if leads or not large else 0.0)
@@ -80,7 +80,7 @@ class CrashWatch:
         node.transmit(member, ProbeMsg(0))
 
     def gone(self, message: ProcessEndedMsg) -> None:
-        """Somebody says that a process has ended."""
+        """A member says that a process has ended."""
         node, member = self._node, message.member
         circle = node.stack.membership.circle
         entry = circle.entry(member)
@@ -93,7 +93,7 @@ class CrashWatch:
             self._ask(member, tell=0.0)
 
     def follow(self, leaders: tuple[MemberId, ...]) -> None:
-        """Keep a stream to each leader but oneself; in a large group some do so for all."""
+        """Keep a stream to each other leader; in a large group some members do so for all."""
         node = self._node
         mine = node.runner.me.id
         wanted: dict[MemberId, Endpoint] = {}
@@ -109,7 +109,7 @@ class CrashWatch:
             elif endpoint is not None:
                 self.following = False
                 node.address_validation.ask(leader, endpoint)
-            # Where gossip does not say where it is, what is heard of it may.
+            # Where gossip gives no place for the leader, a frame from it may.
             self.following = self.following and node.address_book.place(leader) is not None
         watches = self._watches
         for leader in [each for each in watches if watches[each][0] != wanted.get(each)]:
@@ -129,10 +129,10 @@ class CrashWatch:
         return _FEW if self._node.deference else _WATCHERS
 
     def _leisure(self) -> float:
-        """Whoever is to lead next looks at once, the others when that one has had its turn.
+        """The wait before an end is checked: none for the next leader, longer for the others.
 
-        Else all members of a group do the same at the same time, and on a busy machine the only
-        one that matters may come last.
+        Otherwise all members of a group would do the same at the same time. On a busy machine the
+        only member that matters might come last.
         """
         return 0.0 if self._is_next() else self._node.deference
 
@@ -163,21 +163,22 @@ class CrashWatch:
             if certainly:
                 self.following = False
                 self._watches.pop(leader)[1].cancel()
-                # Who looks first may be the only one to look: the others have their next leader.
+                # The next leader may be the only member that checks: the others will hear of a new
+                # leader.
                 few = _TELLERS / min(self._watchers, len(self._node.stack.membership.view))
                 self._ended(leader, tell=1.0 if self._is_next() else few)
             else:
-                # If that is refused, it is an answer too.
+                # A refusal of this probe is an answer too.
                 self._node.transmit(leader, ProbeMsg(0))
 
         return closed
 
     def _ask(self, member: MemberId, tell: float) -> None:
-        """A refusal can be forged, and others can err: knock, before it is believed."""
+        """Try to connect first: a refusal can be forged, and other members can err."""
         place = self._node.address_book.place(member)
         now = asyncio.get_running_loop().time()
         if now - self._knocked.get(member, -_KNOCK) < _KNOCK:
-            return  # others have noticed, too, and all have said so
+            return  # other members have noticed the same end, and all of them have said so
         self._knocked.pop(member, None)
         self._knocked[member] = now
         if len(self._knocked) > _TOLD:
@@ -186,17 +187,18 @@ class CrashWatch:
             self._node.transport.knock(place.endpoint, lambda: self._ended(member, tell))
 
     def _ended(self, member: MemberId, tell: float) -> None:
-        """It is gone; `tell` the others with this probability, unless they have been told."""
+        """A process has ended. Tell the others with probability `tell`, unless they know already."""
         node = self._node
         if not node.stack.membership.circle.lives(member):
             return
         entry = node.stack.membership.circle.entry(member)
-        # First what follows from it: it may be for this member to lead now.
+        # First act on the end itself: this member may have to lead now.
         node.runner.run(lambda ctx: node.stack.on_suspect(ctx, member))
         if entry is not None:
             end = (member, entry.incarnation)
             if end not in self._told and node.runner.rng.random() < tell:
-                # With `successor_head_start` all hear that this member leads, and need no more now.
+                # With `successor_head_start` all hear that this member leads. They need no more
+                # now.
                 if node.deference and node.runner.me.id in node.stack.leaders:
                     self._unhurried(lambda: node.transmit(None, ProcessEndedMsg(*end)))
                 else:

@@ -1,8 +1,8 @@
-"""How a member finds others: by seeds, and where it lost sight of members.
+"""How a member finds others: through seeds, and where it lost sight of members.
 
-A seed is an address where the group may be found, by number or by name. A name is resolved anew
-every time it is needed, since what stands behind it may have changed. A name that cannot be
-resolved is no reason to stop: the member says so, once, and tries again.
+A seed is an address where the group may be found, by number or by name. A name is resolved again
+each time it is needed, since its addresses may have changed. A name that cannot be resolved is no
+reason to stop: the member logs it once and tries again.
 """
 
 from __future__ import annotations
@@ -20,29 +20,30 @@ from hustings.net.transport import Endpoint
 if TYPE_CHECKING:
     from hustings.net.node import MemberNode
 
-# Seconds between two looks for others until somebody has answered, first and last: at least what a
-# round trip takes.
+# Seconds between two searches until a member has answered, first and last. The first wait is at
+# least a round trip.
 _ALONE = (0.1, 2.0)
-_COMPANY = 2.0  # the same in company, as long as somebody is missing
-_GLANCE = 0.1  # seconds that a look-up of names is waited for before others are approached
+_COMPANY = 2.0  # the same in a group, as long as a member is missing
+_GLANCE = 0.1  # seconds to wait for a look-up of names before other addresses are tried
 _NONCES = 1 << 53
-_STRANGERS = 8  # approached at a time while alone; one in company
-_HASTE = 1.5  # between two looks: so much longer, and so many more are asked
+_STRANGERS = 8  # addresses tried at a time while alone; in a group, one
+_HASTE = 1.5  # factor: each search waits so much longer, and asks so many more
 
 
 class Discovery:
-    """What one host does to find others."""
+    """How one node finds others."""
 
     def __init__(self, node: MemberNode) -> None:
         self._node = node
         self._approached: dict[int, Endpoint] = {}  # by the number of the question
-        self._aliases: dict[Endpoint, MemberId] = {}  # who answered there
+        self._aliases: dict[Endpoint, MemberId] = {}  # which member answered at an endpoint
 
     async def seek(self) -> None:
-        """Approach those who are missing, as long as there are any.
+        """Contact the addresses of missing members, as long as there are any.
 
-        One of them is asked to be let in, and the others are only told: what it takes to tell a
-        newcomer of a large group is spent once. Who gets no answer asks more of them.
+        One of them is asked to let this member in, and the others only learn that it is there. So a
+        large group sends its state to a newcomer once. A member that gets no answer asks more of
+        them.
         """
         membership = self._node.stack.membership
         first = max(_ALONE[0], 2 * membership.config.delta)
@@ -67,9 +68,9 @@ class Discovery:
                 looking.cancel()
 
     def _strangers(self) -> list[Endpoint]:
-        """Whom to approach: who is missing, and before anybody has answered, seeds in view too."""
+        """The addresses of missing members; until a member has answered, seeds in view too."""
         if self._node.stack.membership.partial:
-            return []  # nobody is missing who might only not be known yet
+            return []  # with a partial view, an unknown member is not a missing one
         unanswered = not self._node.stack.membership.joined
         book, now = self._node.address_book, asyncio.get_running_loop().time()
         found = dict.fromkeys([*self._node.seeds.endpoints, *book.lost(now)])
@@ -84,13 +85,13 @@ class Discovery:
         ]
 
     def approach(self, endpoint: Endpoint, *, asks: bool = True) -> None:
-        """Introduce oneself to whoever is there, and ask to be let in."""
+        """Introduce this member at an endpoint, and ask to be let in."""
         self._node.introduce(endpoint, self._node.stack.membership.card(asks=asks))
         if self._node.config_check is not None:
             self._node.config_check.ask(endpoint)
         if len(self._node.stack.membership.view) > 1:
-            # Perhaps it is one of those known. Who has nobody yet may be refused its name, and
-            # must not be heard before that is decided.
+            # The endpoint may be another address of a known member. A member that is still alone
+            # may be refused its name, and must not be heard before that is decided.
             nonce = 1 + self._node.runner.rng.below(_NONCES)
             self._approached[nonce] = endpoint
             if len(self._approached) > _STRANGERS:
@@ -98,9 +99,9 @@ class Discovery:
             self._node.introduce(endpoint, ProbeMsg(nonce))
 
     def met(self, nonce: int, member: MemberId) -> None:
-        """Somebody answers from an endpoint: that one need not be approached as long as it lives.
+        """A member answers from an endpoint: do not try it again as long as that member lives.
 
-        A member may be reached at other addresses than the one that it advertises.
+        A member may be reached at other addresses than its advertised one.
         """
         endpoint = self._approached.pop(nonce, None)
         if endpoint is not None:
@@ -118,7 +119,7 @@ def _is_at(place: str, endpoint: Endpoint) -> bool:
 Resolve = Callable[[Address], Awaitable[list[Endpoint]]]
 
 
-_PATIENCE = 5.0  # seconds that one name may take
+_PATIENCE = 5.0  # seconds for the look-up of one name
 
 
 class Seeds:
@@ -137,16 +138,16 @@ class Seeds:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Where the seeds are, as far as is known."""
+        """The endpoints of the seeds that are known so far."""
         return list(dict.fromkeys(each for found in self._found.values() for each in found))
 
     @property
     def names(self) -> list[Address]:
-        """Those that have to be looked up."""
+        """The seeds that have to be looked up."""
         return [each for each in self.addresses if each.ip is None]
 
     async def look_up(self) -> None:
-        """Find out anew what is behind the names; one that hangs holds up no other."""
+        """Look up all names again. A look-up that hangs delays no other."""
         await asyncio.gather(*(self._look_up(each) for each in self.names))
 
     async def _look_up(self, address: Address) -> None:
