@@ -187,7 +187,7 @@ class CrashWatch:
             self._node.transport.knock(place.endpoint, lambda: self._ended(member, tell))
 
     def _ended(self, member: MemberId, tell: float) -> None:
-        """A process has ended. Tell the others with probability `tell`, unless they know already."""
+        """A process has ended. Tell the others with probability `tell`, unless they know."""
         node = self._node
         if not node.stack.membership.circle.lives(member):
             return

@@ -1,18 +1,20 @@
 """Two processes under one name: the one that was there first keeps it.
 
-A member that comes back after a crash has the name of one that others still take for alive. So
-whoever hears another life under the name of a living member asks at the address that it knows: if
-the former life answers there, the newcomer is told that the name is taken; if the new one answers,
-or nobody, it is let in. The question has a number that nobody can guess, and the answer repeats it:
-what was recorded earlier, or said by somebody who was not asked, proves nothing.
+A member that comes back after a crash has the name of a member that others still take for alive. So
+a member that hears another incarnation under the name of a live member asks at the address that it
+knows. If the former incarnation answers there, the newcomer is told that the name is taken. If the
+new incarnation answers, or none, the newcomer is let in. The question has a number that cannot be
+guessed, and the answer repeats it. So an answer that was recorded earlier, or that comes from a
+process that was not asked, proves nothing.
 
-The same question finds out where a sender is whose numbers make no sense: one that is far ahead of
-itself, or of which frame after frame is refused. It is asked too whether it has really left, when
-somebody says so and whenever it speaks afterwards: one farewell that was forged, or one answer that
-was lost, must not keep it out.
+The same question finds out the true state of a sender whose numbers make no sense: they are far
+ahead of its own, or frame after frame is refused. The question also goes to a member after each
+message that says that the member has left, and whenever it speaks afterwards. So one forged
+farewell, or one lost answer, does not keep the member out.
 
-That its own name is taken a member believes only if it has asked there itself, and once it is in
-the group, only in a group that has a key: without one, anybody can answer in its name.
+A member believes that its own name is taken only if it has asked at the other address itself. A
+member that is in the group believes it only if the group has a key: without one, any process can
+answer in its name.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ from hustings.net.wire import Received
 if TYPE_CHECKING:
     from hustings.net.node import MemberNode
 
-_ANSWER = 0.5  # seconds that the one who was there first has to speak up
-_AT_ONCE = 256  # members in doubt
+_ANSWER = 0.5  # seconds that the former incarnation has to answer
+_AT_ONCE = 256  # members that are asked at one time
 _PAUSE = 0.25  # seconds between two questions about one member
-_ASKED = 1024  # members of whom it is remembered when they were asked last
-_RATE, _AT_A_TIME = 20.0, 4  # words to namesakes, in a second and at once
+_ASKED = 1024  # members for which the time of the last question is kept
+_RATE, _AT_A_TIME = 20.0, 4  # messages to processes of the same name, per second and at once
 
 
 class NewerIncarnation(HustingsError):
-    """The group has heard this member in a later incarnation: it has to begin one after that."""
+    """The group has heard this member in a later incarnation: it has to begin an even later one."""
 
     def __init__(self, incarnation: int) -> None:
         super().__init__(f"the group has heard this member in incarnation {incarnation} already")
@@ -53,13 +55,13 @@ class Doubt(NamedTuple):
     """A question that waits for its answer."""
 
     member: MemberId
-    said: Received | None  # what is let in if nobody contradicts it
+    said: Received | None  # the frame to let in if no answer contradicts it
     endpoint: Endpoint
     timer: asyncio.TimerHandle
 
 
 class Claim(NamedTuple):
-    """Where another one with this member's name is said to be, and was asked."""
+    """The address of another process that is said to have this member's name, and was asked."""
 
     nonce: int
     endpoint: Endpoint
@@ -67,24 +69,24 @@ class Claim(NamedTuple):
 
 
 class DuplicateNames:
-    """What one host does about names that are claimed twice."""
+    """What one node does about names that two processes claim."""
 
     def __init__(self, node: MemberNode) -> None:
         self._node = node
         self._doubts: dict[int, Doubt] = {}  # by the number of the question
-        self._asked: dict[MemberId, float] = {}  # who was asked, and when; the longest ago first
-        self._claim: Claim | None = None  # who is said to have this one's name
-        self._answers = Rates(_RATE, _AT_A_TIME, 1)  # to namesakes
+        self._asked: dict[MemberId, float] = {}  # when each member was asked; the longest ago first
+        self._claim: Claim | None = None  # which process is said to have this member's name
+        self._answers = Rates(_RATE, _AT_A_TIME, 1)  # to processes of the same name
 
     def doubts(self, got: Received) -> bool:
-        """Whether the sender must be asked before this is heard.
+        """Whether the sender must be asked before this frame is handled.
 
-        That is a newcomer under the name of somebody who seems to be alive, and numbers that would
-        shut out all that the sender said so far.
+        That is so for a newcomer under the name of a member that seems alive, and for numbers that
+        would shut out everything that the sender has said so far.
         """
         message, leaps = got.message, self._node.filter.leaps(got)
         if not leaps and not isinstance(message, JoinMsg):
-            return False  # most of them
+            return False  # most frames
         if isinstance(message, UNNUMBERED):
             return False
         circle = self._node.stack.membership.circle
@@ -99,15 +101,15 @@ class DuplicateNames:
         )
 
     def challenge(self, got: Received) -> None:
-        """Ask at the address that is known; what is in doubt is not heard meanwhile."""
+        """Ask at the known address; the frame in doubt is not handled meanwhile."""
         self._node.filter.counters.count(Reason.UNVERIFIED)
         self._ask(got.sender, got)
 
     def precede(self, got: Received) -> None:
-        """See to what must be done before the group's own layers hear a message."""
+        """Do what must be done before the group's own layers handle a message."""
         message, node = got.message, self._node
         if isinstance(message, LeaveMsg):
-            # Anybody could have said so in its name; with a key, any member could.
+            # Any process could have said so in its name; with a key, any member could.
             self.ask(got.sender)
             return
         circle = node.stack.membership.circle
@@ -117,7 +119,7 @@ class DuplicateNames:
             self.ask(got.sender)
 
     def ask(self, member: MemberId) -> None:
-        """Let a member say in which life it is, and which number it has come to."""
+        """Ask a member for its present incarnation and frame number."""
         self._ask(member, None)
 
     def _ask(self, member: MemberId, said: Received | None) -> None:
@@ -139,7 +141,7 @@ class DuplicateNames:
         node.transmit(member, ProbeMsg(nonce))
 
     def present(self, nonce: int, got: Received) -> None:
-        """Somebody answered a question; perhaps it was this one."""
+        """A member answered a question; it may be a question of this class."""
         doubt = self._doubts.get(nonce)
         if doubt is None or doubt.member != got.sender:
             return
@@ -151,7 +153,7 @@ class DuplicateNames:
         if said is None:
             return
         if said.incarnation == got.incarnation:
-            # Still far ahead of where its sender says that it is: somebody else has said it.
+            # The frame is still far ahead of what its sender says: another process has sent it.
             if not self._node.filter.leaps(said):
                 self._admit(said, doubt.endpoint)
         elif isinstance(said.message, JoinMsg):
@@ -166,7 +168,7 @@ class DuplicateNames:
             self._answer(newcomer.endpoint, taken, now, said.sender)
 
     def _silent(self, nonce: int) -> None:
-        """Nobody is there any more: the newcomer is let in."""
+        """No answer came: let the newcomer in."""
         doubt = self._doubts.pop(nonce)
         if doubt.said is not None:
             self._admit(doubt.said, doubt.endpoint)
@@ -176,11 +178,11 @@ class DuplicateNames:
             self._node.accept(said, endpoint)
 
     def taken(self, message: NameTakenMsg, source: Endpoint) -> None:
-        """This member is told that its name is taken: it asks there, before it believes that.
+        """This member is told that its name is taken: it asks there before it believes that.
 
-        One that wants to be let in believes it only from where it asked for that. One that is in
-        the group already believes it only of a later life, which others prefer: two groups that
-        met had a member of this name each.
+        A member that wants to be let in believes it only from the address where it asked for that.
+        A member that is in the group already believes it only of a later incarnation, which others
+        prefer: two groups that met each had a member of this name.
         """
         node = self._node
         mine, place = node.filter.wire.incarnation, read_place(message.place)
@@ -200,7 +202,7 @@ class DuplicateNames:
             self._claim = Claim(nonce, there, now)
 
     def _proven(self, source: Endpoint) -> None:
-        """Somebody else has this member's name, and answers to it."""
+        """Another process has this member's name, and answers to it."""
         node, where = self._node, f"{source[0]}:{source[1]}"
         if not node.settled.is_set() or node.filter.wire.ring is not None:
             self._fail(where)
@@ -215,8 +217,9 @@ class DuplicateNames:
     def met(self, source: Endpoint, said: Received | None = None) -> None:
         """A frame under this member's own name came from elsewhere.
 
-        In the group, it answers, so that the other one knows. On its way into the group it is the
-        other one: if a seed has its name, and answers to it now, it cannot have it too.
+        A member in the group answers, so that the other process knows. A member that is still
+        joining asks back if the frame came from a seed: if the seed has its name and answers, the
+        newcomer cannot have that name.
         """
         node, message = self._node, None if said is None else said.message
         claim = self._claim
@@ -234,11 +237,11 @@ class DuplicateNames:
             self._answer(source, ProbeReplyMsg(nonce), now)
 
     def out_of_date(self, source: Endpoint) -> None:
-        """Somebody speaks in a life that is over: tell it so.
+        """A member speaks in an incarnation that is over: tell it so.
 
-        One that wants to join is told which life it had last, since the date of a machine that has
-        just started may be wrong, and lives are counted by it. To any other its name is lost, if
-        the later life is somewhere else.
+        A member that wants to join is told its last incarnation: incarnations are counted by the
+        date, and the date of a machine that has just started may be wrong. Any other member has
+        lost its name if the later incarnation is at another address.
         """
         node = self._node
         got, now = node.filter.unheard, asyncio.get_running_loop().time()
@@ -258,10 +261,10 @@ class DuplicateNames:
                 self._answer(source, taken, now, got.sender)
 
     def lived_later(self, message: OldIncarnationMsg, source: Endpoint) -> None:
-        """This member is told that it lived later already, where it wants to be let in."""
+        """Where this member wants to be let in, it is told of a later incarnation of itself."""
         node = self._node
         mine = node.filter.wire.incarnation
-        # Beyond the date everybody would refuse it: whoever says so does not tell the truth.
+        # Every member would refuse an incarnation beyond the date: a larger number is a lie.
         later = mine < message.incarnation < node.filter.latest[0]
         if later and message.yours == mine and not node.settled.is_set() and node.lets_in(source):
             node.failed(NewerIncarnation(message.incarnation))
@@ -269,7 +272,7 @@ class DuplicateNames:
     def _answer(
         self, to: Endpoint, message: Message, now: float, member: MemberId | None = None
     ) -> bool:
-        """Not too often: whoever asks could be anybody. Whether it went out."""
+        """Send a message, but not too often, since any process may ask; returns whether it did."""
         allowed = self._answers.allow(None, now)
         if allowed:
             self._node.introduce(to, message, member)
@@ -286,7 +289,7 @@ class DuplicateNames:
         )
 
     def stop(self) -> None:
-        """Doubt nobody any more."""
+        """Drop all questions."""
         for doubt in self._doubts.values():
             doubt.timer.cancel()
         self._doubts.clear()

@@ -1,10 +1,10 @@
-"""Files that survive a crash: written whole, synced, then given their name, and that synced too.
+"""Files that survive a crash: written whole, synced, renamed, and the rename synced too.
 
     write beside -> fsync -> rename (or link) -> fsync the folder
 
-After a crash at any point the name stands for the whole old content or the whole new one.
+After a crash at any point, the name stands for the whole old content or the whole new one.
 
-Paths are taken as they come: a member without a state file need not load `pathlib`.
+Paths may be texts: a member without a state file need not load `pathlib`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def shown(path: str | Path) -> str:
 
 
 def why(error: OSError | ValueError) -> str:
-    """What the system has to say."""
+    """The system's reason for an error."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def check_state_folder(folder: str | Path) -> None:
-    """Refuse a folder that neither is there nor can be made."""
+    """Refuse a folder that does not exist and cannot be made."""
     path = os.fspath(folder)
     if os.path.isdir(path):
         return
@@ -48,21 +48,21 @@ def check_state_folder(folder: str | Path) -> None:
 
 
 def state_folder(typed: str | os.PathLike[str]) -> str:
-    """The directory that somebody named; an empty name would be the one we happen to be in."""
+    """The directory that a user named. An empty name would mean the current directory."""
     if not (folder := os.fspath(typed)):
         raise BadInput("state names no directory: give one, or leave it out")
     return folder
 
 
 def make_state_folder(folder: str | Path) -> bool:
-    """See to it that the folder is there, for its owner only; whether it had to be made."""
+    """Make sure that the folder exists, for its owner only; returns whether it had to be made."""
     check_state_folder(folder)
     if os.path.isdir(folder):
         return False
     try:
         os.mkdir(folder, 0o700)
         sync_folder(os.path.dirname(os.path.abspath(folder)))
-    except FileExistsError:  # somebody else was quicker
+    except FileExistsError:  # another process was quicker
         return False
     except OSError as error:
         raise BadInput(f"cannot make state directory {shown(folder)}: {why(error)}") from None
@@ -70,9 +70,9 @@ def make_state_folder(folder: str | Path) -> bool:
 
 
 def read_whole(path: str | Path, most: int) -> tuple[bytes, int]:
-    """A regular file's first `most` + 1 bytes, and its permissions as they were when it was read.
+    """The first `most` + 1 bytes of a regular file, and its permissions when it was read.
 
-    Opened without waiting: a pipe under this name must not hold up a start.
+    The file is opened without waiting: a pipe under this name must not hold up a start.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
@@ -83,9 +83,10 @@ def read_whole(path: str | Path, most: int) -> tuple[bytes, int]:
 
 
 def replace(path: str | Path, data: bytes) -> None:
-    """Give `path` this content; whoever calls holds a lock that keeps others from doing the same.
+    """Give `path` this content. The caller holds a lock, so that no other process does the same.
 
-    If it fails before the rename, the old content stands; after it, nobody can say which.
+    If it fails before the rename, the old content stands. If it fails after the rename, either
+    content may stand.
     """
     part = os.fspath(path) + ".new"
     try:
@@ -93,15 +94,15 @@ def replace(path: str | Path, data: bytes) -> None:
         os.replace(part, path)
     except OSError:
         with suppress(OSError):
-            os.unlink(part)  # on a full disk it takes room
+            os.unlink(part)  # the leftover takes room on a full disk
         raise
     sync_folder(os.path.dirname(path) or os.curdir)
 
 
 def create(path: str | Path, data: bytes) -> None:
-    """A new file, readable by its owner only; `FileExistsError` if there is one of that name."""
+    """Write a new file, readable by its owner only; `FileExistsError` if the name is taken."""
     folder, name = os.path.split(os.fspath(path))
-    # Threads share a process, and containers that share a folder may share a process's number.
+    # Threads share a process, and containers with a shared folder may have equal process numbers.
     part = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.new")
     try:
         _write(part, data, os.O_EXCL)
@@ -116,7 +117,7 @@ def _write(path: str, data: bytes, flag: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flag
     descriptor = os.open(path, flags, OWNER_ONLY)
     try:
-        os.fchmod(descriptor, OWNER_ONLY)  # also where it lay about with other permissions
+        os.fchmod(descriptor, OWNER_ONLY)  # also if the file was there with other permissions
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
@@ -126,7 +127,7 @@ def _write(path: str, data: bytes, flag: int) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Make a folder's names survive a crash."""
+    """Make the names in a folder survive a crash."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,11 +1,13 @@
-"""The filter: all that leaves a member and all that reaches it passes here and is accounted for.
+"""The filter: every frame that leaves or reaches a member passes here and is counted.
 
-Anything that arrives yields a message or `None` and one more rejection counted; nothing else.
+Each arriving frame yields a message, or `None` and one more counted rejection; nothing else
+happens.
 
-A probe and its answer are heard whatever their number: by them a member that lost count of a sender
-finds it again. So is what members say of their configuration, and what is in doubt. Who plays these
-again gets one more answer, or none, and moves nothing. They have a rate of their own: whoever plays
-what it has recorded must not use up that of the sender.
+A probe and its answer are heard whatever their number is: through them a member that lost count of
+a sender finds the count again. The same holds for configuration messages and for frames in doubt.
+An attacker that replays such a frame gets one more answer, or none, and changes no state. These
+frames have a rate of their own. So an attacker that replays recorded frames cannot use up the rate
+of their sender.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ from hustings.net.limits import Counters, Rates, Reason
 from hustings.net.validation import NumberBounds, bounds
 from hustings.net.wire import Direction, Frame, Received, Wire
 
-_INCARNATIONS = 1024  # that may begin in a millisecond
-UNNUMBERED = (ProbeMsg, ProbeReplyMsg, ConfigMsg)  # what is heard whatever its number
+_INCARNATIONS = 1024  # incarnations that may begin in a millisecond
+UNNUMBERED = (ProbeMsg, ProbeReplyMsg, ConfigMsg)  # heard whatever their number is
 
 
 class FrameFilter:
-    """A wire with its limits, its memory of what came, and its counters."""
+    """A wire with its limits, its replay protection, and its counters."""
 
     __slots__ = (
         "_date",
@@ -48,17 +50,17 @@ class FrameFilter:
     ) -> None:
         """`date` is in seconds since 1970."""
         limits = wire.limits
-        known = 2 * limits.members  # those who left are remembered for a while
+        known = 2 * limits.members  # members that left are remembered for a while
         self.wire = wire
         self.counters = Counters() if counters is None else counters
-        self.refused: Reason | None = None  # why what came last was
-        self.unheard: Received | None = None  # and what it was, if it could be read
+        self.refused: Reason | None = None  # why the last frame was refused
+        self.unheard: Received | None = None  # the refused message, if it could be read
         self._rates = Rates(limits.rate, limits.burst, known)
         self._unnumbered = Rates(limits.rate, limits.burst, known)
         self._replays = ReplayProtection(limits.replay_window, known)
         self.number_bounds = NumberBounds(wire.codec.kinds)
         self._date = date
-        # The term that an election would reckon from a message; as its host knows.
+        # The term that an election would derive from a message; the node sets this.
         self.implies: Callable[[Message], int] = lambda message: 0
 
     def outgoing(
@@ -67,7 +69,7 @@ class FrameFilter:
         to: MemberId | None = None,
         direction: Direction = Direction.DATAGRAM,
     ) -> Frame | None:
-        """A frame to send, on the way it says; none if no frame can hold the message."""
+        """A frame to send, in the direction that it says; None if no frame can hold the message."""
         frame = self.wire.write(message, to, direction)
         if isinstance(frame, Reason):
             self.counters.count(frame)
@@ -82,10 +84,10 @@ class FrameFilter:
         now: float,
         doubtful: Callable[[Received], bool] | None = None,
     ) -> Received | None:
-        """A message to handle, once; `now` in seconds, on any clock that does not run back.
+        """The message to handle, at most once; `now` in seconds, on a clock that does not run back.
 
-        What is `doubtful` is handed out and not noted: another incarnation of its sender may
-        have to be heard first. `admit` notes it later.
+        A `doubtful` frame is returned and not noted: another incarnation of its sender may have to
+        be heard first. `admit` notes it later.
         """
         got = self.wire.read(data, direction)
         if isinstance(got, Reason):
@@ -99,10 +101,11 @@ class FrameFilter:
         return got if self.admit(got, now) else None
 
     def admit(self, got: Received, now: float) -> bool:
-        """Note what was read; whether it is new and within its sender's rate.
+        """Note a frame that was read; returns whether it is new and within its sender's rate.
 
-        The rate is a member's and is asked last. Addresses can be forged and frames played again:
-        were either counted, who has no key could use up the rate of one who has.
+        The rate is counted for each member, and it is checked last. Addresses can be forged, and
+        frames can be replayed. If either counted, an attacker without a key could use up the rate
+        of a member.
         """
         before = self._replays.forgotten
         if reason := self._replays.check(got.sender, got.incarnation, got.number):
@@ -128,11 +131,11 @@ class FrameFilter:
         return False
 
     def leaps(self, got: Received) -> bool:
-        """Whether a frame would move all that is known of its sender's numbers."""
+        """Whether a frame would invalidate all that is known of its sender's numbers."""
         return self._replays.leaps(got.sender, got.incarnation, got.number)
 
     def confirm(self, got: Received) -> None:
-        """The sender has proven that this is its incarnation and its number now."""
+        """The sender has proven that this is its present incarnation and number."""
         self._replays.confirm(got.sender, got.incarnation, got.number)
 
     def lost_count(self, got: Received) -> bool:
@@ -140,7 +143,7 @@ class FrameFilter:
         return self._replays.lost_count(got.sender)
 
     def credible(self, sender: MemberId, message: Message, now: float) -> bool:
-        """Whether what somebody else passed on of a sender is believed; else it is counted."""
+        """Whether to believe a sender's message that another member passed on; counts a refusal."""
         reason = self._disbelieve(sender, message, now)
         if reason is not None:
             self._refuse(reason)
@@ -148,7 +151,7 @@ class FrameFilter:
 
     @property
     def latest(self) -> tuple[int, int]:
-        """The latest incarnation and the highest counter that anybody can have by now."""
+        """The latest incarnation and the highest counter that any member can have by now."""
         date = self._date()
         return bounds(date, _INCARNATIONS).end, bounds(date, 1).end
 
@@ -161,12 +164,12 @@ class FrameFilter:
         self.counters.count(reason)
 
     def forget(self, member: MemberId) -> None:
-        """A member is gone for good: whoever comes under its id begins anew."""
+        """Forget a member that is gone for good: the next one under its id begins anew."""
         self._replays.forget(member)
 
 
-LEAP = 1 << 16  # frames of a sender that may be missed in a row
-_REFUSED = 4  # frames of a sender in a row, of which none was new: is it still where it was?
+LEAP = 1 << 16  # frames of a sender that may be lost in a row
+_REFUSED = 4  # frames of a sender refused in a row, after which it is asked for its number
 
 
 class ReplayProtection:
@@ -185,18 +188,18 @@ class ReplayProtection:
         self._window = window
         self._mask = (1 << window) - 1
         self._most = most
-        # Life, highest number, and a bit for each number from there down; longest silent first.
+        # Incarnation, highest number, and a bit for each number below; longest silent first.
         self._seen: dict[MemberId, tuple[int, int, int]] = {}
         self._refused: dict[MemberId, int] = {}  # in a row
-        self.forgotten = 0  # senders that had to make room
+        self.forgotten = 0  # senders that were forgotten to make room
 
     def __len__(self) -> int:
         return len(self._seen)
 
     def check(self, sender: MemberId, incarnation: int, number: int) -> Reason | None:
-        """Why this frame is refused, or None: then it is remembered.
+        """Why this frame is refused; None: it is accepted and remembered.
 
-        To be asked last, of frames that are accepted otherwise: what is forged must leave no mark.
+        Call this last, for frames that pass all other checks: a forged frame must leave no mark.
         """
         reason = self._check(sender, incarnation, number)
         if reason is not None:
@@ -218,9 +221,9 @@ class ReplayProtection:
         return self._refused.get(sender, 0) >= _REFUSED
 
     def confirm(self, sender: MemberId, incarnation: int, number: int) -> None:
-        """Begin anew where the sender says it is; whatever came before counts as seen.
+        """Begin anew at the number that the sender says; everything before it counts as seen.
 
-        Where it is what was expected, nothing changes.
+        Nothing changes if the number is the expected one.
         """
         lost = self.lost_count(sender)
         self._refused.pop(sender, None)
@@ -239,7 +242,7 @@ class ReplayProtection:
             return None
         ahead = number - highest
         if ahead > 0:
-            # Beyond the window nothing of the old bits is left; a shift by that much could be huge.
+            # Beyond the window no old bit is left, and a shift by that much could be huge.
             kept = (bits << ahead) & self._mask if ahead < self._window else 0
             self._remember(sender, incarnation, number, kept | 1)
             return None
@@ -252,11 +255,11 @@ class ReplayProtection:
         return None
 
     def incarnation(self, sender: MemberId) -> int:
-        """The newest incarnation in which a sender was heard; 0 for one that was not."""
+        """The newest incarnation in which a sender was heard; 0 for an unknown sender."""
         return self._seen.get(sender, (0, 0, 0))[0]
 
     def forget(self, sender: MemberId) -> None:
-        """Its id may be used by somebody else from now on; an unknown one is fine."""
+        """Forget a sender, since its id may have another owner from now on; it may be unknown."""
         self._seen.pop(sender, None)
         self._refused.pop(sender, None)
 

@@ -1,7 +1,8 @@
-"""Keys: 32 secret bytes that all members of a group share, and the files they are kept in.
+"""Keys: 32 secret bytes that all members of a group share, and the files that hold them.
 
-A key's id is derived from its secret, so nobody has to hand out ids and a key cannot go by two.
-A key file is text, read strictly, and of no use if anybody but its owner can read it:
+A key's id is derived from its secret. So no person assigns ids, and a key cannot have two. A key
+file is text and read strictly. It is refused if any user but its owner can read it. It
+has these lines:
 
     hustings-key 1
     id 1a2b3c4d
@@ -71,7 +72,7 @@ def new_key() -> Key:
 
 
 def parse_key(data: bytes, where: str) -> Key:
-    """The key in a key file's content; `where` it came from is for the sentence if it is refused.
+    """Read the key in a key file's content; an error names `where` it came from.
 
     >>> key = Key(bytes(32))
     >>> parse_key(key.text().encode(), "example") == key, key.id
@@ -110,7 +111,7 @@ def read_key(path: str | Path) -> Key:
 
 
 def write_key(path: str | Path, key: Key) -> None:
-    """A new key file for its owner only; whole or not at all, and never over another file."""
+    """Write a new key file for its owner only: whole or not at all, and never over another file."""
     try:
         create(path, key.text().encode())
     except FileExistsError:
@@ -133,7 +134,7 @@ if TYPE_CHECKING:
 def ring_of(
     key: KeyLike | Sequence[KeyLike] | None, bind: Address, insecure: bool
 ) -> KeyRing | None:
-    """The keys of a member that listens there; None for one that has none, or must not listen."""
+    """The keys of a member that listens there; None for a member without one, or one refused."""
     if keys := _given(key):
         from hustings.net.seal import KeyRing  # noqa: PLC0415 (memory: not all have a key)
 

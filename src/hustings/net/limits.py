@@ -1,4 +1,4 @@
-"""How much a member takes from others; why it refuses the rest, how often, and its log about it.
+"""How much a member takes from others; why it refuses the rest, and how it counts and logs that.
 
 Law of this file: no clock inside. Time comes as an argument, so tests need not wait. Every table
 here has a size that does not depend on what arrives.
@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from hustings.core.errors import BadInput, UnknownName
 
-LARGEST_DATAGRAM = 1200  # bytes: what every path carries without taking it apart
+LARGEST_DATAGRAM = 1200  # bytes: every path carries so much without fragmentation
 
 
 class Reason(StrEnum):
@@ -32,7 +32,7 @@ class Reason(StrEnum):
     OTHER_GROUP = "other-group"
     # The seal.
     NOT_SEALED = "not-sealed"  # and this member has a key
-    SEALED = "sealed"  # and this member has none
+    SEALED = "sealed"  # and this member has no key
     UNKNOWN_KEY = "unknown-key"
     BAD_SEAL = "bad-seal"  # changed on the way, or sealed for another group or direction
     # The envelope and what is in it.
@@ -41,25 +41,25 @@ class Reason(StrEnum):
     OTHER_PROTOCOL_VERSION = "other-protocol-version"
     UNKNOWN_KIND = "unknown-kind"
     BAD_FIELDS = "bad-fields"
-    IMPLAUSIBLE_NUMBER = "implausible-number"  # one that no member can have reached by now
+    IMPLAUSIBLE_NUMBER = "implausible-number"  # no member can have reached it by now
     FAR_TERM = "far-term"  # a term or token far above all that is known here, not confirmed yet
-    FUTURE_INCARNATION = "future-incarnation"  # a life that begins long after this machine's date
-    BAD_NAME = "bad-name"  # of a member, an attribute or a place: none that could be given here
-    ADDRESS_TAKEN = "address-taken"  # hearsay puts a newcomer where another member is
+    FUTURE_INCARNATION = "future-incarnation"  # it begins long after this machine's date
+    BAD_NAME = "bad-name"  # of a member, an attribute or a place; not allowed here either
+    ADDRESS_TAKEN = "address-taken"  # gossip puts a newcomer at another member's address
     TOO_MANY = "too-many"  # a list longer than a view may be
     MISDIRECTED = "misdirected"  # for another member
-    ECHO = "echo"  # this member's own, come back
+    ECHO = "echo"  # this member's own frame, come back
     DUPLICATE_NAME = (
-        "duplicate-name"  # from another life, or another process, with this member's id
+        "duplicate-name"  # another incarnation, or another process, with this member's id
     )
-    UNVERIFIED = "unverified"  # another life of a living member, or numbers far ahead of its own
+    UNVERIFIED = "unverified"  # another incarnation of a live member, or far too high numbers
     OLD_INCARNATION = "old-incarnation"  # of a sender that has restarted since
     REPLAYED = "replayed"
-    TOO_LATE = "too-late"  # so far behind the newest that nobody remembers whether it came
-    UNHANDLED = "unhandled"  # the election could not deal with it: a defect, or a lie
+    TOO_LATE = "too-late"  # so far behind the newest that no record tells whether it came
+    UNHANDLED = "unhandled"  # the election could not handle it: a defect, or a lie
     # Limits reached.
     RATE = "rate"
-    NEWCOMERS = "newcomers"  # more members that nobody knew than one may speak of
+    NEWCOMERS = "newcomers"  # one member speaks of too many unknown members
     MEMBERS = "members"
     VIEW = "view"
     TRANSFER = "transfer"
@@ -67,9 +67,9 @@ class Reason(StrEnum):
     OUTBOX = "outbox"
     CONNECTIONS = "connections"
     SENDERS_FORGOTTEN = "senders-forgotten"
-    UNSENDABLE = "unsendable"  # our own, and no frame can hold it
-    UNSENT = "unsent"  # the network would not take it
-    UNKNOWN_ADDRESS = "unknown-address"  # for a member of whom nobody said where it is
+    UNSENDABLE = "unsendable"  # our own message, and no frame can hold it
+    UNSENT = "unsent"  # the network did not take it
+    UNKNOWN_ADDRESS = "unknown-address"  # for a member whose address is not known
 
 
 STALE = frozenset((Reason.OLD_INCARNATION, Reason.REPLAYED, Reason.TOO_LATE))
@@ -90,7 +90,7 @@ class Counters:
         self._counts: dict[Reason, int] = dict.fromkeys(Reason, 0)
 
     def count(self, reason: Reason, times: int = 1) -> None:
-        """It happened again."""
+        """Count one more case, or more."""
         self._counts[reason] += times
 
     def __getitem__(self, reason: Reason) -> int:
@@ -98,11 +98,11 @@ class Counters:
 
     @property
     def total(self) -> int:
-        """All of them together."""
+        """The sum over all reasons."""
         return sum(self._counts.values())
 
     def mapping(self) -> dict[str, int]:
-        """Every reason by its label, also those that never applied: for metrics."""
+        """The count of every reason by its label, zeros too: for metrics."""
         return {reason.value: times for reason, times in self._counts.items()}
 
 
@@ -111,25 +111,25 @@ Entries = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one member of a group bears."""
+    """How much one member of a group takes."""
 
     datagram: Annotated[int, Meta(ge=512, le=LARGEST_DATAGRAM)] = LARGEST_DATAGRAM  # bytes
     transfer: Bytes = 1024 * 1024  # bytes of one frame on a stream: joins, state transfer
-    incomplete: Bytes = 8 * 1024 * 1024  # bytes of frames under way, on all streams of a process
+    incomplete: Bytes = 8 * 1024 * 1024  # bytes of incomplete frames, on all streams of a process
     members: Entries = 4096
     view: Entries = 4096  # entries of any list in one message
-    rate: Annotated[float, Meta(gt=0, le=1e6)] = 500.0  # messages per peer per second
+    rate: Annotated[float, Meta(gt=0, le=1e6)] = 500.0  # messages per peer and second
     burst: Entries = 1000  # messages of one peer at once
-    newcomers: Annotated[float, Meta(gt=0, le=1e6)] = 256.0  # unknown members, a teller and second
+    newcomers: Annotated[float, Meta(gt=0, le=1e6)] = 256.0  # unknown members per teller and second
     inbox: Entries = 4096  # messages that wait to be handled
     outbox: Entries = 4096  # frames that wait to be sent
-    connections: Annotated[int, Meta(ge=1, le=65_536)] = 512  # of others; a stream per follower
+    connections: Annotated[int, Meta(ge=1, le=65_536)] = 512  # from others; one per follower
     replay_window: Annotated[int, Meta(ge=64, le=65_536)] = (
-        2048  # frames a sender's order may vary by
+        2048  # by how many frames a sender's order may vary
     )
 
     def broken_rules(self) -> list[str]:
-        """Sentences about limits that contradict each other; empty when all is well."""
+        """Sentences about limits that contradict each other; empty when there are none."""
         broken = []
         if self.transfer < self.datagram:
             broken.append(f"transfer must be at least datagram ({self.datagram} bytes)")
@@ -141,7 +141,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def parse(cls, settings: Mapping[str, object]) -> Self:
-        """Limits from names and values, texts or numbers; all broken rules in one sentence.
+        """Limits from names and values, texts or numbers; one sentence reports all broken rules.
 
         >>> Limits.parse({"rate": "50", "members": 5, "view": 5}).rate
         50.0
@@ -168,7 +168,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @lru_cache(maxsize=8)
 def _limits(kind: type[Limits]) -> Mapping[str, Any]:
-    """The limits' types by name; to find out about them takes a millisecond."""
+    """The limits' types by name. To read them takes a millisecond, so they are kept."""
     return {field.name: field.type for field in msgspec.structs.fields(kind)}
 
 
@@ -177,7 +177,7 @@ def _small(sentence: str) -> str:
 
 
 class Budget:
-    """Bytes that all who share it may hold together; from any thread.
+    """Bytes that all its users may hold together; callable from any thread.
 
     >>> budget = Budget()
     >>> budget.take(60, most=100), budget.take(60, most=100), budget.taken
@@ -191,7 +191,7 @@ class Budget:
         self.taken = 0
 
     def take(self, size: int, most: int) -> bool:
-        """Whether so many more are within `most`; then they are taken."""
+        """Take so many bytes, if they are within `most`; returns whether they were."""
         with self._lock:
             if self.taken + size > most:
                 return False
@@ -199,18 +199,18 @@ class Budget:
             return True
 
     def give_back(self, size: int) -> None:
-        """So many are free again."""
+        """Free so many bytes."""
         with self._lock:
             self.taken -= size
 
 
-INCOMPLETE = Budget()  # of frames that are not complete, on all streams of this process
+INCOMPLETE = Budget()  # bytes of frames that are not complete, on all streams of this process
 
 
 class Rates:
     """A token bucket per peer: `rate` per second in the long run, `burst` at once.
 
-    When more than `most` peers are heard, the one that was silent longest is forgotten.
+    When more than `most` peers are heard, the peer that was silent longest is forgotten.
 
     >>> rates = Rates(rate=1.0, burst=2, most=10)
     >>> [rates.allow("peer", now) for now in (0.0, 0.0, 0.5, 1.0)]
@@ -225,7 +225,7 @@ class Rates:
         self._most = most
         self._buckets: dict[
             Hashable, tuple[float, float]
-        ] = {}  # tokens, when; longest silent first
+        ] = {}  # tokens, time; longest silent first
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -246,9 +246,9 @@ class Rates:
         return allowed
 
 
-_SILENCE = 60.0  # seconds between two notes of one kind
+_SILENCE = 60.0  # seconds between two log lines of one kind
 
-# Others that mean to be understood.
+# Frames of other members that this member cannot understand.
 _STRANGERS: Mapping[Reason, str] = {
     Reason.NOT_SEALED: "speaks without a key and this member has one: give all members the key",
     Reason.SEALED: "speaks sealed and this member has no key: give it the group's key",
@@ -259,7 +259,7 @@ _STRANGERS: Mapping[Reason, str] = {
     Reason.OTHER_PROTOCOL_VERSION: "runs another version of this group's protocol: upgrade one",
 }
 
-# What a member would not say, or not now.
+# Frames that no proper member would send, or not now.
 _WORDS: Mapping[Reason, str] = {
     Reason.TOO_LARGE: "it is larger than any frame may be",
     Reason.NOT_A_FRAME: "it is no frame of hustings",
@@ -298,7 +298,7 @@ _WORDS: Mapping[Reason, str] = {
 
 
 class RejectionLog:
-    """Notes about what others send, each kind at most once a minute, and how many were left out.
+    """Log lines about what others send: each kind at most once a minute, with the number left out.
 
     >>> said = []
     >>> log = RejectionLog(said.append, version=2)
@@ -311,10 +311,10 @@ class RejectionLog:
         """`version` is the wire version that this member speaks."""
         self._note = note
         self._version = version
-        self._kinds: dict[str, tuple[float, float, int]] = {}  # may be said, when, and was not
+        self._kinds: dict[str, tuple[float, float, int]] = {}  # allowed now, time, left out
 
     def saw(self, reason: Reason, source: tuple[str, int], now: float, version: int = 0) -> None:
-        """Something came from there that was refused; it is a frame of this wire version."""
+        """A frame was refused; `version` is its wire version."""
         stranger, words = _STRANGERS.get(reason), _WORDS.get(reason)
         if reason is Reason.UNKNOWN_VERSION:
             stranger = _other_version(version, self._version)
@@ -330,9 +330,9 @@ class RejectionLog:
     def say(
         self, kind: str, sentence: str, now: float, at_once: int = 1, *, label: str = ""
     ) -> None:
-        """Note something that others can bring about as often as they like; few kinds of it.
+        """Log something that others can cause as often as they like; there are few kinds of it.
 
-        So many of a kind are said `at_once`, and one a minute in the long run.
+        `at_once` lines of a kind may follow each other; in the long run one per minute.
         """
         left, at, more = self._kinds.get(kind, (float(at_once), now, 0))
         left = min(float(at_once), left + (now - at) / _SILENCE)
@@ -345,7 +345,7 @@ class RejectionLog:
 
 
 def _other_version(theirs: int, ours: int) -> str:
-    """What to do about frames of another release.
+    """Advice about frames of another release.
 
     >>> _other_version(1, 2)[:62]
     'speaks wire version 1 and this member speaks only version 2: u'

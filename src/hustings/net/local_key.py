@@ -1,14 +1,14 @@
-"""The key of this user on this machine: made when it is first needed, and kept for this user only.
+"""The key of this user on this machine: made on first use, and readable by this user only.
 
-A member that listens to this machine alone and was given no key takes this one. So members that one
-user starts understand each other without a word about keys, and other users' processes are refused.
+A member that listens on this machine only and was given no key takes this one. So members that one
+user starts understand each other without any key option, and processes of other users are refused.
 
     $HUSTINGS_KEY_FILE, else $XDG_STATE_HOME/hustings/local.key, else ~/.local/state/hustings/...
 
-Whoever can exchange the file, or a folder or link on the way to it, knows the key. So the way is
-checked from the root down, and nothing is made or written before that.
+A process that can replace the file, or a folder or link on the way to it, knows the key. So the
+path is checked from the root down, and nothing is made or written before that.
 
-Frames are signed and not encrypted: what goes over loopback only the superuser can read.
+Frames are signed and not encrypted: only the superuser can read the traffic on loopback.
 
     signed = key id (4) | tag (16) | content        tag = keyed blake2b of content and bounds
 """
@@ -30,7 +30,7 @@ from hustings.net.wire import SIGNED
 
 VARIABLE = "HUSTINGS_KEY_FILE"
 _TAG = 16
-_MOST_LINKS = 40  # on the way to the file, as the system has it
+_MOST_LINKS = 40  # links on the way to the file, the same limit as the system's
 _HINT = (
     f"name a file in a folder that only this user can write to with {VARIABLE}, give the members "
     "a key of hustings keygen, or let them do without one (insecure)"
@@ -44,12 +44,12 @@ class LocalRing(KeyRing):
     mode = SIGNED
 
     def seal(self, plain: bytes, bound: bytes) -> bytes:
-        """Signed, together with what both sides know and the frame need not repeat."""
+        """Sign a text and also `bound`, which both sides know and the frame does not repeat."""
         key = self._sealing
         return b"".join((key.mark, _tag(key, plain, bound), plain))
 
     def open(self, sealed: bytes, bound: bytes) -> bytes | Reason:
-        """What was signed, or why that cannot be known."""
+        """The signed text, or the reason why it cannot be trusted."""
         if len(sealed) < ID + _TAG:
             return Reason.BAD_SEAL
         key = self._keys.get(sealed[:ID])
@@ -68,7 +68,7 @@ def _tag(key: Key, plain: bytes, bound: bytes) -> bytes:
 
 
 def local_key_file() -> str:
-    """Where this user's key is, or will be."""
+    """The path of this user's key file, which need not exist yet."""
     if given := os.environ.get(VARIABLE):
         return given
     state = os.environ.get("XDG_STATE_HOME", "")
@@ -80,7 +80,7 @@ def local_key_file() -> str:
 def _home() -> str:
     home = os.environ.get("HOME", "")
     if not os.path.isabs(home):
-        import pwd  # noqa: PLC0415 (memory: almost everybody has a HOME)
+        import pwd  # noqa: PLC0415 (memory: HOME is nearly always set)
 
         with suppress(KeyError):
             home = pwd.getpwuid(os.geteuid()).pw_dir
@@ -90,13 +90,13 @@ def _home() -> str:
 
 
 def local_key() -> Key:
-    """This user's key on this machine; the first that needs it makes it, and all have the same."""
+    """This user's key on this machine. The first process that needs it makes it; all share it."""
     path = local_key_file()
     try:
         real = check_way(path)
         if not os.path.lexists(real):
             _make(real)
-            real = check_way(path)  # another one may have been quicker: that key counts
+            real = check_way(path)  # another process may have been quicker: its key counts
     except (OSError, ValueError) as error:
         raise BadInput(
             f"cannot keep a key for this machine's members in {shown(path)}: {why(error)}; {_HINT}"
@@ -110,7 +110,7 @@ def local_key() -> Key:
 
 
 def _make(path: str) -> None:
-    """Folders one by one, since permissions are this user's alone also where the umask is 0."""
+    """Make folders one by one, so that only this user may use them even if the umask is 0."""
     folder = os.path.dirname(path)
     missing = []
     while not os.path.lexists(folder):
@@ -119,13 +119,13 @@ def _make(path: str) -> None:
     for each in reversed(missing):
         with suppress(FileExistsError):
             os.mkdir(each, 0o700)
-    check_way(path)  # also those that somebody else made meanwhile
+    check_way(path)  # another process may have made some of them meanwhile
     with suppress(FileExistsError):
         create(path, new_key().text().encode())
 
 
 def check_way(path: str) -> str:
-    """The same path without links; refused if another user could exchange what it leads to."""
+    """The same path without links; refused if another user could replace anything on the way."""
     rest = _parts(os.path.join(os.getcwd(), path))
     here, links = os.sep, 0
     _check(here, os.lstat(here))
@@ -155,19 +155,19 @@ def check_way(path: str) -> str:
 
 
 def _parts(path: str) -> list[str]:
-    """The last one first."""
+    """The parts of a path, the last one first."""
     return [part for part in reversed(path.split(os.sep)) if part not in ("", os.curdir)]
 
 
 def _check(what: str, status: os.stat_result) -> None:
-    # Whoever owns the root folder can do everything; in a container that need not be number 0.
+    # The owner of the root folder can do everything; in a container that need not be number 0.
     if status.st_uid not in (os.geteuid(), 0, os.lstat(os.sep).st_uid):
         raise BadInput(
             f"{shown(what)} belongs to another user, who could know the key that is kept there: "
             f"{_HINT}"
         )
     mode = status.st_mode
-    # In a sticky folder only its owner can exchange what belongs to this user.
+    # In a sticky folder only the owner of a file can replace it.
     if stat.S_ISDIR(mode) and not mode & stat.S_ISVTX:
         if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_mine_alone(status.st_gid)):
             raise BadInput(
@@ -177,7 +177,7 @@ def _check(what: str, status: os.stat_result) -> None:
 
 
 def _is_mine_alone(group: int) -> bool:
-    """Whether this is a group of this user's own, as many systems make one for each user."""
+    """Whether this is a private group of this user, as many systems make one for each user."""
     import grp  # noqa: PLC0415 (memory: few folders can be written to by a group)
     import pwd  # noqa: PLC0415 (memory: likewise)
 

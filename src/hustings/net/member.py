@@ -1,8 +1,8 @@
-"""The member: what a program holds of its part in a group.
+"""The member: the object through which a program takes part in a group.
 
-Everything here happens on the event loop on which the member was opened; `hustings.blocking` is
-for threads. Losing leadership never ends the process or the membership: the member goes on, and may
-lead again.
+Everything here runs on the event loop on which the member was opened. For threads there is
+`hustings.blocking`. The loss of leadership never ends the process or the membership: the member
+goes on, and may lead again.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 LARGEST = sys.float_info.max
 MOST_ATTRIBUTES = MAX_ATTRIBUTES - 2  # two are kept for the project's own
-_NOTES = 100  # kept
-_GLANCE = 0.02  # seconds between two looks at what has no event of its own
-_ENDING = 5.0  # seconds for campaigns that were cancelled to clean up before a hand-over
+_NOTES = 100  # log lines that are kept
+_GLANCE = 0.02  # seconds between two checks of something that has no event
+_ENDING = 5.0  # seconds for cancelled campaigns to clean up before a transfer
 
 
 class Voters(Protocol):
-    """Who votes in a group that is its own guard."""
+    """The voters of a group that is its own guard."""
 
     @property
     def number(self) -> int:
-        """How often they have changed."""
+        """How often the set of voters has changed."""
 
     def replace(self, old: str, new: str) -> bool:
-        """Begin to let one vote in the place of another; whether that could be begun."""
+        """Begin to replace one voter by another; returns whether that could begin."""
 
 
 class Member:
@@ -69,7 +69,7 @@ class Member:
         bound: float,
         steady: float,
         note: Callable[[str], None] | None,
-        close: Callable[[bool], Awaitable[None]],  # True: as a crash would
+        close: Callable[[bool], Awaitable[None]],  # True: stop as a crash would
     ) -> None:
         self.name = name
         self.group = group
@@ -79,10 +79,10 @@ class Member:
         self.steady = steady
         self.notes: list[str] = []
         self.error: Exception | None = None  # why it was closed, if not by its owner
-        self.opened = False  # whether its owner has it
+        self.opened = False  # whether `join` has returned it
         self.campaigns: dict[Campaign, None] = {}
-        self.voters: Voters | None = None  # where the group is its own guard
-        self.known: Mapping[MemberId, str] = {}  # names of leaders that are no members
+        self.voters: Voters | None = None  # set where the group is its own guard
+        self.known: Mapping[MemberId, str] = {}  # names of leaders that are not members
         self.state = Leadership(
             group=group, term=0, leader=None, leaders=(), leading=False, reason=JOINING
         )
@@ -93,9 +93,9 @@ class Member:
         self._close = close
         self._changed = asyncio.Event()
         self._closed = False
-        self._yielding = 0  # hand-overs under way
+        self._yielding = 0  # transfers under way
         self._leads_since = 0.0
-        self.clock = asyncio.get_running_loop().time  # may be read from any thread
+        self.clock = asyncio.get_running_loop().time  # callable from any thread
         self._metrics = MetricsRecorder(self.clock)
 
     # What is known
@@ -114,7 +114,7 @@ class Member:
 
     @property
     def closed(self) -> bool:
-        """Whether it has left, or had to."""
+        """Whether the member has left, or had to leave."""
         return self._closed
 
     @property
@@ -124,28 +124,28 @@ class Member:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this member leads, in its own opinion: without a guard that is all it is."""
+        """Whether this member leads. Without a guard this is only its own opinion."""
         return self.state.leading and self.in_time
 
     @property
     def in_time(self) -> bool:
-        """Whether what a guard has granted lasts still, by the clock as it is now."""
+        """Whether the guard's lease still lasts, by the clock at this moment."""
         return self.remaining > 0
 
     @property
     def term(self) -> int:
-        """The highest term heard of."""
+        """The highest known term."""
         return self.state.term
 
     @property
     def until(self) -> float | None:
-        """With a guard, and leading: when, on the loop's clock, it ends unless it is renewed."""
+        """When the lease of this leader ends, on the loop's clock; None if there is none."""
         lease_layer = None if self._node is None else self._node.lease_layer
         return None if lease_layer is None else lease_layer.until
 
     @property
     def remaining(self) -> float:
-        """Seconds of the lease, 0 if there is none; infinite without a guard. For any thread."""
+        """Seconds left of the lease, or 0; infinite without a guard. Callable from any thread."""
         lease_layer = None if self._node is None else self._node.lease_layer
         if lease_layer is None:
             return inf
@@ -165,15 +165,15 @@ class Member:
         return tuple(sorted(peers, key=lambda peer: (peer.name, peer.id)))
 
     def metrics(self) -> Metrics:
-        """MetricsRecorder since the member joined."""
+        """Figures, counted since the member joined."""
         return self._metrics.metrics(self.node, self.state)
 
     # What an owner does
 
     async def observe(self) -> AsyncIterator[Leadership]:
-        """The present state, then each change; who reads slowly sees only the newest.
+        """Yield the present state, then each change; a slow reader sees only the newest state.
 
-        Ends when the member has left. If it had to, the error is raised.
+        The iteration ends when the member has left. If it had to leave, the error is raised.
         """
         seen: Leadership | None = None
         while True:
@@ -202,20 +202,20 @@ class Member:
         return Campaign(self, 0.0 if drain is None else drain)
 
     def began(self, campaign: Campaign) -> None:
-        """A campaign runs from now on."""
+        """A campaign has begun."""
         self.campaigns[campaign] = None
         if self._node is not None:
             self._node.engage()
 
     def ended(self, campaign: Campaign) -> None:
-        """It has ended; what it held may be given back."""
+        """A campaign has ended; the lease may be given back."""
         if campaign in self.campaigns:
             del self.campaigns[campaign]
             if self._node is not None:
                 self._node.disengage()
 
     async def wait_to_lead(self) -> Leadership:
-        """Until this member has led for `steady` seconds, and is not about to hand over."""
+        """Wait until this member has led for `steady` seconds, and no transfer is under way."""
         clock = asyncio.get_running_loop().time
         while True:
             changed, wait = self._changed, None
@@ -235,9 +235,9 @@ class Member:
         self._done(node.runner.run(node.stack.call))
 
     async def resign(self, drain: float | None = None) -> None:
-        """Lead no more: the best other member takes over, and this one stands back.
+        """Give leadership up: the best other member takes over, and this one is not eligible.
 
-        It is chosen again only if nobody else is there, or after `stand`.
+        It is chosen again only if no other member is there, or after `stand`.
         """
         node = self._open()
         async with self._giving_way(drain):
@@ -251,12 +251,11 @@ class Member:
     async def transfer(
         self, to: str, drain: float | None = None, within: float | None = None
     ) -> None:
-        """Hand over to the member of this name; when this returns, that one leads.
+        """Hand leadership over to the member of this name; it leads when this returns.
 
-        Campaigns are asked to finish and have `drain` seconds to do so, then they are cancelled;
-        only when all have ended does the other member take over. If it does not `within` some
-        seconds, `NotTakenOver` says who leads. A campaign that hands over itself is not kept
-        waiting: it ends first.
+        Campaigns are asked to finish. After `drain` seconds they are cancelled. The other member
+        takes over only when all have ended. If it does not within `within` seconds, `NotTakenOver`
+        says who leads. A campaign that calls this itself is not waited for: it ends first.
         """
         node = self._open()
         heir = self._heir(to)
@@ -272,7 +271,7 @@ class Member:
             await taken_over(self, heir.id, to, within)
 
     async def replace_voter(self, old: str, new: str, within: float = 10.0) -> None:
-        """Let another member vote in the place of one that is gone for good; one at a time.
+        """Let another member vote in place of one that is gone for good; one at a time.
 
         `new` must be up and have a state directory, and a majority of the voters must agree.
         """
@@ -291,7 +290,7 @@ class Member:
             await asyncio.sleep(_GLANCE)
 
     async def update(self, attributes: Mapping[str, float]) -> None:
-        """Change some of this member's attributes; the group learns of it."""
+        """Change some of this member's attributes; the group is told."""
         node = self._open()
         own = {k: v for k, v in self._me.attributes if not k.startswith(PROJECT)}
         fresh = candidate(self._me.id, **checked_attributes({**own, **attributes}))
@@ -303,14 +302,14 @@ class Member:
         node.stand_as(fresh)
 
     def rekey(self, keys: Iterable[Key]) -> None:
-        """Have exactly these keys, and seal with the first."""
+        """Install exactly these keys, and seal with the first."""
         ring = self._open().filter.wire.ring
         if ring is None or ring.mode == SIGNED:
             raise BadInput("a member that joined without a key cannot be given one: let it rejoin")
         ring.replace(keys)
 
     async def leave(self) -> None:
-        """Depart in good order: hand over, say goodbye, close. A second time is fine."""
+        """Leave in good order: hand over, say goodbye, close. A second call does nothing."""
         if self._closed:
             return
         node = self._node
@@ -318,7 +317,7 @@ class Member:
             if node is not None:
                 async with self._giving_way(None):
                     node.leave()
-        finally:  # also when somebody has no time for that
+        finally:  # also if the caller is cancelled
             await self._end(LEFT)
 
     async def kill(self) -> None:
@@ -328,7 +327,7 @@ class Member:
     # What its node tells
 
     def attend(self, node: MemberNode) -> None:
-        """From now on this node runs the member."""
+        """Set the node that runs this member from now on."""
         self._node = node
 
     def told(self, outcome: Outcome) -> None:
@@ -347,7 +346,7 @@ class Member:
     def failed(self, error: Exception) -> None:
         if self.error is None:
             self.error = error
-        if self.opened:  # else whoever opens it is told
+        if self.opened:  # else the caller of `join` gets the error
             self.note(f"this member cannot go on: {error}")
         asyncio.get_running_loop().create_task(self._end(str(error)))
 
@@ -386,7 +385,7 @@ class Member:
 
     @asynccontextmanager
     async def _giving_way(self, drain: float | None) -> AsyncIterator[None]:
-        """When no campaign runs any more, and none begins."""
+        """A block in which no campaign runs and none begins."""
         self._yielding += 1
         try:
             await self._drain(drain)
@@ -396,8 +395,8 @@ class Member:
             self._wake()
 
     async def _drain(self, drain: float | None) -> None:
-        """Let campaigns come to their end, and make them."""
-        caller = asyncio.current_task()  # it may be a campaign's own: it need not wait for itself
+        """Let campaigns finish; cancel those that do not."""
+        caller = asyncio.current_task()  # a campaign need not wait for itself
         running = [each for each in self.campaigns if each.task is not caller]
         if not running:
             return
@@ -410,7 +409,7 @@ class Member:
         await _all_done(running, _ENDING)
 
     def _publish(self) -> None:
-        """Work out the state anew; if it is another one, tell everybody who waits for it."""
+        """Compute the state anew; if it has changed, wake all tasks that wait for it."""
         before, self.state = self.state, self._state()
         if self.state.leading and not (before.leading and before.term == self.state.term):
             self._leads_since = asyncio.get_running_loop().time()
@@ -423,7 +422,7 @@ class Member:
             self._wake()
 
     def _wake(self) -> None:
-        """Whoever waits looks again."""
+        """Let all waiting tasks look again."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -477,7 +476,7 @@ async def _all_done(campaigns: Iterable[Campaign], within: float) -> None:
 
 
 def checked_attributes(attributes: Mapping[str, float]) -> dict[str, float]:
-    """Attributes as a member may have them, or a sentence about what is wrong."""
+    """The attributes as a member may have them; raises with a sentence about what is wrong."""
     checked: dict[str, float] = {}
     if len(attributes) > MOST_ATTRIBUTES:
         raise BadInput(f"{len(attributes)} attributes are too many: at most {MOST_ATTRIBUTES}")
@@ -499,11 +498,11 @@ def checked_attributes(attributes: Mapping[str, float]) -> dict[str, float]:
 # A transfer of leadership
 
 _LEAST_S = 3.0  # seconds that a successor has at least
-_DELTAS = 40  # times delta, that it has too
+_DELTAS = 40  # times delta: what it has in addition
 
 
 async def taken_over(member: Member, heir: MemberId, name: str, within: float | None) -> None:
-    """Until the successor leads; `NotTakenOver` says who does instead."""
+    """Wait until the successor leads; `NotTakenOver` says who leads instead."""
     node = member.node
     if within is None:
         lease = None if node.lease_layer is None else node.lease_layer.lease

@@ -28,15 +28,15 @@ class NotLeader(HustingsError):
 
 
 class Unable(HustingsError):
-    """The member cannot do that now, as while its state cannot be written. Trying again is fine."""
+    """The member cannot do that now, for example because its state cannot be written. Try again."""
 
 
 class NotTakenOver(HustingsError):
-    """The member that was named has not taken over in time: somebody else leads, or nobody."""
+    """The named member has not taken over in time: another member leads, or none does."""
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
-    """A member as another one knows it."""
+    """A member as another member knows it."""
 
     id: MemberId
     name: str
@@ -49,9 +49,9 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leadership(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads, as far as one member knows. It is an opinion unless there is a token.
+    """Who leads, as far as one member knows. Without a token it is an opinion.
 
-    Where a group has several leaders, one of them need not know of those that are worse.
+    Where a group has several leaders, a leader need not know the leaders that rank below it.
     """
 
     group: str
@@ -60,7 +60,7 @@ class Leadership(msgspec.Struct, frozen=True, kw_only=True):
     leaders: tuple[Peer, ...]
     leading: bool  # this member is one of them
     reason: str = ""  # why there is no leader
-    risk: float | None = None  # that some other member leads too, where the protocol can tell
+    risk: float | None = None  # that another member leads too, where the protocol can tell
     token: int | None = None  # given by a guard
 
 
@@ -74,7 +74,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     leaderless_seconds: float
     election_count: int
     election_seconds: float
-    election_durations: tuple[float, ...]  # the latest
+    election_durations: tuple[float, ...]  # seconds; the latest ones
     messages_sent: dict[str, int]
     messages_received: dict[str, int]
     frames_sent: int
@@ -83,17 +83,17 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     bytes_received: int
     drops: dict[str, int]
     stale_bound: float  # the longest time a leader that is cut off goes on; infinite: no guard
-    health: float  # 1 is well; above, this member distrusts itself, and is so much more patient
+    health: float  # 1 is well; above, this member distrusts itself, and waits so much longer
     token: int | None = None  # the highest that is known here; None: no guard
-    guard_silence: float | None = None  # seconds that questions to the guard wait for an answer
-    guard_answers: bool | None = None  # whether none has waited for longer than it may
+    guard_silence: float | None = None  # seconds that the oldest question to the guard has waited
+    guard_answers: bool | None = None  # whether no question has waited too long; None: no guard
 
 
-_KEPT = 1000  # durations
+_KEPT = 1000  # durations that are kept
 
 
 class MetricsRecorder:
-    """Counts as the states pass by."""
+    """Counts events as the states change."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -106,7 +106,7 @@ class MetricsRecorder:
         self._durations: deque[float] = deque(maxlen=_KEPT)
 
     def changed(self, before: Leadership, now: Leadership) -> None:
-        """One state gave way to another; it may be the same."""
+        """The state has changed; the two may be equal."""
         if now.leader is None:
             if self._leaderless_since is None:
                 self._leaderless_since = self._clock()

@@ -1,9 +1,9 @@
-"""A host: one member of one group at one port.
+"""A node: one member of one group at one port.
 
-It carries what the election says to where the others are, and what they say to the election. Beside
-that it looks for members that it does not know (seeds, and those it lost sight of), and notices
-processes that are gone sooner than any time-out: by a stream that its kernel closed, by a datagram
-that its kernel refused.
+A node carries messages from its election to the other members, and theirs to the election. It also
+looks for members that it does not know: seeds, and members that it lost sight of. And it notices
+ended processes sooner than any time-out, because their kernel closed a stream or refused a
+datagram.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
     from hustings.layers.lease import LeaseLayer
     from hustings.net.agreed_config import ConfigCheck
 
-_SHOWN = 200  # characters of an error, in a log
+_SHOWN = 200  # characters of an error in a log line
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What went out and came in."""
+    """Counts of what went out and came in."""
 
     sent: Counter[str] = field(default_factory=Counter)  # messages by kind
     received: Counter[str] = field(default_factory=Counter)
@@ -77,9 +77,9 @@ class Traffic:
 
 
 class MemberNode:
-    """One member at work. Its election is `stack`, of which `leadership` is a part."""
+    """One running member. Its election is `stack`, which contains `leadership`."""
 
-    measuring: Measuring | None = None  # says as what this member stands, if it measures that
+    measuring: Measuring | None = None  # measures what this member is ranked by
 
     def __init__(
         self,
@@ -104,9 +104,9 @@ class MemberNode:
         self.leadership = leadership
         self.seeds = seeds
         self.listener = listener
-        self.lease_layer = lease_layer  # the part that asks the guard, if there is one
+        self.lease_layer = lease_layer  # the layer that asks the guard, if there is one
         self.lease_client: LeaseRequests | None = None
-        self.config_check: ConfigCheck | None = None  # compares with whom it meets
+        self.config_check: ConfigCheck | None = None  # compares with other members
         self.traffic = Traffic()
         self.address_book = AddressBook(me.id, stack.membership)
         view = View({me.id: me}, [me.id])
@@ -121,7 +121,7 @@ class MemberNode:
             self,
             pause,
             lax=(TICK,),
-            stall_detector=shared,  # by all members of the process
+            stall_detector=shared,  # shared by all members of the process
         )
         self.settled = asyncio.Event()  # in the group, or alone and no longer waiting
         self._detector = detector
@@ -142,13 +142,13 @@ class MemberNode:
         filter.implies = self.election.implies
         stack.credible = lambda who, said: filter.credible(who, said, self._loop.time())
 
-    # A life
+    # Start and stop
 
     def start(self) -> None:
         """Take part from now on."""
         self.transport.attach(group_tag(self.filter.wire.group), self)
         if not self.runner.run(self.stack.start) or self._closed:
-            return  # who started it was told why
+            return  # the caller was told why
         if not self.seeds.addresses and not self.transport.reaches_all:
             self._enter()
         else:
@@ -160,7 +160,7 @@ class MemberNode:
         self.runner.run(self.stack.leave)
 
     def stop(self) -> None:
-        """Fall silent, without a word."""
+        """Stop sending, without a goodbye."""
         if self._closed:
             return
         self._closed = True
@@ -175,36 +175,36 @@ class MemberNode:
 
     @property
     def election(self) -> Election:
-        """The part inside that elects, without layers."""
+        """The election inside, without its layers."""
         return innermost(self.leadership)
 
     @property
     def closed(self) -> bool:
-        """Whether it takes part no longer."""
+        """Whether the node has stopped."""
         return self._closed
 
     def lets_in(self, endpoint: Endpoint) -> bool:
-        """Whether a newcomer is let in there, so that it may be refused from there, too."""
+        """Whether a newcomer is let in at an endpoint; then it may be refused from there, too."""
         # Without seeds, any member that hears its multicast lets it in.
         alone = not self.seeds.addresses and self.transport.reaches_all
         return alone or endpoint in self.seeds.endpoints
 
     def upon(self, act: Callable[[Context], None]) -> bool:
-        """Let the leadership layer act; whether it could."""
+        """Let the leadership layer act; returns whether it could."""
         stack, leadership = self.stack, self.leadership
         return self.runner.run(lambda ctx: stack.run_at(ctx, leadership, act))
 
     def engage(self) -> None:
-        """Something begins that may run only while this member leads."""
+        """Work begins that may run only while this member leads."""
         if self.lease_layer is not None:
             self.lease_layer.engaged += 1
 
     def disengage(self) -> None:
-        """It has ended."""
+        """Such work has ended."""
         if (lease_layer := self.lease_layer) is not None:
             lease_layer.engaged -= 1
             stack, settle = self.stack, lease_layer.settle_up
-            # Where nothing can be run now, the next handler does it.
+            # If nothing can run now, the next handler does it.
             self.runner.run(lambda ctx: stack.run_at(ctx, lease_layer, settle))
 
     def hear(self, verdict: Verdict) -> None:
@@ -223,13 +223,13 @@ class MemberNode:
         return self.lease_client
 
     def stand_as(self, me: Candidate) -> None:
-        """This member's attributes have changed; its priority is the leadership layer's."""
+        """This member's attributes have changed. The leadership layer sets its priority."""
         self._become(with_priority(me, self.leadership.priority))
         self.ran()
 
     @property
     def deference(self) -> float:
-        """How long all but the next leader wait before they do something about a leader's end."""
+        """Seconds that all but the next leader wait before they act on a leader's end."""
         return 0.0 if self._detector is None else self._detector.config.successor_head_start
 
     @property
@@ -245,7 +245,7 @@ class MemberNode:
     def _enter(self) -> None:
         if not self._closed and not self.settled.is_set():
             self.settled.set()
-            self.runner.lax = (TICK, GOSSIP_TICK)  # a newcomer has been punctual
+            self.runner.lax = (TICK, GOSSIP_TICK)  # as a newcomer it had punctual timers
             if self.seeds.addresses and not self.stack.membership.joined:
                 told = ", ".join(map(str, self.seeds.addresses))
                 sealed = self.filter.wire.ring is not None
@@ -256,7 +256,7 @@ class MemberNode:
     # What the runner tells
 
     def transmit(self, to: MemberId | None, message: Message) -> None:
-        """A message of the election's, or of this host's own, on its way."""
+        """Send a message of the election or of this node."""
         frame = self.filter.outgoing(message, to)
         if frame is None:
             return
@@ -277,7 +277,7 @@ class MemberNode:
             self.address_validation.put(member, endpoint, frame.data, streamed)
 
     def introduce(self, endpoint: Endpoint, message: Message, to: MemberId | None = None) -> None:
-        """Say something small to whoever is at an address, or to one member there."""
+        """Send a small message to an address, or to one member there."""
         frame = self.filter.outgoing(message, to)
         if frame is not None:
             self.traffic.sent[kind_of(message)] += 1
@@ -286,7 +286,7 @@ class MemberNode:
     def put(
         self, endpoint: Endpoint, data: bytes, streamed: bool, to: MemberId | None = None
     ) -> None:
-        """A frame goes out, and is counted."""
+        """Send a frame, and count it."""
         self._count_out(data)
         if not streamed:
             self.transport.send(endpoint, data)
@@ -301,7 +301,7 @@ class MemberNode:
         self.listener.told(outcome)
 
     def overslept(self) -> None:
-        if self.settled.is_set():  # who is in no group yet takes nothing old for news
+        if self.settled.is_set():  # a member that is in no group yet is not misled by old frames
             self.transport.discard()
 
     def note(self, sentence: str) -> None:
@@ -323,7 +323,7 @@ class MemberNode:
         self.listener.failed(error)
 
     def ran(self) -> None:
-        """Whatever a handler may have changed is looked at once, afterwards."""
+        """Look once, after a handler, at everything that it may have changed."""
         if priority_of(self.runner.me) != self.leadership.priority:
             self._become(with_priority(self.runner.me, self.leadership.priority))
         if self.measuring is not None:
@@ -333,7 +333,7 @@ class MemberNode:
         leaders = self.stack.leaders
         seen = (self.stack.membership.view.version, leaders)
         news = seen != self._seen
-        ranked = self.leadership.electors.view.version  # who is to lead next watches the leader
+        ranked = self.leadership.electors.view.version  # the next leader watches the leader
         if (news or ranked != self._ranked or not self.crash_watch.following) and not self._closed:
             self._ranked = ranked
             self.crash_watch.follow(leaders)
@@ -384,12 +384,12 @@ class MemberNode:
         return True
 
     def accept(self, got: Received, source: Endpoint) -> None:
-        """Hand a message to whom it is for."""
+        """Hand a message to the part that handles it."""
         message = self._member_claims.heard(got, source, self._loop.time())
         if message is None:
             return
         self.traffic.received[kind_of(message)] += 1
-        if type(message) in self.stack.handlers:  # most of them, so that is asked first
+        if type(message) in self.stack.handlers:  # most messages, so this is checked first
             if isinstance(message, JoinMsg) and self._is_full(got.sender):
                 self.filter.counters.count(Reason.MEMBERS)
             self._duplicate_names.precede(got)
@@ -440,23 +440,23 @@ class MemberNode:
 
 
 class NodeListener(Protocol):
-    """Whom a host works for."""
+    """Whom a node reports to."""
 
     def told(self, outcome: Outcome) -> None:
-        """The election has come to something."""
+        """The election has an outcome."""
 
     def changed(self) -> None:
-        """Members have come or gone, or stand otherwise."""
+        """Members came, left, or rank otherwise now."""
 
     def note(self, sentence: str) -> None:
-        """Something worth a line in a log."""
+        """Something worth a log line."""
 
     def failed(self, error: Exception) -> None:
-        """The host cannot go on."""
+        """The node cannot go on."""
 
 
 class LeaseRequests(Protocol):
-    """The client of a member's guard, as a host sees it. It answers through `MemberNode.hear`."""
+    """The client of a member's guard, as a node sees it. It answers through `MemberNode.hear`."""
 
     def acquire(self, ttl: float, request: int) -> None:
         """Ask for a lease of `ttl`, or renew the one that is held."""
