@@ -1,10 +1,10 @@
-"""The nodes of an etcd cluster, spoken to one at a time, each call within a time.
+"""The nodes of an etcd cluster: one node at a time, each call within a time limit.
 
-aetcd brings etcd's messages and stubs; its client speaks no TLS and to one node only, so channels
-are made here. A whole conversation (`converse`) goes to one node: what a lease's renewal proves
-depends on who answered the question before it; so addresses are of nodes, not of a balancer in
-front of them. If the node fails, the next one is asked, from the
-conversation's first word on; conversations must bear being begun twice.
+aetcd brings etcd's messages and stubs. Its client speaks no TLS, and speaks to one node only. So
+this module makes the channels. A whole conversation (`converse`) goes to one node, because the
+proof in a lease's renewal depends on the node that answered the question before it. So addresses
+are of nodes, not of a load balancer in front of them. If the node fails, the conversation begins
+again with the next node. A conversation must allow that it begins twice.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from hustings.guard.base import Unreachable
 
 T = TypeVar("T")
 
-# A channel of its own for every guard, quick to come back when a node does; the pause between
-# pings is the shortest that etcd bears with its usual settings.
+# Every guard has a channel of its own. It reconnects quickly when a node comes back. The pause
+# between pings is the shortest that etcd allows with its usual settings.
 CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -35,9 +35,9 @@ CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),
 )
 
-PAUSE = 0.1  # before all nodes are tried once more
+PAUSE = 0.1  # seconds before all nodes are tried once more
 
-# What waiting does not cure.
+# Errors that waiting does not cure.
 HOPELESS = (
     rpc.StatusCode.INVALID_ARGUMENT,
     rpc.StatusCode.PERMISSION_DENIED,
@@ -46,7 +46,7 @@ HOPELESS = (
 
 
 class EtcdNode:
-    """One node: its channel, and the token of whoever has logged in."""
+    """One node: its channel, and the token of its login."""
 
     def __init__(self, channel: Any, account: tuple[str, str] | None) -> None:
         self.channel = channel
@@ -55,7 +55,7 @@ class EtcdNode:
 
 
 class EtcdLine:
-    """One conversation with one node, over at a time given."""
+    """One conversation with one node, which ends at a given time."""
 
     def __init__(self, node: EtcdNode, until: float) -> None:
         self.node = node
@@ -69,7 +69,7 @@ class EtcdLine:
         return await method(request, timeout=self._left(), metadata=self.node.metadata)
 
     async def keep_alive(self, lease: int) -> int:
-        """For how many seconds a lease is renewed; 0 if there is none."""
+        """Renew a lease. Return for how many seconds it is renewed; 0 if it does not exist."""
         await self._log_in()
         stream = self.leases.LeaseKeepAlive(
             iter([rpc.LeaseKeepAliveRequest(ID=lease)]),
@@ -86,7 +86,7 @@ class EtcdLine:
     def watch(self) -> Any:
         """A stream of changes, which lasts longer than this conversation.
 
-        It ends when the node loses the rest of the cluster: a node by itself sees nothing.
+        It ends when the node loses the rest of the cluster: an isolated node sees no changes.
         """
         metadata = (*self.node.metadata, ("hasleader", "true"))
         return rpc.WatchStub(self.node.channel).Watch(metadata=metadata)
@@ -122,7 +122,7 @@ class Nodes:
         self._tls = tls
         self._nodes: list[EtcdNode] = []
         self._closed = False
-        self._first = 0  # whom to ask first: who answered last
+        self._first = 0  # the node to ask first: the one that answered last
 
     async def close(self) -> None:
         self._closed = True
@@ -131,20 +131,20 @@ class Nodes:
             await node.channel.close()
 
     def _pass_over(self, number: int) -> None:
-        """Ask the following node first, unless another conversation has turned away already."""
+        """Ask the following node first, unless another conversation has already moved on."""
         if self._first == number:
             self._first = (number + 1) % len(self.addresses)
 
     async def converse(
         self, talk: Callable[[EtcdLine], Awaitable[T]], *, opening: bool = False
     ) -> T:
-        """Have a conversation with some node; every node gets its share of the time."""
+        """Have a conversation with a node that answers; every node gets its share of the time."""
         self._closed = self._closed and not opening
         end = time.monotonic() + self.timeout
         refusal = ""
         while True:
             before, refusal, changing = refusal, "", False
-            first = self._first  # others may turn to another one meanwhile
+            first = self._first  # other conversations may move on to another node meanwhile
             for left in range(len(self.addresses), 0, -1):
                 if self._closed:
                     raise Unreachable("the guard on etcd is closed")
@@ -157,12 +157,12 @@ class Nodes:
                         return await self._talk(line, talk)
                 except TimeoutError:
                     why = f"no answer within {share:.3g} s"
-                    refusal = refusal or before  # silence takes nothing back
+                    refusal = refusal or before  # silence does not take back a refusal
                     await self._reconnect(number, node)
                 except asyncio.CancelledError:
                     if _is_being_cancelled():
                         raise
-                    why = "the connection was given up"  # by another conversation
+                    why = "the connection was given up"  # another conversation gave it up
                 except rpc.BaseError as error:
                     why = str(error)  # the same, between two questions
                 except rpc.AioRpcError as error:
@@ -170,7 +170,7 @@ class Nodes:
                     if error.code() == rpc.StatusCode.DEADLINE_EXCEEDED:
                         refusal = refusal or before
                         await self._reconnect(number, node)
-                    changing |= why.startswith("etcdserver:")  # between two leaders, say
+                    changing |= why.startswith("etcdserver:")  # for example between two leaders
                     if opening and self._is_refused(error.code(), why):
                         refusal = why
                 self._pass_over(number)
@@ -187,13 +187,13 @@ class Nodes:
         except rpc.AioRpcError as error:
             if error.code() != rpc.StatusCode.UNAUTHENTICATED or not line.node.metadata:
                 raise
-        line.node.metadata = ()  # logins end; the next is as good as the first
+        line.node.metadata = ()  # a login expires; the next conversation then begins anew
         return await talk(line)
 
     def _is_refused(self, code: Any, details: str) -> bool:
-        """Whether a connection was broken off while TLS was agreed on.
+        """Whether a connection was broken off during the TLS handshake.
 
-        A node that is just starting does so too: only if it lasts is it a mistake.
+        A node that is just starting does so too. Only if it lasts is it a mistake.
         """
         if code in HOPELESS or "authentication is not enabled" in details:
             raise BadInput(f"etcd at {self.shown} refuses: {details}")
@@ -206,7 +206,7 @@ class Nodes:
         return "handshake" in details.lower()
 
     async def _reconnect(self, number: int, node: EtcdNode) -> None:
-        """Give up a connection without an answer: it may be dead without a sign."""
+        """Give up a connection that does not answer: it may be dead without a sign."""
         if self._nodes and self._nodes[number] is node:
             channel = self._channel(*self.addresses[number])
             self._nodes[number] = EtcdNode(channel, self._account)
@@ -230,7 +230,7 @@ def _is_being_cancelled() -> bool:
 
 
 def tls_files(ca: str | None, cert: str | None, key: str | None) -> Any:
-    """Credentials of a channel from files; what cannot be read is refused with its name."""
+    """The credentials of a channel, from files. The error names a file that cannot be read."""
     if (cert is None) != (key is None):
         raise BadInput("options cert and key of etcds belong together")
     contents = []

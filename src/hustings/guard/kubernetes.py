@@ -1,24 +1,26 @@
 """A guard on Kubernetes: the same Lease object as client-go's leader election.
 
-Record     A Lease (coordination.k8s.io/v1): holderIdentity is name#number, leaseDurationSeconds,
-           acquireTime and renewTime are as client-go writes them, leaseTransitions grows with each
-           new holder. Every write names the resourceVersion it replaces: of two writers one fails.
+Record     A Lease (coordination.k8s.io/v1). holderIdentity is name#number. leaseDurationSeconds,
+           acquireTime and renewTime are as client-go writes them. leaseTransitions grows with each
+           new holder. Every write names the resourceVersion that it replaces: of two writers one
+           fails.
 Token      The resourceVersion with which a period of holding began. Versions of one kind of object
-           are numbers that grow, also when the Lease is deleted and made anew, where
-           leaseTransitions would begin again. Renewals carry it along in an annotation; of a
-           foreign holder the version at which it was first seen stands for it. In a cluster that
-           counts anew, an annotation says above what tokens go on: it is added to versions.
-Lease      Measured by each observer, as client-go does: a Lease that stays the same
-           for its duration, by the observer's own monotonic clock, is over (`local_expiry`).
-           Times written in it are for people.
-Transfer   `release(to=...)` leaves a name in an annotation: for as long as the lease lasted, only
-           that member of ours takes it. client-go does not know it.
+           are numbers that grow, also when the Lease is deleted and made anew. (leaseTransitions
+           would begin again.) Renewals copy the token in an annotation. A foreign holder writes no
+           annotation: its token is the version at which it was first seen. In a cluster that counts
+           anew, an annotation has a number that is added to versions, so that tokens go on above
+           it.
+Lease      Measured by each observer, as client-go does: if a Lease stays the same for its duration,
+           by the observer's own monotonic clock, it is over (`local_expiry`). Times written in the
+           Lease are for people.
+Transfer   `release(to=...)` leaves a name in an annotation. For as long as the lease lasted, only
+           that one of our members takes it. client-go does not know the annotation.
 
     kubernetes://                                     in the cluster, else as kubectl would
     kubernetes:///namespace?context=name&kubeconfig=file
     kubernetes://:token@host:port/namespace?ca=file   without any of that
 
-The Lease is named like the group; the option `lease` gives another name.
+The Lease has the group's name. The option `lease` gives another name.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ from hustings.guard.observer import Feed, SeenLease, follow
 from hustings.guard.urls import LONGEST_TTL_S, NET_S, TIMEOUT_S, GuardUrl, one_of, seconds
 
 SHORTEST_S = 1.0
-ATTEMPTS = 5  # to write, if somebody else was quicker
+ATTEMPTS = 5  # at a write, if another writer is quicker
 
 EVIDENCE = (
     "tested against a small server with the documented rules and against written conversations; "
@@ -94,7 +96,7 @@ class KubernetesGuard(Guard):
         self._http: Any = None
         self._api: Any = None
         self._unchanged = ExpiryObserver()
-        self._last: KubernetesLease | None = None  # what this guard wrote last
+        self._last: KubernetesLease | None = None  # the Lease that this guard wrote last
         self._first_seen: tuple[object, int] = (None, 0)  # a period of holding, and its token
 
     def check_ttl(self, ttl: float) -> None:
@@ -168,13 +170,13 @@ class KubernetesGuard(Guard):
     def _taken(
         self, lease: KubernetesLease | None, holder: Holder, ttl: float, base: int
     ) -> dict[str, Any]:
-        """How the Lease shall be when `holder` takes it; a `base` lifts later tokens."""
+        """The Lease after `holder` takes it. A `base` lifts later tokens."""
         if lease is None:
             return new_lease(self.name, self.namespace, holder, ttl, base)
         return lease.taken(holder, ttl, base)
 
     async def _recover(self, above: int) -> None:
-        """Who holds keeps its token; whoever comes next has a larger one."""
+        """The present holder keeps its token. The next holder gets a larger token."""
         async with self._unreachable():
             for _ in range(ATTEMPTS):
                 lease = await self._read()
@@ -204,7 +206,7 @@ class KubernetesGuard(Guard):
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
     def _refusal(self, lease: KubernetesLease, holder: Holder) -> HeldBy | None:
-        """Why the Lease is not to be had, if so."""
+        """Why the holder cannot have the Lease, or None if it can."""
         if lease.identity == str(holder):
             return None
         remaining = self._remaining(lease)
@@ -218,11 +220,11 @@ class KubernetesGuard(Guard):
         return None
 
     def _remaining(self, lease: KubernetesLease) -> float:
-        """For how long a Lease counts yet, by this guard's clock; others' may differ."""
+        """For how long a Lease still counts, by this guard's clock. Other clocks may differ."""
         return self._unchanged.remaining(lease.version, lease.ttl, self.now())
 
     def _renewed(self, lease: KubernetesLease, token: int, ttl: float) -> dict[str, Any]:
-        """How the Lease shall be when its holder goes on; what was promised before stays so."""
+        """The Lease after its holder renews it. It never ends before an earlier promise."""
         return lease.renewed(token, max(ttl, self._remaining(lease)))
 
     async def _renew(self, holder: Holder, token: int, ttl: float) -> None:
@@ -240,7 +242,7 @@ class KubernetesGuard(Guard):
     async def _replace(
         self, holder: Holder, token: int, make: Callable[[KubernetesLease], dict[str, Any]]
     ) -> None:
-        """Write over one's own Lease, whichever of one's writes was the last to arrive."""
+        """Write over this holder's own Lease, whichever of its writes arrived last."""
         async with self._unreachable():
             lease = self._last
             if lease is None or lease.identity != str(holder):
@@ -254,7 +256,7 @@ class KubernetesGuard(Guard):
         raise Unreachable(f"Lease {self.name} in Kubernetes at {self.shown} changes too fast")
 
     def _token(self, lease: KubernetesLease) -> int:
-        """Of who holds, or of who held last."""
+        """The token of the present holder, or of the last one."""
         if lease.carried is not None:
             return lease.carried
         if self._first_seen[0] != lease.period:
@@ -274,7 +276,7 @@ class KubernetesGuard(Guard):
     async def _write(
         self, old: KubernetesLease | None, body: dict[str, Any]
     ) -> KubernetesLease | None:
-        """The Lease as it is now, or None if somebody else was quicker."""
+        """The Lease as it is now, or None if another writer was quicker."""
         try:
             if old is None:
                 answer = await self._ask(
@@ -296,11 +298,11 @@ class KubernetesGuard(Guard):
             return None
         written = KubernetesLease(answer)
         self._last = written
-        self._remaining(written)  # it counts from now on, whenever it is read again
+        self._remaining(written)  # the time starts now, whenever the Lease is read again
         return written
 
     async def _ask(self, call: Callable[..., Any]) -> dict[str, Any] | None:
-        """An object, or None if there is none."""
+        """An object, or None if it does not exist."""
         if self._api is None:
             raise Unreachable("the guard on Kubernetes is not open")
         try:
@@ -321,7 +323,7 @@ class KubernetesGuard(Guard):
 
     @asynccontextmanager
     async def _unreachable(self) -> AsyncIterator[None]:
-        """What is refused later on may be allowed again."""
+        """Turn refusals into `Unreachable`: what is refused now may be allowed later."""
         try:
             yield
         except (_Refused, aiohttp.ClientError, msgspec.DecodeError, KeyError) as error:
@@ -343,7 +345,7 @@ class KubernetesGuard(Guard):
 
 
 class _Feed:
-    """An observer's watch; it is begun where the last look left off."""
+    """An observer's watch. It begins where the last look ended."""
 
     def __init__(self, guard: KubernetesGuard) -> None:
         self._guard = guard
@@ -363,7 +365,7 @@ class _Feed:
         return SeenLease(Holding(lease.holder, token), remaining)
 
     async def wait(self, seconds: float) -> None:
-        """Until the Lease is another than at the last look, or so long."""
+        """Wait until the Lease differs from the last look, for at most this time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 if self._stream is None:
@@ -371,10 +373,10 @@ class _Feed:
                 while line := await self._stream.content.readline():
                     event = msgspec.json.decode(line, type=dict[str, Any])
                     if event.get("type") == "ERROR":
-                        break  # what it wanted to go on from is forgotten
+                        break  # the server has forgotten the version to continue from
                     if event["object"]["metadata"]["resourceVersion"] != self._version:
                         return
-                raise _Refused(410, "the watch has ended")  # servers do so after some minutes
+                raise _Refused(410, "the watch has ended")  # servers end a watch after some minutes
 
     async def _begin(self) -> None:
         guard = self._guard
@@ -398,7 +400,7 @@ class _Feed:
 
 
 class _Refused(Exception):
-    """Kubernetes has understood, and will not."""
+    """Kubernetes has understood the question, and refuses it."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -433,15 +435,15 @@ def _message(said: bytes) -> str:
 
 # The Lease object
 
-# Annotations: the holder's token, who alone is let in, what versions are added to, and a word that
-# tells this Lease from those of other clusters.
+# Annotations: the holder's token, the member for which the Lease is reserved, the number that is
+# added to versions, and a word that tells this Lease from those of other clusters.
 TOKEN_MARK, NEXT_MARK, BASE_MARK = "hustings/token", "hustings/next", "hustings/base"
 IDENTITY_MARK = "hustings/identity"
 OF_OURS = re.compile(r"(.+)#\d+")
 
 
 class KubernetesLease:
-    """A Lease as the server shows it, with what is read from it."""
+    """A Lease as the server shows it, and the values that are read from it."""
 
     def __init__(self, shown: dict[str, Any]) -> None:
         self.shown = shown
@@ -454,54 +456,57 @@ class KubernetesLease:
 
     @property
     def holder(self) -> str:
-        """The holder's name: without its life if it is one of ours."""
+        """The holder's name, without its incarnation if it is one of our members."""
         ours = OF_OURS.fullmatch(self.identity)
         return ours.group(1) if ours else self.identity
 
     @property
     def period(self) -> tuple[str, int, object]:
-        """What stays the same while one holds."""
+        """A value that stays the same during one period of holding."""
         return self.identity, self.transitions, self.spec.get("acquireTime")
 
     @property
     def carried(self) -> int | None:
-        """The token, if the holder carries one along."""
+        """The token in the annotation, if the holder has written one."""
         token, _, identity = self.marks.get(TOKEN_MARK, "").partition(" ")
         return int(token) if token.isdigit() and identity == self.identity else None
 
     @property
     def base(self) -> int:
-        """What a version is added to, to make a token."""
+        """The number that is added to a version to make a token."""
         number = self.marks.get(BASE_MARK, "")
         return int(number) if number.isascii() and number.isdigit() else 0
 
     def _written(self, marks: dict[str, str], **spec: object) -> dict[str, Any]:
-        """How it shall be: only what is ours is changed."""
+        """The Lease after a write that changes only our fields."""
         others = {k: v for k, v in self.marks.items() if k not in (TOKEN_MARK, NEXT_MARK)}
         metadata = {**self.shown["metadata"], "annotations": {**others, **marks}}
         return {**self.shown, "metadata": metadata, "spec": {**self.spec, **spec}}
 
     def taken(self, holder: Holder, ttl: float, base: int) -> dict[str, Any]:
-        """How it shall be when another takes it."""
+        """The Lease after another holder takes it."""
         marks = {BASE_MARK: str(base)} if base else {}
         return self._written(marks, **_begun(holder, ttl), leaseTransitions=self.transitions + 1)
 
     def lifted(self, token: int, base: int) -> dict[str, Any]:
-        """How it shall be when its holder stays, and all later tokens are larger."""
+        """The Lease if its holder stays, and all later tokens are larger."""
         return self.marked(token, BASE_MARK, str(base))
 
     def marked(self, token: int, mark: str, value: str) -> dict[str, Any]:
-        """How it shall be when nothing changes but an annotation."""
+        """The Lease with one other annotation, and otherwise unchanged."""
         kept = {NEXT_MARK: self.marks[NEXT_MARK]} if NEXT_MARK in self.marks else {}
         return self._written({**kept, TOKEN_MARK: f"{token} {self.identity}", mark: value})
 
     def renewed(self, token: int, ttl: float) -> dict[str, Any]:
-        """How it shall be when its holder goes on."""
+        """The Lease after its holder renews it."""
         marks = {TOKEN_MARK: f"{token} {self.identity}"}
         return self._written(marks, leaseDurationSeconds=math.ceil(ttl), renewTime=_now())
 
     def freed(self, token: int, to: str | None) -> dict[str, Any]:
-        """As client-go does: nobody, for a second; for as long as it lasted if it is kept."""
+        """The Lease without a holder, as client-go writes it.
+
+        It lasts one second, or as long as before if it is reserved.
+        """
         now = _now()
         marks = {TOKEN_MARK: f"{token} "} | ({} if to is None else {NEXT_MARK: to})
         return self._written(
@@ -516,7 +521,7 @@ class KubernetesLease:
 def new_lease(
     name: str, namespace: str | None, holder: Holder | None, ttl: float, base: int = 0
 ) -> dict[str, Any]:
-    """The first Lease of this name; without a holder it only says what tokens are above."""
+    """The first Lease of this name. Without a holder it only says which number tokens exceed."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace}
     if base:
         metadata["annotations"] = {BASE_MARK: str(base)}
@@ -539,21 +544,21 @@ def _begun(holder: Holder | None, ttl: float) -> dict[str, object]:
 
 
 def _now() -> str:
-    """As Kubernetes reads it: with exactly six digits of a second."""
+    """The time as Kubernetes reads it: with exactly six digits of a second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-# Which server an address means, and how a client enters it
+# Which server an address means, and how a client logs in
 
 PORT = 6443
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
-# Fills in a client's settings, and says the namespace if it knows one.
+# Fills in a client's settings. Returns the namespace if it knows one.
 Configure = Callable[[Any], Awaitable[str | None]]
 
 
 def access(url: GuardUrl) -> Configure:
-    """The server that the address names, or the one that is known here."""
+    """The server that the address names, or else the server that is known on this machine."""
     if len(url.hosts) > 1 or url.user is not None:
         raise BadInput("kubernetes takes one host, and a token as kubernetes://:token@host")
     if url.hosts:
@@ -585,7 +590,7 @@ def _given(url: GuardUrl) -> Configure:
 
 
 def _found(url: GuardUrl) -> Configure:
-    """The server of the cluster this runs in, or of the file that kubectl reads."""
+    """The server of the cluster that this process runs in, or the server in kubectl's file."""
     file, context = url.options.get("kubeconfig"), url.options.get("context")
 
     async def configure(settings: Any) -> str | None:

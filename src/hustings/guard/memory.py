@@ -2,9 +2,9 @@
 
     guard = make_guard("memory://", "billing")
 
-All guards of one process with the same address and group share one register, from whichever thread
-or event loop they ask. `memory://other` is another set of registers. Tests reach into it: a guard
-can be cut off, one way or both, and its answers delayed; the register's clock has a rate.
+All guards of one process with the same address and group share one register, in every thread and
+event loop. `memory://other` is another set of registers. Tests control a guard: it can be cut off,
+one way or both, and its answers can be delayed. The register's clock has a rate.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ NO_FLOOR = Floor()
 
 
 class Register:
-    """Who holds which token until when: the whole law of a guard.
+    """The holder, its token and the end of its lease: the whole law of a guard.
 
-    Every method is one step, also between threads. Whoever waits is called when something changes.
+    Every method is one step, also between threads. Every change calls those that wait.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self.rate = 1.0  # of its clock; a test may set it before anybody asks
-        self.stopped = False  # then nobody reaches it
+        self.rate = 1.0  # of its clock; a test may set it before the first question
+        self.stopped = False  # then no guard reaches it
         self._lock = threading.Lock()
         self._holder: Holder | None = None
         self._token = 0
         self._base = 0  # all later tokens are larger
-        self._ttl = 0.0  # asked for last by who holds
-        self._until = 0.0  # by its own clock
-        self._favoured: tuple[str, float] | None = None  # who alone is let in, until when
+        self._ttl = 0.0  # the time that the holder asked for last
+        self._until = 0.0  # by the register's own clock
+        # the holder for which it is reserved, and until when
+        self._favoured: tuple[str, float] | None = None
         self._waiting: dict[int, Callable[[], None]] = {}
         self._numbers = 0
 
@@ -105,7 +106,7 @@ class Register:
             self._base = max(self._base, above)
 
     def forget(self) -> None:
-        """Lose everything, as an engine does that keeps nothing on disk; for tests."""
+        """Lose all data, like an engine that keeps nothing on disk; for tests."""
         with self._lock:
             self._holder, self._token, self._base, self._favoured = None, 0, 0, None
             self._wake()
@@ -118,7 +119,10 @@ class Register:
             return SeenLease(Holding(self._holder.name, self._token), remaining)
 
     def attend(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` at every change, in whichever thread; the answer ends it."""
+        """Call `wake` at every change, in the thread that makes it.
+
+        The returned function ends this.
+        """
         with self._lock:
             self._numbers += 1
             number = self._numbers
@@ -152,13 +156,13 @@ class Registers:
             return self._made.setdefault((space, group), Register(self._clock))
 
     def within(self, space: str) -> list[Register]:
-        """All of one address, for tests to stop."""
+        """All registers of one address, for tests to stop."""
         with self._making:
             return [each for (where, _), each in self._made.items() if where == space]
 
 
 _OF_THIS_PROCESS = Registers()
-# A group on a virtual clock has others.
+# A group on a virtual clock has registers of its own.
 REGISTERS: ContextVar[Registers] = ContextVar("registers", default=_OF_THIS_PROCESS)
 
 
@@ -173,7 +177,7 @@ def registers_in(space: str) -> list[Register]:
 
 
 class MemoryGuard(Guard):
-    """One member's way to a register. The attributes are for tests to set."""
+    """One member's connection to a register. Tests set its attributes."""
 
     guarantees = Guarantees(
         monotone=True,
@@ -234,7 +238,7 @@ class MemoryGuard(Guard):
             end()
 
     async def _ask(self, question: Callable[[], T]) -> T:
-        """A question, on a way that tests can spoil."""
+        """Ask a question, over a connection that tests can disturb."""
         if self.cut or self.register.stopped:
             await asyncio.sleep(self.timeout)
             raise Unreachable("the register in memory is cut off")

@@ -1,25 +1,24 @@
 """A guard on NATS: one record per group in a key-value bucket of JetStream, kept by its revision.
 
-Record     Who holds, in which incarnation, for how long after each renewal, and under which token.
-           Every write names the revision it replaces, so of two writers one fails.
+Record     The holder, its incarnation, the time after each renewal, and the token. Every write
+           names the revision that it replaces. So of two writers one fails.
 Token      The revision with which a period of holding began. The server gives out revisions, one
-           count for the whole bucket, so they only grow. In a bucket that was made anew they begin
-           anew: then the record also says above what tokens go on (`base`), and the token is the
-           revision plus that.
-Lease      Measured by each observer: a revision that stays the same for as long as the record
-           says, by the observer's own monotonic clock, is of a lease that is over
-           (`local_expiry`).
-           Expiry by the server would follow its wall clock, which may be set.
+           count for the whole bucket. So they only grow. In a bucket that was made anew they begin
+           anew. Then the record also has a number (`base`), and the token is the revision plus that
+           number.
+Lease      Measured by each observer: if a revision stays the same for the time in the record, by
+           the observer's own monotonic clock, its lease is over (`local_expiry`). Expiry by the
+           server would follow its wall clock, which may be set.
 Identity   A word in one more entry (key.identity), drawn by the first member.
-Transfer   `release(to=...)` leaves a name in the record: for as long as a lease, only that member
+Transfer   `release(to=...)` leaves a name in the record. For the time of a lease, only that member
            takes it.
 
     nats://user:password@host:port,host:port/bucket?replicas=3&synced=yes
 
-The bucket (else "hustings") is made if there is none, on disk, also while members run. A server
-tells its disk to keep what it has answered only every two minutes unless its setting
-`sync_interval` is `always`: the option `synced=yes` says that it is, and only then do tokens
-survive a loss of power for sure.
+The bucket (else "hustings") is made on disk if there is none, also while members run. Unless its
+setting `sync_interval` is `always`, a server syncs its answered writes to disk only every two
+minutes. The option `synced=yes` says that the setting is `always`. Only then do tokens surely
+survive a loss of power.
 """
 
 from __future__ import annotations
@@ -76,29 +75,29 @@ from hustings.guard.urls import (
     seconds,
 )
 
-# What is kept in the bucket
+# What the bucket contains
 
 
 class NatsRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands in the bucket for a group."""
+    """A group's record in the bucket."""
 
     ttl: float
     holder: str | None = None
     life: int = 0
     token: int = 0  # 0 in the first record of a period of holding: its revision is the token
-    to: str | None = None  # whom the last holder wanted to be next
-    base: int = 0  # what a revision is added to, to make a token
+    to: str | None = None  # the member that the last holder wanted to be next
+    base: int = 0  # the number that is added to a revision to make a token
 
 
 class NatsEntry(msgspec.Struct, frozen=True):
-    """A record with its revision; no record, no entry yet."""
+    """A record with its revision. Without a record, there is no entry yet."""
 
     record: NatsRecord | None
     revision: int
 
     @property
     def token(self) -> int:
-        """Of who holds, or of who held last."""
+        """The token of the present holder, or of the last one."""
         return (self.record.token if self.record else 0) or self.revision + self.base
 
     @property
@@ -114,7 +113,7 @@ class NatsEntry(msgspec.Struct, frozen=True):
 
 
 def key_of(group: str) -> str:
-    """A key for any name: other signs than letters, digits, _ and - in hex after `=`.
+    """A key for any name. Signs other than letters, digits, _ and - are in hex after `=`.
 
     >>> key_of("jobs.eu")
     'jobs=2Eeu'
@@ -128,12 +127,12 @@ def key_of(group: str) -> str:
 T = TypeVar("T")
 
 PORT = 4222
-ATTEMPTS = 5  # to write, if somebody else was quicker
+ATTEMPTS = 5  # at a write, if another writer is quicker
 RECONNECT_S = 0.2
 PING_S = 3  # a connection without a sign for two such times is given up
 
 NO_TLS = (SecureConnFailedError, SecureConnRequiredError, SecureConnWantedError, ssl.SSLError)
-NOT_ENABLED = (10039, 10076)  # JetStream: for this account, at all
+NOT_ENABLED = (10039, 10076)  # JetStream is not enabled: for this account, at all
 
 SYNCED = Guarantees(
     monotone=True,
@@ -150,9 +149,10 @@ UNSYNCED = Guarantees(
 
 
 class _Client(Client):
-    """A client that gives its password to nobody in plain text if TLS was asked for.
+    """A client that never sends its password in plain text if TLS was asked for.
 
-    And one that hangs up on a server which does not greet it, instead of forgetting the connection.
+    It also closes the connection to a server that does not greet it. The base class would forget
+    the connection.
     """
 
     async def _process_connect_init(self) -> None:
@@ -202,7 +202,7 @@ class NatsGuard(Guard):
         self._store: KeyValue | None = None
         self._made = 0  # how often this guard has made the bucket
         self._unchanged = ExpiryObserver()
-        self._last = NatsEntry(None, 0)  # what this guard wrote last
+        self._last = NatsEntry(None, 0)  # the record that this guard wrote last
         self._cut = asyncio.Event()  # set when a connection ends: watches do not survive it
         self._failed: list[Exception] = []  # why connecting fails
 
@@ -230,7 +230,7 @@ class NatsGuard(Guard):
             await client.close()
 
     async def _connect(self, client: Client) -> None:
-        """Connect within the time for a question; afterwards the client does so by itself."""
+        """Connect within the time for a question. Later the client reconnects by itself."""
         self._failed.clear()
         hopeless = asyncio.Event()
 
@@ -244,7 +244,7 @@ class NatsGuard(Guard):
             self._cut = asyncio.Event()
 
         user, password = self._account or (None, None)
-        pause: Any = RECONNECT_S  # fractions are taken, whatever the types say
+        pause: Any = RECONNECT_S  # fractions work, although the types say otherwise
         connecting = asyncio.ensure_future(
             client.connect(
                 servers=self._servers,
@@ -317,7 +317,7 @@ class NatsGuard(Guard):
             async with asyncio.timeout(self.timeout):
                 return await question
         except (KeyNotFoundError, KeyWrongLastSequenceError, NoStreamResponseError):
-            raise  # answers too
+            raise  # this error is an answer, too
         except TimeoutError:
             raise Unreachable(f"NATS at {self.shown} did not answer in time") from None
         except (Error, OSError) as error:
@@ -338,7 +338,8 @@ class NatsGuard(Guard):
                 return Behind(last)
             base = max(entry.base, floor.known) if behind else entry.base
             kept = entry.token if held and not behind else 0
-            lasts = max(ttl, self._remaining(entry)) if kept else ttl  # what was promised stays so
+            # an earlier promise still counts
+            lasts = max(ttl, self._remaining(entry)) if kept else ttl
             record = NatsRecord(
                 ttl=lasts, holder=holder.name, life=holder.incarnation, token=kept, base=base
             )
@@ -348,7 +349,7 @@ class NatsGuard(Guard):
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
 
     def _refusal(self, entry: NatsEntry, holder: Holder) -> HeldBy | None:
-        """Why the record is not to be had, if so."""
+        """Why the holder cannot have the record, or None if it can."""
         record = entry.record
         if record is None or entry.is_of(holder):
             return None
@@ -362,9 +363,9 @@ class NatsGuard(Guard):
         return None
 
     def _remaining(self, entry: NatsEntry) -> float:
-        """For how long a record counts yet, by this guard's clock; others' may differ."""
+        """For how long a record still counts, by this guard's clock. Other clocks may differ."""
         ttl = 0.0 if entry.record is None else entry.record.ttl
-        # A bucket made anew counts anew: an old number may stand for a record that is new.
+        # A bucket made anew counts anew: an old number may belong to a record that is new.
         mark = (entry.revision, entry.record)
         return self._unchanged.remaining(mark, ttl, self.now())
 
@@ -374,7 +375,7 @@ class NatsGuard(Guard):
             raise NotGranted(f"the lease of {holder} has run out")
 
         def renewed(old: NatsEntry) -> NatsRecord:
-            lasts = max(ttl, self._remaining(old))  # what was promised stays so
+            lasts = max(ttl, self._remaining(old))  # an earlier promise still counts
             return NatsRecord(
                 ttl=lasts, holder=holder.name, life=holder.incarnation, token=token, base=old.base
             )
@@ -395,35 +396,36 @@ class NatsGuard(Guard):
             )
 
     async def _recover(self, above: int) -> None:
-        """Who holds keeps its token; whoever comes next has a larger one."""
+        """The present holder keeps its token. The next holder gets a larger token."""
         for _ in range(ATTEMPTS):
             entry = await self._read()
             old = entry.record or NatsRecord(ttl=0.0)
             held = old.holder is not None and self._remaining(entry) > 0
             token = entry.token if held else max(entry.token, above)
-            kept = old if held else NatsRecord(ttl=old.ttl, to=old.to)  # that token is nobody's
+            # that token belongs to no holder
+            kept = old if held else NatsRecord(ttl=old.ttl, to=old.to)
             record = msgspec.structs.replace(kept, token=token, base=max(entry.base, above))
             if await self._write(record, entry.revision) is not None:
                 return
         raise Unreachable(f"the record in NATS at {self.shown} changes too fast")
 
     async def _name(self, word: str, *, instead: bool) -> str:
-        key = f"{self._key}.identity"  # no group's own: dots in names are quoted
+        key = f"{self._key}.identity"  # no group has this key: dots in names are quoted
         for _ in range(ATTEMPTS):
             try:
                 write = self._kept().put if instead else self._kept().create
-                with suppress(KeyWrongLastSequenceError):  # there is one
+                with suppress(KeyWrongLastSequenceError):  # there is a word already
                     await self._ask(write(key, word.encode()))
                 found = await self._ask(self._kept().get(key))
                 return (found.value or b"").decode(errors="replace")
-            except (NoStreamResponseError, KeyNotFoundError):  # somebody has just deleted it
+            except (NoStreamResponseError, KeyNotFoundError):  # another client has just deleted it
                 await self._make_again()
         raise Unreachable(f"the identity in NATS at {self.shown} changes too fast")
 
     async def _replace(
         self, entry: NatsEntry, holder: Holder, token: int, make: Callable[[NatsEntry], NatsRecord]
     ) -> None:
-        """Write over one's own record, whichever of one's writes was the last to arrive."""
+        """Write over this holder's own record, whichever of its writes arrived last."""
         for _ in range(ATTEMPTS):
             if not entry.is_of(holder) or entry.token != token:
                 raise NotGranted(f"{holder} does not hold {token} any more")
@@ -436,7 +438,7 @@ class NatsGuard(Guard):
         try:
             found = await self._ask(self._kept().get(self._key))
         except KeyNotFoundError as error:
-            # Deleted by somebody else: what is written next replaces the deletion.
+            # Another client deleted it: the next write replaces the deletion.
             return NatsEntry(None, 0 if error.entry is None else error.entry.revision or 0)
         return self._entry(found.value or b"", found.revision or 0)
 
@@ -449,7 +451,7 @@ class NatsGuard(Guard):
             ) from None
 
     async def _write(self, record: NatsRecord, replaces: int) -> int | None:
-        """The new revision, or None if somebody else was quicker, or the bucket had to be made."""
+        """The new revision. None if another writer was quicker, or if the bucket had to be made."""
         value = msgspec.json.encode(record)
         try:
             revision = await self._ask(self._kept().update(self._key, value, last=replaces))
@@ -459,11 +461,13 @@ class NatsGuard(Guard):
             await self._make_again()
             return None
         self._last = NatsEntry(record, revision)
-        self._remaining(self._last)  # it counts from now on, whenever it is read again
+        self._remaining(self._last)  # the time starts now, whenever the record is read again
         return revision
 
     async def _make_again(self) -> None:
-        """The bucket may be gone: a server that has lost its store, or somebody deleted it."""
+        """Make the bucket again if it is gone: a server lost its store, or a client deleted the
+        bucket.
+        """
         if self._client is None:
             raise Unreachable("the guard on NATS is not open")
         made = self._made
@@ -506,7 +510,7 @@ class _Feed:
     async def look(self) -> SeenLease:
         guard = self._guard
         entry = await guard._read()
-        if entry.revision < self._newest:  # nothing would come of a bucket that is no more
+        if entry.revision < self._newest:  # an old bucket is gone, and brings no changes
             raise Unreachable("the bucket in NATS was made again")
         self._newest = entry.revision
         if entry.record is None or entry.record.holder is None:
@@ -517,7 +521,7 @@ class _Feed:
         return SeenLease(Holding(entry.record.holder, entry.token), remaining)
 
     async def wait(self, seconds: float) -> None:
-        """Until there is news; a connection that was cut is reason to begin anew."""
+        """Wait until there is news. If the connection was cut, begin anew."""
         news = asyncio.ensure_future(self._watcher.updates(timeout=seconds))
         cut = asyncio.ensure_future(self._cut.wait())
         try:
@@ -559,6 +563,6 @@ def make(url: GuardUrl, group: str) -> NatsGuard:
 
 
 def _is_no_entry(error: Exception) -> bool:
-    """The client knows this answer only if it comes late enough: else it is a plain error."""
+    """Whether the entry is missing. The client knows a late answer; else it is a plain error."""
     known = isinstance(error, (AuthorizationError, InvalidUserCredentialsError))
     return known or "authorization violation" in str(error).lower()

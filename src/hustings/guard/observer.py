@@ -1,10 +1,10 @@
-"""How an observer of a register keeps up: it looks, waits until there is reason to, looks again.
+"""How an observer of a register keeps up: it looks, waits for a reason, and looks again.
 
-Reasons are a word from the engine that something changed, the end of the lease seen last (which no
-engine here announces), and a safety net, after which it looks in any case: a connection may be dead
-without a sign, or a pooler may swallow what the engine says. If the engine is away the observer
-connects again, ever less often, and says what has changed meanwhile. What waiting does not cure,
-such as a password that is right no longer, ends it with `BadInput`.
+There are three reasons to look. The engine says that something changed. The lease seen last ends,
+which no engine here announces. Or the longest wait is over: a connection may be dead without a
+sign, or a pooler may drop the engine's messages. If the engine is unreachable, the observer
+connects again with growing pauses, and then yields what has changed meanwhile. A failure that
+waiting does not cure, such as a wrong password, ends the observer with `BadInput`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hustings.guard.base import Cancellations, Holding, Unreachable
 
 FIRST_PAUSE_S = 0.1  # before connecting again; doubles up to
 LONGEST_PAUSE_S = 2.0
-SHORTEST_S = 0.01  # between two looks: a lease about to end is not looked at in a frenzy
+SHORTEST_S = 0.01  # between two looks: a lease about to end does not cause a rush of looks
 
 
 class SeenLease(NamedTuple):
     """What a look has shown."""
 
     holding: Holding
-    remaining: float  # of the lease, by the engine's clock; 0 if nobody holds
+    remaining: float  # of the lease, by the engine's clock; 0 if the lease is free
 
 
 class Feed(Protocol):
@@ -35,15 +35,15 @@ class Feed(Protocol):
         """The present state."""
 
     async def wait(self, seconds: float) -> None:
-        """Until the engine says that something changed, or so long."""
+        """Wait until the engine says that something changed, for at most this time."""
 
 
 async def follow(
     dial: Callable[[], AbstractAsyncContextManager[Feed]], net_s: float
 ) -> AsyncIterator[Holding]:
-    """The present state, then changes, for ever; `net_s` is the safety net.
+    """The present state, then changes, for ever. `net_s` is the longest wait between two looks.
 
-    A feed listens from its first moment, before the first look: nothing falls in between.
+    A feed listens from its first moment, before the first look. So it misses no change in between.
     """
     last: Holding | None = None
     pause = FIRST_PAUSE_S
@@ -58,7 +58,7 @@ async def follow(
                     if seen.holding != last:
                         last = seen.holding
                         yield last
-                        cancellations = Cancellations()  # who goes on may be another task
+                        cancellations = Cancellations()  # another task may continue this iterator
                     await feed.wait(_until_next(seen, net_s))
                     cancellations.heed()
         except Unreachable:

@@ -4,8 +4,8 @@
     redis://cache?password_env=CACHE_PASSWORD
 
 Every address takes `password_file` or `password_env` instead of a password of its own. Without any
-of them the engine's own conventions count, as its own tools know them: see `CONVENTIONS`. What they
-hold is shown nowhere, in no sentence and no log.
+of them the conventions of the engine's own tools count: see `CONVENTIONS`. No message and no log
+shows a password.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 PASSWORD_OPTIONS = ("password_file", "password_env")
 WITHOUT_PASSWORD = ("memory", "quorum")
-LONGEST = 16384  # bytes; tokens of some engines are long
+LONGEST = 16384  # bytes; some engines have long tokens
 
-# Variables by scheme, the first that is set counts: (the variable, whether it names a file).
+# Variables by scheme: (the variable, whether it names a file). The first that is set counts.
 # PostgreSQL's client reads PGPASSWORD, PGPASSFILE and ~/.pgpass by itself, for each host.
 CONVENTIONS: Mapping[str, tuple[tuple[str, bool], ...]] = {
     "consul": (("CONSUL_HTTP_TOKEN", False), ("CONSUL_HTTP_TOKEN_FILE", True)),
@@ -36,11 +36,11 @@ CONVENTIONS: Mapping[str, tuple[tuple[str, bool], ...]] = {
     "rediss": (("REDISCLI_AUTH", False),),
     "valkey": (("VALKEYCLI_AUTH", False), ("REDISCLI_AUTH", False)),
 }
-NEEDS_USER = ("etcd", "etcds", "nats")  # there a password alone means nothing
+NEEDS_USER = ("etcd", "etcds", "nats")  # there a password without a user means nothing
 
 
 def with_password(url: GuardUrl) -> GuardUrl:
-    """The address with its password in place, and without the options that said where it is."""
+    """The address with its password, and without the options that named the password's place."""
     given = [name for name in PASSWORD_OPTIONS if name in url.options]
     if not given:
         return _by_convention(url)
@@ -62,7 +62,7 @@ def with_password(url: GuardUrl) -> GuardUrl:
 
 
 def from_file(path: str, what: str) -> str:
-    """The one line of a file that only its owner can read."""
+    """The only line of a file that only its owner can read."""
     if not path:
         raise BadInput(f"{what} must be the name of a file, and is empty")
     where = f"password file {shown(path)}"
@@ -95,7 +95,7 @@ def from_environment(name: str, what: str) -> str:
 
 
 def check_passfile() -> None:
-    """Refuse a PGPASSFILE that the client would pass over with a warning."""
+    """Refuse a PGPASSFILE that the client would ignore with a warning."""
     path = os.environ.get("PGPASSFILE")
     if not path:
         return
@@ -123,7 +123,7 @@ def _by_convention(url: GuardUrl) -> GuardUrl:
 
 
 def _checked(secret: str, where: str) -> str:
-    """What is wrong is told without a word of it."""
+    """Check a secret. The error says what is wrong, and shows no part of the secret."""
     if not secret:
         raise BadInput(f"{where} holds no password: it is empty")
     if not secret.isprintable():

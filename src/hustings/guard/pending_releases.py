@@ -1,9 +1,10 @@
-"""Releases that may still be under way: the lease must not be acquired again before they are over.
+"""Releases that may still be under way. The lease must not be acquired before they are over.
 
-A release that was sent and not confirmed may arrive late. If its sender asked again meanwhile, the
-engine would say that it still holds. It would lead on with the old token, and its own late release
-would end that lease while it does not know, and another member is granted the next one. So after
-such a release a member gets it confirmed before it asks.
+A release that was sent and not confirmed may arrive late. If its sender asked for the lease again
+meanwhile, the engine would say that the sender still holds it. The sender would lead on with the
+old token. Then its own late release would end the lease without its knowledge, and another member
+would be granted the next lease. So after such a release a member gets it confirmed before it asks
+again.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ class PendingReleases:
         self._open: dict[Holder, int] = {}
 
     def sent(self, holder: Holder, token: int) -> None:
-        """A release is about to leave."""
+        """Note a release that is about to be sent."""
         self._open[holder] = max(token, self._open.get(holder, 0))
 
     def confirmed(self, holder: Holder, token: int) -> None:
-        """The engine has answered: `holder` has this token no more."""
+        """Note that the engine has answered: `holder` no longer has this token."""
         if self._open.get(holder) == token:
             del self._open[holder]
 
     async def settle(
         self, holder: Holder, release: Callable[[Holder, int, str | None], Awaitable[None]]
     ) -> bool:
-        """Before `holder` asks: repeat a release in doubt; whether there was one."""
+        """Before `holder` asks, repeat a release in doubt. Return whether there was one."""
         token = self._open.get(holder)
         if token is None:
             return False

@@ -4,20 +4,21 @@
 
 The table and its functions are installed once, with `install` or the text `MIGRATION`. Questions
 are single statements, so a pooler in between does no harm. Observers LISTEN on a connection of
-their own. Behind a pooler that shares sessions, LISTEN hears nothing: say `listen=no`, and they
-look every `poll` seconds instead.
+their own. Behind a pooler that shares sessions, LISTEN receives nothing. Say `listen=no` there:
+then observers look every `poll` seconds instead.
 
-Whoever waits measures the lease, on its own monotonic clock (`local_expiry`): a row that stays the
-same for as long as its holder asked for is of a holder whose time is over. The server's time of day
-is never read, so steps of it end no lease and keep none. Who has watched takes over when the
-lease is over; who sees the row for the first time waits for the whole time of the holder.
+Each waiting member measures the lease on its own monotonic clock (`local_expiry`). If a row stays
+the same for the time that its holder asked for, the holder's lease is over. The server's time of
+day is never read. So steps of that time end no lease and lengthen none. A member that has watched
+takes over when the lease is over. A member that sees the row for the first time waits for the
+holder's whole time.
 
 Tokens are as durable as the database's commits. A failover to a standby that had not received the
 last commits, or a restored backup, forgets tokens, and leases with them.
 
 Options: `timeout` (seconds for one question, 2), `listen` (yes or no), `poll` (seconds after which
 an observer looks in any case; 5, or 1 with listen=no), `sslmode` (prefer, disable, require,
-verify-full) and `sslrootcert`. Several hosts are tried in turn for one that can be written to.
+verify-full) and `sslrootcert`. Of several hosts, the guard uses the first that accepts writes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from hustings.guard.urls import NET_S, TIMEOUT_S, GuardUrl, check_bounds, one_of
 
 __all__ = ["MIGRATION", "PostgresGuard", "install", "make"]
 
-INSTALL_S = 30.0  # the lock of the schema may be taken
+INSTALL_S = 30.0  # another session may hold the lock of the schema
 
 _OPTIONS = ("timeout", "listen", "poll", "sslmode", "sslrootcert")
 
@@ -174,7 +175,7 @@ class PostgresGuard(Guard):
     # Questions
 
     async def _call(self, question: str, *arguments: str) -> Any:
-        """Ask in the middle of things: whatever goes wrong now may pass."""
+        """Ask during normal work. A failure at this point may pass."""
         given = ", ".join([text(self._group), *arguments])
         try:
             return await self._ask(f"hustings.guard_{question}({given})")
@@ -188,7 +189,7 @@ class PostgresGuard(Guard):
                     self._wire = await self._address.dial()
                 return await self._wire.ask(expression)
             except BaseException:
-                # What is left of this conversation would be taken for the next one's answer.
+                # The rest of this conversation would be read as the next question's answer.
                 await self.close()
                 raise
 

@@ -1,11 +1,11 @@
 """What the PostgreSQL guard needs in a database: one table, and a function for each question.
 
 Every function is one step under the lock of its group's row, and reads no clock: the server's time
-of day may be stepped. Every write leaves a mark that its writer has drawn. Who has seen one mark
-for as long as the row says, on a clock of its own, asks with that mark as `ended`, and takes the
-lease if it is still there. None keeps anything in the session, so that a pooler may hand every
-statement to another one. Every write is announced on the group's channel: an observer measures from
-when it hears of a renewal.
+of day may be stepped. Every write leaves a mark that its writer has drawn. A member that has seen
+one mark for the time in the row, on its own clock, asks with that mark as `ended`. It takes the
+lease if the row still has the mark. No function keeps anything in the session, so that a pooler may
+use another session for every statement. Every write is announced on the group's channel: an
+observer measures from when it hears of a renewal.
 """
 
 from __future__ import annotations
@@ -198,8 +198,8 @@ $$;
 
 
 def channel_of(group: str) -> str:
-    """Where changes of this group are announced; names of channels are short, hence the digest.
+    """The channel of this group's changes. Names of channels are short, hence the digest.
 
-    Two groups on one channel would only wake each other's observers in vain.
+    If two groups share a channel, they only wake each other's observers for nothing.
     """
     return "hustings_" + sha256(group.encode()).hexdigest()[:40]

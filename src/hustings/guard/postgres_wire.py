@@ -1,8 +1,9 @@
 """A connection to PostgreSQL: the only place that knows the client, and what its errors mean.
 
-A question is one statement in one message of the simple protocol, and its answer one value: there
-is no prepared statement that a transaction pooler could lose or mix up. The client gives rows back
-in that protocol only for COPY, so every question is one; arguments are written into it, as hex.
+A question is one statement in one message of the simple protocol, and its answer is one value.
+There is no prepared statement that a transaction pooler could lose or mix up. The client returns
+rows in that protocol only for COPY, so every question is a COPY. Arguments are written into it, as
+hex.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _OUTAGES = (
     OSError,
     refused.PostgresError,
     refused.InterfaceError,
-    refused.InternalClientError,  # the connection went away while the client was at work
+    refused.InternalClientError,  # the connection ended while the client was at work
 )
 _ASK_FOR_TLS = bytes.fromhex("0000000804d2162f")
 
 
 class PostgresAddress:
-    """Where a database is and how to enter, from a guard's address."""
+    """Where a database is and how to log in, from a guard's address."""
 
     def __init__(self, url: GuardUrl) -> None:
         self.shown = url.shown
@@ -52,7 +53,8 @@ class PostgresAddress:
             "password": url.password,
             "database": url.path or None,
             "ssl": _encryption(url),
-            # Of several, the one that can be written to; of one, we see when we write.
+            # Of several hosts, take the one that accepts writes. With one host, the first write
+            # shows it.
             "target_session_attrs": "read-write" if len(places) > 1 else "any",
             "statement_cache_size": 0,
         }
@@ -63,7 +65,7 @@ class PostgresAddress:
         try:
             return PostgresWire(await asyncpg.connect(**self._arguments))
         except ConnectionError as error:
-            # The client says so of any answer that it did not expect, as from a server that ends.
+            # The client says so of any unexpected answer, for example of a server that shuts down.
             if "rejected SSL" in str(error) and await self._does_not_speak_tls():
                 raise BadInput(
                     f"{self.shown} does not speak TLS, and sslmode asks for it"
@@ -71,7 +73,7 @@ class PostgresAddress:
             raise
 
     async def _does_not_speak_tls(self) -> bool:
-        """Whether a server that is to be spoken to in secret plainly says that it cannot."""
+        """Whether a server plainly says that it speaks no TLS, although TLS is required."""
         if self._arguments["ssl"] == "prefer":
             return False
         reader, writer = await asyncio.open_connection(*self._places[0])
@@ -83,7 +85,7 @@ class PostgresAddress:
 
 
 class PostgresWire:
-    """One connection. It does one thing at a time; who was cancelled must `end` it."""
+    """One connection. It does one thing at a time. A caller that was cancelled must `end` it."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -107,17 +109,17 @@ class PostgresWire:
         await self._connection.execute(statements)
 
     async def listen(self, channel: str, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever the channel speaks, and when the connection ends."""
+        """Call `wake` at each message on the channel, and when the connection ends."""
         await self._connection.add_listener(channel, lambda *_: wake())
         self._connection.add_termination_listener(lambda *_: wake())
 
     def end(self) -> None:
-        """At once, and without a word."""
+        """Close at once, without a farewell message."""
         self._connection.terminate()
 
 
 def text(value: str | None) -> str:
-    """A text as an expression, whatever is in it."""
+    """Any text as an SQL expression."""
     if value is None:
         return "NULL::text"
     return f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
@@ -125,7 +127,7 @@ def text(value: str | None) -> str:
 
 @asynccontextmanager
 async def understood(shown: str, within_s: float) -> AsyncIterator[None]:
-    """Do something with a connection in bounded time; what goes wrong becomes a sentence."""
+    """Use a connection in bounded time. Failures become a sentence."""
     try:
         async with asyncio.timeout(within_s):
             yield

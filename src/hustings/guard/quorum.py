@@ -1,10 +1,11 @@
-"""`quorum://a,b,c`: the guard is the group itself, three, five or seven members of which vote.
+"""`quorum://a,b,c`: the guard is the group itself. Three, five or seven of its members vote.
 
-There is no server to ask: voters are named as members are, and their promises travel with the
-group's own messages. What they promise must survive a restart, so they need a state directory;
-with `?durable=no` they wait for one lease instead whenever they start. `?max_ttl=30s` is the
-longest lease that voters grant, and for which one without memory waits; without it that is the
-`ttl`. `quorum://b,c,d?initial=a,b,c` says whom the group began with, where voters were replaced.
+There is no server to ask. Voters are named by their members' names, and their promises travel with
+the group's own messages. The promises must survive a restart, so voters need a state directory.
+With `?durable=no` a voter that starts waits for one lease instead. `?max_ttl=30s` is the longest
+lease that voters grant, and the time for which a voter without storage waits. Its default is the
+`ttl`. `quorum://b,c,d?initial=a,b,c` names the first voters of the group, where voters were
+replaced.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from hustings.quorum.layer import Move
 
 SCHEME = "quorum"
 FEWEST, MOST = 3, 7
-_FIRST_LOOK = 1.0  # seconds: a voter that does not vote for so long says why
-_LOOK = 3.0  # and looks whether that has changed so often
+_FIRST_LOOK = 1.0  # seconds: a voter that does not vote for this long says why
+_LOOK = 3.0  # seconds between later checks of the reason
 _BEGUN = (
     "no voter remembered an earlier vote: they have waited for one lease and begin with tokens "
     "above the date; that is right at a group's first start, and later means that all voters have "
@@ -50,7 +51,7 @@ _UNKEPT = (
 
 
 class VoterOptions:
-    """The voters that an address names, and what they guarantee."""
+    """The voters that an address names, and their guarantees."""
 
     def __init__(self, url: GuardUrl, id_of: Callable[[str], MemberId]) -> None:
         url.only("durable", "max_ttl", "initial")
@@ -76,7 +77,7 @@ class VoterOptions:
                 "option initial of quorum is for voters that were replaced, and voters that keep "
                 "nothing (durable=no) never are: leave it out"
             )
-        self.above = 0  # tokens are larger
+        self.above = 0  # all tokens are larger than this
         self._ids = tuple(id_of(name) for name in self.names)
         self._first_ids = tuple(id_of(name) for name in self.initial)
         self.guarantees = Guarantees(
@@ -95,7 +96,7 @@ class VoterOptions:
             )
 
     def agreed(self, asked: float) -> tuple[Field, ...]:
-        """What all members must say alike: else there would be two guards, or none."""
+        """The values that must be equal at all members: else there would be two guards, or none."""
         max_ttl = asked if self.max_ttl is None else self.max_ttl
         return (
             Field("voters", ",".join(self.initial), True),
@@ -117,7 +118,7 @@ class VoterOptions:
 
 
 class GroupVoters:
-    """The voters of a member's group, as it knows them, and a change of them."""
+    """The voters of a member's group, as the member knows them, and a change of the voters."""
 
     def __init__(self, host: MemberNode, id_of: Callable[[str], MemberId]) -> None:
         self._host = host
@@ -131,12 +132,12 @@ class GroupVoters:
 
     @property
     def number(self) -> int:
-        """How often they have changed."""
+        """How often the voters have changed."""
         return self._layer.electorate.number
 
     @property
     def ids(self) -> tuple[MemberId, ...]:
-        """Who votes now."""
+        """The present voters."""
         return self._layer.electorate.voters
 
     def excuse(self) -> str | None:
@@ -147,7 +148,7 @@ class GroupVoters:
         return f"this voter {layer.recovery.state()}"
 
     def watch(self, note: Callable[[str], None]) -> None:
-        """Say so when it lasts, and whenever it is for another reason."""
+        """Report the reason when it lasts, and whenever it changes."""
         loop = asyncio.get_running_loop()
         said: str | None = None
         begun = False
@@ -177,7 +178,7 @@ class GroupVoters:
         loop.call_later(_FIRST_LOOK, look)
 
     def _moved(self, move: Move) -> str:
-        """Why this member goes by other voters from now on, in a sentence."""
+        """Why this member uses other voters from now on, in a sentence."""
         before, after = move.before.voters, move.electorate.voters
         return (
             f"the voters are {self._named(after)} from now on (change {move.electorate.number}): "
@@ -189,7 +190,7 @@ class GroupVoters:
         return ", ".join(f"{each:x}" if place is None else place.name for each, place in places)
 
     def replace(self, old: str, new: str) -> bool:
-        """Begin to let `new` vote in the place of `old`; whether that could be begun."""
+        """Begin to replace the voter `old` by `new`. Return whether the change could begin."""
         stack, before, after = self._host.stack, self._id_of(old), self._id_of(new)
         if before not in self.ids:
             raise BadInput(f"{old!r} does not vote: name one that does")

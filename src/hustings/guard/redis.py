@@ -2,25 +2,26 @@
 
     guard = make_guard("redis://:password@cache.example:6379/0", "billing")
 
-What it promises depends on the server, which is not known to keep what it was told. As a rule, the
-guard is ADVISORY and its tokens are not monotone: a failover to a replica, a restart without the
-last writes, an eviction or a flush forgets leases and tokens, and during a failover two servers may
-grant at once. After a restart or a failover that it notices, it lets nobody in until the longest
-lease is over, so that a plain restart makes no second holder; tokens may begin anew all the same.
-A server that this process does not know yet may just have been restarted: the first holder of a
-group that is new there waits for one lease.
+Its promises depend on the server, which may forget writes. As a rule, the guard is ADVISORY and its
+tokens are not monotone: a failover to a replica, a restart without the last writes, an eviction or
+a flush forgets leases and tokens. During a failover two servers may grant at once. After a restart
+or a failover that it notices, the guard grants nothing until the longest lease is over. So a plain
+restart makes no second holder. Tokens may still begin anew. A server that this process does not
+know yet may just have been restarted: the first holder of a group that is new there waits for one
+lease.
 
-`persistence=always` says that there is one server, that nothing takes its place, and that every
+`persistence=always` says that there is one server, that no other server replaces it, and that every
 write is on disk before it is answered. Then the guard is LEASED and its tokens are monotone. As far
 as CONFIG GET is permitted, `open` checks it: `appendonly` must be yes, `appendfsync` always, and
-`maxmemory-policy` none that evicts keys without a time to live.
+`maxmemory-policy` must not evict keys without a time to live.
 
-Whoever waits measures the lease, on its own monotonic clock (`local_expiry`): a hash that stays the
-same for as long as its holder asked for is of a holder whose time is over. Nothing expires and the
-server's time of day is never read, so steps of it end no lease and keep none. Who has watched takes
-over when the lease is over; who sees the hash for the first time waits for the holder's whole time.
+Each waiting member measures the lease on its own monotonic clock (`local_expiry`). If a hash stays
+the same for the time that its holder asked for, the holder's lease is over. Nothing expires and the
+server's time of day is never read. So steps of that time end no lease and lengthen none. A member
+that has watched takes over when the lease is over. A member that sees the hash for the first time
+waits for the holder's whole time.
 
-Observers subscribe to a channel with the key's name; keyspace notifications are not needed. Nodes
+Observers subscribe to a channel with the key's name. Keyspace notifications are not needed. Nodes
 of a cluster are refused.
 
 Options: `timeout` (seconds for one question, 2), `poll` (seconds after which an observer looks in
@@ -81,16 +82,16 @@ FORGETFUL = Guarantees(
     ),
     clock="each observer",
 )
-# What `persistence=always` says of the server's settings.
+# The server settings that `persistence=always` promises.
 REQUIRED = {"appendonly": ("yes",), "appendfsync": ("always",)}
 EVICTING = ("allkeys-lru", "allkeys-lfu", "allkeys-random")
 
 _MOST_RUNS = 64
-_RUNS: dict[str, float] = {}  # of servers, and when this process first knew of them
+_RUNS: dict[str, float] = {}  # runs of servers, and when this process first knew of them
 
 
 def _known_for(run: str) -> float:
-    """For how long, at the least, a server runs that has this id."""
+    """The least time for which the server with this run id has been running."""
     now = time.monotonic()
     first = _RUNS.setdefault(run, now)
     while len(_RUNS) > _MOST_RUNS:
@@ -114,15 +115,15 @@ class RedisGuard(Guard):
     ) -> None:
         super().__init__(clock=clock)
         self.guarantees = KEEPING if keeps else FORGETFUL
-        # In braces what a cluster would go by; quoted, so that no group is another one's key.
+        # A cluster hashes the part in braces. Names are quoted, so that no two groups share a key.
         self._key = f"hustings:{{{quote(group, safe='')}}}:guard"
         self._poll = poll
         self._keeps = keeps
         self._wire = wire
         self._returns = PendingReleases()
         self._expiry = LocalExpiry()
-        self._run_id = ""  # of the server, where it may lose writes
-        self._longest = 0.0  # lease that this guard has heard of
+        self._run_id = ""  # the run id of the server, where the server may lose writes
+        self._longest = 0.0  # longest lease that this guard has heard of
 
     def check_ttl(self, ttl: float) -> None:
         super().check_ttl(ttl)
@@ -167,7 +168,7 @@ class RedisGuard(Guard):
         return HeldBy(answer[1], token, max(left, 0.0))
 
     def _refused(self, token: int, holder: str, mark: str, lasting: str) -> float:
-        """For how long the lease is not to be had."""
+        """For how long the lease cannot be acquired."""
         if not token and not holder:  # the mark is a run that may have forgotten a lease
             self._knows(mark)
             return _seconds(lasting)
@@ -213,7 +214,11 @@ class RedisGuard(Guard):
             _known_for(run)
 
     def _server(self) -> tuple[str, str, str, str]:
-        """Whether the server keeps all writes; its run, for how long it is known; longest lease."""
+        """What the script must know of the server.
+
+        Whether the server keeps all writes, its run, for how long the run is known, and the longest
+        lease.
+        """
         known_s = _known_for(self._run_id) if self._run_id else 0.0
         return _flag(self._keeps), self._run_id, str(int(known_s * 1e6)), _micros(self._longest)
 
@@ -228,7 +233,7 @@ class RedisGuard(Guard):
     # Questions
 
     async def _ask(self, script: str, *arguments: str) -> Any:
-        """Ask in the middle of things: whatever goes wrong now may pass."""
+        """Ask during normal work. A failure at this point may pass."""
         try:
             async with self._wire.understood():
                 return await self._run(script, *arguments)

@@ -1,24 +1,25 @@
-"""What the Redis guard asks a server to do, each question one script and so one step.
+"""What the Redis guard asks a server to do: each question is one script and so one step.
 
-One hash for each group, without a time to live: keys expire by the server's time of day, which may
-be stepped, and what a full server evicts are other keys first. No script reads a clock. Every write
-leaves a mark that its writer has drawn; who has seen one mark for as long as the lease lasts, on a
-clock of its own, asks with that mark as `ended`, and takes the lease if it is still there.
+There is one hash for each group, without a time to live. Keys expire by the server's time of day,
+which may be stepped. A full server evicts other keys first. No script reads a clock. Every write
+leaves a mark that its writer has drawn. A member that has seen one mark for the time of the lease,
+on its own clock, asks with that mark as `ended`. It takes the lease if the hash still has the mark.
 
-Fields: `token`; `holder` and `life`; `ttl`, how long the last write counts, in microseconds; `mark`
-of that write; `next`, who alone is let in after a release; `floor`, which all later tokens exceed;
-`identity`, a word that tells this hash from those of other servers; and, where writes may be lost,
-`settled` and `max_ttl`: see `ACQUIRE`. Tokens and marks stay text: a
+Fields: `token`; `holder` and `life` (its incarnation); `ttl`, how long the last write counts, in
+microseconds; `mark` of that write; `next`, the only member that may enter after a release; `floor`,
+which all later tokens exceed; `identity`, a word that tells this hash from those of other servers;
+and, where writes may be lost, `settled` and `max_ttl`: see `ACQUIRE`. Tokens and marks stay text: a
 number of Lua has 53 bits.
 
 Releases of the first format measured leases by the server's time of day, and kept their end in
-`until`. Such a lease has no mark: its end, which every renewal moves, does as well. While a lease
-of this format is held, `until` lies so far ahead that a member of the old format waits.
+`until`. Such a lease has no mark. Its end serves as the mark, because every renewal moves the end.
+While a lease of this format is held, `until` lies so far ahead that a member of the old format
+waits.
 """
 
 from __future__ import annotations
 
-GRANTED, BEHIND = 1, 2  # what the answers of ACQUIRE begin with, beside 0
+GRANTED, BEHIND = 1, 2  # the first item of ACQUIRE's answers, beside 0
 
 _COMMON = """
 local FAR = '9007199254740991'
@@ -51,14 +52,15 @@ local function covering(ttl, mine, remains)
 end
 """
 
-# A server that is not known to keep every write may come back, or be replaced by one, that has
-# forgotten a lease. It shows by a `run_id` that nobody has settled. A run is settled by an asker
-# that has known it for as long as the longest lease it has heard of, by its own clock: all leases
-# from before are over then. Until then nobody is let in but the last leader in its time (`leads`);
-# whoever still holds may renew. Where INFO is forbidden this is not noticed.
+# A server that is not known to keep every write may come back without a lease that it granted, or
+# another server may replace it. Such a server has a `run_id` that is not settled. A member settles
+# a run when it has known the run, by its own clock, for the longest lease that it has heard of: all
+# leases from before are over then. Until then only the last leader gets in, within its time
+# (`leads`). A present holder may renew. Where INFO is forbidden this is not noticed.
 #
-# `known` is the highest token that the asker has heard of: a server that is behind it grants
-# nothing unless it is to be lifted. Answers begin with 0: held by another; 1: granted; 2: behind.
+# `known` is the highest token that the asking member has heard of. A server that is behind it
+# grants nothing unless it is to be lifted. Answers begin with 0: held by another; 1: granted; 2:
+# behind.
 ACQUIRE = (
     _COMMON
     + """
@@ -133,7 +135,7 @@ return {field('token') or '0', field('holder'), mark_now(), field('ttl') or '0'}
 """
 )
 
-# For an operator: who holds keeps its token, whoever comes next has one above this.
+# For an operator: the present holder keeps its token, the next one gets one above this number.
 RECOVER = (
     _COMMON
     + """
@@ -150,7 +152,7 @@ return field('identity')
 """
 )
 
-# The run of a server that may lose writes; nothing where INFO is forbidden.
+# The run of a server that may lose writes; empty where INFO is forbidden.
 RUN = """
 local info = redis.pcall('INFO', 'server')
 return type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''

@@ -1,6 +1,6 @@
 """Connections to Redis or Valkey: the only place that knows the client, and what its errors mean.
 
-The client repeats nothing by itself and waits no longer than it is told to.
+The client repeats nothing by itself, and never waits longer than its limit.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RedisWire:
         return await self._client.execute_command(*words)
 
     async def setting(self, name: str) -> str | None:
-        """A setting of the server, if it may be known; within `understood`."""
+        """A setting of the server, if the server may tell it; within `understood`."""
         try:
             found = await self._client.config_get(name)
         except refused.ResponseError:
@@ -77,12 +77,12 @@ class RedisWire:
 
     @asynccontextmanager
     async def listening(self, channel: str) -> AsyncIterator[Ear]:
-        """Hear what is said on a channel, from the first moment of the block."""
+        """Receive the messages of a channel, from the first moment of the block."""
         hearing = self._client.pubsub()
         try:
             async with self.understood():
                 await hearing.subscribe(channel)
-                await hearing.get_message(timeout=self.timeout)  # the server's consent
+                await hearing.get_message(timeout=self.timeout)  # the server's confirmation
             yield Ear(hearing, self.shown, self.timeout)
         finally:
             await hearing.aclose()
@@ -92,13 +92,14 @@ class RedisWire:
 
     @asynccontextmanager
     async def understood(self) -> AsyncIterator[None]:
-        """Do something with the server in bounded time; what goes wrong becomes a sentence."""
+        """Use the server in bounded time. Failures become a sentence."""
         shown = self.shown
         try:
             async with asyncio.timeout(self.timeout):
                 yield
         except (TimeoutError, refused.TimeoutError):
-            # To a server without TLS its first word is the beginning of a line that never ends.
+            # To a server without TLS, the handshake looks like the beginning of a line that never
+            # ends.
             hint = ": does it speak TLS?" if self._secured else ""
             raise Unreachable(f"{shown} did not answer within {self.timeout:g} s{hint}") from None
         except _NO_ACCESS as error:
@@ -126,9 +127,9 @@ class Ear:
         self._timeout = timeout
 
     async def wait(self, seconds: float) -> None:
-        """Until something is said, or so long; then it asks whether anybody is there."""
+        """Wait for a message, for at most this time. Then check that the server is alive."""
         try:
-            # The client connects again by itself, and then waits for a greeting without end.
+            # The client connects again by itself, and then waits for a greeting without a limit.
             async with asyncio.timeout(seconds + self._timeout) as patience:
                 if await self._hearing.get_message(timeout=seconds) is None:
                     patience.reschedule(asyncio.get_running_loop().time() + self._timeout)

@@ -1,4 +1,4 @@
-"""What guards there are: an address of each, what its token is, and with whom it takes turns."""
+"""The table of guards: each guard's address, its token, and the tools that share its lock."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hustings.guard.urls import make_guard, parse_url
 
 
 class Listed(NamedTuple):
-    """A guard's line in the catalogue."""
+    """A guard's line in the table."""
 
     name: str
     example: str
     token: str
-    shares: str  # whose elections it takes part in
+    shares: str  # the tools whose elections it takes part in
 
     def guarantees(self) -> Guarantees:
-        """What it guarantees at its example's address; `BadInput` if it cannot be used here."""
+        """Its guarantees at its example's address; `BadInput` if the guard cannot be used here."""
         if self.name == SCHEME:
             return VoterOptions(parse_url(self.example), lambda _: 0).guarantees
         return make_guard(self.example, "group").guarantees
@@ -39,7 +39,7 @@ CATALOGUE = (
 
 
 def all_guarantees() -> list[tuple[Listed, Guarantees | BadInput]]:
-    """Each guard and what it promises, or why it cannot be used here: see `NotInstalled`."""
+    """Each guard and its guarantees, or why it cannot be used here: see `NotInstalled`."""
     found: list[tuple[Listed, Guarantees | BadInput]] = []
     for listed in CATALOGUE:
         try:

@@ -1,6 +1,6 @@
-"""From `etcd://127.0.0.1:2379/billing` to a guard: who speaks which scheme.
+"""From `etcd://127.0.0.1:2379/billing` to a guard: which module serves which scheme.
 
-Third parties add schemes with the entry point group `hustings.guards`: the name is the scheme, the
+Third parties add schemes with the entry point group `hustings.guards`. The name is the scheme. The
 object is called with a `GuardUrl` and a group's name, and returns a `Guard`.
 """
 
@@ -22,7 +22,7 @@ GROUP = "hustings.guards"
 
 Maker = Callable[["GuardUrl", str], Guard]
 
-# scheme: (module, what makes the guard, the extra that brings its client)
+# scheme: (module, function that makes the guard, extra that brings its client)
 BUILT_IN: Mapping[str, tuple[str, str, str]] = {
     "consul": ("hustings.guard.consul", "make", "consul"),
     "etcd": ("hustings.guard.etcd", "make", "etcd"),
@@ -40,19 +40,19 @@ BUILT_IN: Mapping[str, tuple[str, str, str]] = {
 
 
 class GuardUrl(NamedTuple):
-    """A guard's address, taken apart."""
+    """A guard's address, parsed."""
 
-    text: str  # as it was given; may hold a password, so it is never shown
+    text: str  # as given; may contain a password, so it is never shown
     scheme: str
     hosts: tuple[tuple[str, int | None], ...]
     user: str | None
     password: str | None
     path: str  # without the first slash
     options: Mapping[str, str]
-    identity: str = ""  # what the engine is called, where members give it by different addresses
+    identity: str = ""  # the engine's identity, where members use different addresses
 
     def __repr__(self) -> str:
-        return f"GuardUrl({self.shown!r})"  # in logs and tracebacks, too, no password
+        return f"GuardUrl({self.shown!r})"  # no password, also in logs and tracebacks
 
     @property
     def shown(self) -> str:
@@ -62,7 +62,7 @@ class GuardUrl(NamedTuple):
         return f"{self.scheme}://{user}{hosts}" + (f"/{self.path}" if self.path else "")
 
     def addresses(self, port: int) -> list[tuple[str, int]]:
-        """Hosts and ports, where `port` stands for those not given; this machine if none is."""
+        """Hosts and ports. `port` is the default port, and this machine the default host."""
         hosts = self.hosts or (("127.0.0.1", None),)
         return [(host, port if given is None else given) for host, given in hosts]
 
@@ -97,7 +97,7 @@ def _host(name: str, port: int | None) -> str:
 
 
 def parse_url(text: str) -> GuardUrl:
-    """Take an address apart: `scheme://user:password@host:port,host:port/path?option=value`.
+    """Parse an address: `scheme://user:password@host:port,host:port/path?option=value`.
 
     A password need not stand in it: see `passwords`.
 
@@ -141,7 +141,7 @@ def _options(query: str) -> dict[str, str]:
 
 
 def _place(text: str) -> tuple[str, int | None]:
-    """What is wrong is told without a word of it: it may be a piece of a password."""
+    """Split host and port. An error shows no part of the text, which may contain a password."""
     if text.startswith("["):
         host, bracket, tail = text[1:].partition("]")
         if not bracket or (tail and not tail.startswith(":")):
@@ -157,7 +157,7 @@ def _place(text: str) -> tuple[str, int | None]:
 
 
 def make_guard(text: str, group: str) -> Guard:
-    """The guard at this address, for one group; not yet opened."""
+    """The guard at this address, for one group; not opened yet."""
     url = with_password(parse_url(text))
     if not group:
         raise BadInput("a guard needs the name of a group, which is not empty")
@@ -167,7 +167,7 @@ def make_guard(text: str, group: str) -> Guard:
 
 
 def schemes() -> list[str]:
-    """All that can be used here, built in and installed."""
+    """All schemes that can be used here, built in and installed."""
     return sorted({*BUILT_IN, *(each.name for each in entry_points(group=GROUP))})
 
 
@@ -190,10 +190,10 @@ def _maker(scheme: str) -> Maker:
     return made
 
 
-# Options of addresses that several engines have
+# Address options that several engines have
 
 TIMEOUT_S = 2.0  # for one question and its answer, connecting included
-NET_S = 5.0  # an observer looks at least so often
+NET_S = 5.0  # the longest time between two looks of an observer
 
 SHORTEST_TTL_S = 0.01
 LONGEST_TTL_S = 86400.0
@@ -208,7 +208,7 @@ def seconds(url: GuardUrl, name: str, default: float) -> float:
 
 
 def one_of(url: GuardUrl, name: str, *known: str) -> str:
-    """An option that is one of some words; the first, if it is not given."""
+    """An option with fixed words; the first word is the default."""
     value = url.options.get(name, known[0])
     if value not in known:
         raise BadInput(
@@ -218,7 +218,7 @@ def one_of(url: GuardUrl, name: str, *known: str) -> str:
 
 
 def check_bounds(ttl: float, engine: str) -> None:
-    """Leases that a register of these engines can keep, and that somebody can wait for."""
+    """Refuse a lease time that these engines cannot keep, or that is too long to wait for."""
     if not SHORTEST_TTL_S <= ttl <= LONGEST_TTL_S:
         raise BadInput(
             f"ttl of a lease in {engine} must lie between {SHORTEST_TTL_S:g} and "
@@ -232,7 +232,7 @@ TLS_OPTIONS = ("tls", "ca", "cert", "key")
 
 
 def client_tls(url: GuardUrl) -> ssl.SSLContext | None:
-    """How to speak with a server, or None for plain text; certificates are always verified."""
+    """The TLS context for a server, or None for plain text. Certificates are always verified."""
     ca, cert, key = (url.options.get(each) for each in ("ca", "cert", "key"))
     if one_of(url, "tls", "no", "yes") == "no":
         if ca or cert or key:

@@ -2,25 +2,27 @@
 
 Layout     Under the election's path, one ephemeral sequential node per candidate, whose data is the
            candidate's name. The lowest number leads. The zxid of its node's creation is the token.
-Token      Numbers are given out in the order of zxids, and whoever leads has the lowest number
-           there is: who leads later was created later. Unlike the numbers, zxids go on growing
-           when the path is deleted and made anew.
+Token      Numbers are given out in the order of zxids, and the leader has the lowest number that
+           exists. So a later leader's node was created later. Unlike the numbers, zxids go on
+           growing when the path is deleted and made anew.
 Recovery   An ensemble that was set up anew counts zxids anew. An operator then writes a node beside
-           the path (path.base): its number is added to every zxid to make a token. Foreign
-           candidates do not know it, and need not.
+           the path (path.base). Its number is added to every zxid to make a token. Foreign
+           candidates do not know this node, and do not need it.
 Identity   A word in one more node (path.identity), drawn by the first member.
-Fairness   Nobody of ours queues: a node is created only where there is none, and deleted at once if
-           somebody else's turns out to be lower. So nobody in the queue is ever overtaken.
-Lease      A session per holder, which lives as long as the lease and is renewed only by taking it
-           up again (`zookeeper_wire` says why): a holder that asks no more soon holds no more. A
-           write after that proves that the leader which renewed it had not been deposed.
-Transfer   `release(to=...)` leaves a node beside the path (path.next) for the rest of the session:
-           meanwhile only that member creates a node. Foreign candidates do not know it.
+Fairness   Our members do not queue. They create a node only where there is none, and delete it at
+           once if another candidate's number turns out to be lower. So no candidate in the queue is
+           ever overtaken.
+Lease      A session per holder, which lasts as long as the lease. Only taking up the session again
+           renews it (`zookeeper_wire` says why): a holder that stops asking soon holds nothing. A
+           write after the renewal proves that the leader of the ensemble which renewed the session
+           had not been deposed.
+Transfer   `release(to=...)` leaves a node beside the path (path.next) for the rest of the session.
+           Meanwhile only that member creates a node. Foreign candidates do not know this node.
 
-The path of the address (else "hustings") and the group make the election's path; the option
-`election` gives it in full. The option `recipe` says whose names nodes bear: kazoo's or Curator's.
-A server bounds the lives of sessions, by 2 and 20 ticks unless told otherwise: other leases are
-refused once a guard is open.
+The path of the address (else "hustings") and the group make the election's path. The option
+`election` gives the full path. The option `recipe` chooses the names of nodes: kazoo's or
+Curator's. A server limits sessions to between 2 and 20 ticks unless configured otherwise. A guard
+that has been opened refuses other lease times.
 """
 
 from __future__ import annotations
@@ -63,23 +65,23 @@ from hustings.guard.zookeeper_wire import (
 )
 
 PORT = 2181
-OBSERVER_S = 10.0  # how long an observer's session lives without a sign
+OBSERVER_S = 10.0  # how long an observer's session lasts without a sign
 T = TypeVar("T")
-# Numbers that ran over are negative; the dash of Curator's `-latch-` is no sign of one.
+# Numbers that overflowed are negative. The dash of Curator's `-latch-` is not a minus sign.
 NUMBERED = re.compile(r"((?:(?<=[_-])-)?\d{10})$")
 
 Talk = Callable[[ZookeeperWire], Awaitable[T]]
 
 
 class ZookeeperSession(NamedTuple):
-    """One incarnation of one member: its session, and how its nodes are told from others'."""
+    """One incarnation of one member: its session, and the mark in the names of its nodes."""
 
     session: Session
     mark: str
 
 
 class ZookeeperNode(NamedTuple):
-    """Who leads, as it says itself."""
+    """The leader's node, as the leader has written it."""
 
     holder: str
     token: int
@@ -107,7 +109,7 @@ class ZooKeeperGuard(Guard):
         self._acl = [protocol.AUTHED_UNRESTRICTED if private else protocol.UNRESTRICTED_ACCESS]
         self._standing: dict[Holder, ZookeeperSession] = {}
         self._bounds = (0.0, math.inf)
-        self._highest = 0  # token that any observer has seen
+        self._highest = 0  # highest token that any observer has seen
         self._returns = PendingReleases()
 
     def check_ttl(self, ttl: float) -> None:
@@ -140,7 +142,7 @@ class ZooKeeperGuard(Guard):
 
     async def _acquire(self, holder: Holder, ttl: float, floor: Floor) -> int | HeldBy | Behind:
         if await self._returns.settle(holder, self._release):
-            # In another session: what was left in this one for somebody else ends with it.
+            # In another session: a reservation in this one ends with the session.
             self._standing.pop(holder, None)
         if holder in self._standing:
             try:
@@ -156,7 +158,7 @@ class ZooKeeperGuard(Guard):
         async def talk(wire: ZookeeperWire) -> int | HeldBy | Behind:
             candidates = await self._candidates(wire, me.session)
             base, _ = await self._base(wire, me.session)
-            last = wire.zxid + base  # all that comes later has a larger token
+            last = wire.zxid + base  # all later tokens are larger
             created = not candidates
             if created:
                 if last < known:
@@ -169,14 +171,15 @@ class ZooKeeperGuard(Guard):
                     await self._delete(wire, me.session, self.next_path)
                 candidates = await self._children(wire, me.session)
             for each in candidates[1:]:
-                if each.startswith(me.mark):  # somebody was quicker, now or at an earlier attempt
+                # another candidate was quicker, or an earlier attempt of ours
+                if each.startswith(me.mark):
                     await self._delete(wire, me.session, f"{self.path}/{each}")
             first = await self._node(wire, me.session, candidates[0], base)
             if first is None:
-                return HeldBy("", 0, 0.0)  # it has just gone: ask again
+                return HeldBy("", 0, 0.0)  # it has just ended: ask again
             if not candidates[0].startswith(me.mark):
                 return HeldBy(first.holder, first.token, ttl)
-            if first.token < known:  # of which it has heard since that nobody believes it
+            if first.token < known:  # it has heard since that members do not believe this token
                 await self._delete(wire, me.session, f"{self.path}/{candidates[0]}")
                 return HeldBy("", 0, 0.0) if last >= known else Behind(last)
             if created or await self._is_confirmed(wire, me.session, candidates[0]):
@@ -228,7 +231,7 @@ class ZooKeeperGuard(Guard):
             await self._talk(me.session, ttl, talk)
         self._returns.confirmed(holder, token)
         if to is not None:
-            self._standing.pop(holder, None)  # what favours the next lives as long as the session
+            self._standing.pop(holder, None)  # the reservation lasts as long as the session
 
     async def _name(self, word: str, *, instead: bool) -> str:
         async def talk(wire: ZookeeperWire, session: Session) -> str:
@@ -246,7 +249,7 @@ class ZooKeeperGuard(Guard):
         return await self._visit(talk)
 
     async def _recover(self, above: int) -> None:
-        """Whoever holds meanwhile has a larger token when it asks next."""
+        """A member that holds the lease meanwhile gets a larger token when it asks next."""
 
         async def talk(wire: ZookeeperWire, session: Session) -> bool:
             await self._candidates(wire, session)
@@ -260,14 +263,14 @@ class ZooKeeperGuard(Guard):
             try:
                 await wire.ask(session, write)
             except (exc.BadVersion, exc.NodeExists, exc.NoNode):
-                return False  # somebody else has just written it
+                return False  # another operator has just written it
             return True
 
         while not await self._visit(talk):
             pass
 
     async def _visit(self, talk: Callable[[ZookeeperWire, Session], Awaitable[T]]) -> T:
-        """Do something in a session that is closed afterwards."""
+        """Run a conversation in a session that is closed afterwards."""
         session = Session()
 
         async def visit(wire: ZookeeperWire) -> T:
@@ -298,7 +301,9 @@ class ZooKeeperGuard(Guard):
     # Nodes
 
     async def _candidates(self, wire: ZookeeperWire, session: Session) -> list[str]:
-        """Who stands, in the order of coming, as of now: servers may lag behind the leader."""
+        """The candidates in the order of their numbers, as of now: servers may lag behind the
+        leader.
+        """
         await wire.ask(session, protocol.SyncRequest(path=self.path))
         return await self._children(wire, session)
 
@@ -315,9 +320,10 @@ class ZooKeeperGuard(Guard):
         return [each for _, each in sorted(numbered, key=lambda pair: int(pair[0]))]
 
     async def _base(self, wire: ZookeeperWire, session: Session) -> tuple[int, int]:
-        """What zxids are added to, and the version of the node that says so; -1 if there is none.
+        """The number that is added to zxids, and the version of its node; -1 without a node.
 
-        Read after who stands: a base that is lifted meanwhile makes a token larger, never smaller.
+        It is read after the candidates: a base that is lifted meanwhile makes a token larger, never
+        smaller.
         """
         request = protocol.GetDataRequest(path=self.base_path, watch=False)
         try:
@@ -338,10 +344,10 @@ class ZooKeeperGuard(Guard):
         return ZookeeperNode(_text(answer.data), int(answer.stat.created_zxid) + base)
 
     async def _is_confirmed(self, wire: ZookeeperWire, session: Session, name: str) -> bool:
-        """Whether a node is there, said by a majority: a write that changes nothing.
+        """Whether a majority says that a node exists: a write that changes nothing.
 
-        It cannot be answered by a leader that was deposed, so the leader that has renewed the
-        session just before, on the same connection, was none either.
+        A deposed leader of the ensemble cannot answer the write. So the leader that renewed the
+        session just before, on the same connection, was not deposed either.
         """
         request = protocol.TransactionRequest()
         request.add(protocol.CheckVersionRequest(path=f"{self.path}/{name}", version=-1))
@@ -380,19 +386,19 @@ class ZooKeeperGuard(Guard):
         return request
 
     def _new_mark(self) -> str:
-        """How names of nodes begin: something unique, and what the recipe knows them by."""
+        """How names of nodes begin: a unique word, and the prefix of the recipe."""
         unique = secrets.token_hex(16)
         return f"{unique}__lock__" if self._recipe == "kazoo" else f"_c_{unique}-latch-"
 
     # Sessions
 
     async def _talk(self, session: Session, ttl: float, talk: Talk[T]) -> T:
-        # A session taken up for less than was promised before would end before that.
+        # A session taken up for less time than an earlier promise would end before the promise.
         asked, sent = max(ttl, session.until - self.now()), self.now()
 
         async def checked(wire: ZookeeperWire) -> T:
             session.until = max(session.until, sent + session.granted_s)
-            if session.granted_s < ttl:  # this server's bounds are not those of the first one
+            if session.granted_s < ttl:  # this server's bounds differ from the first server's
                 raise Unreachable(f"a server of ZooKeeper grants only {session.granted_s:g} s")
             return await talk(wire)
 
@@ -402,7 +408,7 @@ class ZooKeeperGuard(Guard):
             raise Unreachable(f"ZooKeeper at {self.ensemble.shown} refuses: {error}") from None
 
     async def _try_session(self, ttl_ms: int) -> float:
-        """How long a session lives for which so long is asked."""
+        """The session time that the server grants when asked for this time."""
         session = Session()
 
         async def talk(wire: ZookeeperWire) -> None:
@@ -415,7 +421,7 @@ class ZooKeeperGuard(Guard):
     # Watching
 
     def _observe(self) -> AsyncIterator[Holding]:
-        newest = Session(ordered=True)  # what was seen is not unseen at a server that lags behind
+        newest = Session(ordered=True)  # an observer must not go back at a server that lags behind
         return follow(lambda: self._watch(newest), NET_S)
 
     @asynccontextmanager
@@ -424,7 +430,7 @@ class ZooKeeperGuard(Guard):
         session.zxid = newest.zxid
         try:
             async with (
-                # A server that is just starting may take a connection and never say a word.
+                # A server that is just starting may accept a connection and never answer.
                 asyncio.timeout(self.ensemble.timeout) as greeting,
                 self.ensemble.line(session, int(OBSERVER_S * 1000.0)) as wire,
             ):
@@ -447,7 +453,7 @@ class _Feed:
         self._session = session
 
     async def look(self) -> SeenLease:
-        """Every look sets a watch, and shows the server that somebody is there."""
+        """Look. Every look sets a watch, and keeps the session alive."""
         async with _bounded(self._guard.ensemble.timeout):
             while True:
                 names = await self._guard._children(self._wire, self._session, watch=True)

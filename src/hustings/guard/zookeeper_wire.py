@@ -1,12 +1,12 @@
-"""ZooKeeper's sessions, kept alive only by whoever wants to hold something.
+"""ZooKeeper's sessions, kept alive only while a member wants to hold something.
 
-aiozk brings the messages; sessions are made here. Its own would not do for a lease: they are kept
-alive behind the holder's back, repeat writes whose answer was lost, begin anew without a word when
-they have expired, and may wait a minute before they connect again.
+aiozk brings the messages. Sessions are made here. aiozk's own sessions would not do for a lease:
+they stay alive without the holder's knowledge, repeat writes whose answer was lost, begin anew in
+silence when they have expired, and may wait a minute before they connect again.
 
-A conversation connects, takes up its session, and hangs up. Taking up a session is what renews it:
-of all a client can say it is the one thing the leader of the ensemble itself confirms. A ping is
-answered by whichever server one is connected to, which tells the leader later, or never if it dies.
+A conversation connects, takes up its session, and disconnects. Taking up a session renews it. It is
+the only thing a client can say that the leader of the ensemble itself confirms. A ping is answered
+by the server of the connection, which tells the leader later, or never if it dies.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ T = TypeVar("T")
 SIZE = struct.Struct("!i")
 HEADER = struct.Struct("!iqi")  # number of the request, zxid, error
 LONGEST_MS = 2**31 - 1
-LARGEST = 1 << 22  # of an answer: a server sends no more with its usual settings
+LARGEST = 1 << 22  # of an answer: with its usual settings a server sends no more
 PAUSE = 0.1  # between attempts to agree on TLS
 PASSWORD = b"\0" * 16
 
-Failure = exc.ResponseError  # what a server answers instead of what was asked for
+Failure = exc.ResponseError  # a server's error answer
 
 
 class Lapsed(Exception):
-    """The session is over, and all that was bound to it."""
+    """The session is over, and all its nodes are gone."""
 
 
 class NoTls(Exception):
-    """A server speaks no TLS, or not with us."""
+    """A server speaks no TLS, or refuses our TLS."""
 
 
 class Session:
-    """What a server needs to know to take up a session."""
+    """The values with which a server takes up a session."""
 
     def __init__(self, *, ordered: bool = False) -> None:
-        """`ordered` wants no server that has seen less than this session has.
+        """With `ordered`, servers that have seen less than this session are refused.
 
-        Who asks for a `sync` before it reads can do without: after an election servers lag behind
+        A reader that sends a `sync` first does not need this. After an election servers lag behind
         by a number until the next write, and would be refused for nothing.
         """
         self.ordered = ordered
         self.id = 0
         self.password = PASSWORD
-        self.granted_s = 0.0  # how long it lives unless it is taken up again
-        self.until = 0.0  # until when somebody was promised that it lives, by the guard's clock
-        self.zxid = 0  # the newest state seen
+        self.granted_s = 0.0  # how long it lasts unless it is taken up again
+        self.until = 0.0  # the end of the longest promise about this session, by the guard's clock
+        self.zxid = 0  # of the newest state seen
 
 
 class ZookeeperWire:
@@ -67,12 +67,12 @@ class ZookeeperWire:
         self._reader = reader
         self._writer = writer
         self._number = 0
-        self._size: int | None = None  # of the frame whose head was read already
+        self._size: int | None = None  # of the frame whose head was already read
         self._events = 0  # watches that fired
         self.zxid = 0  # of the newest state that the server has shown
 
     async def take_up(self, session: Session, ttl_ms: int) -> None:
-        """Begin a session, or go on with one; `Lapsed` if it is over."""
+        """Begin a session, or continue one; `Lapsed` if it is over."""
         request = protocol.ConnectRequest(
             protocol_version=0,
             last_seen_zxid=session.zxid,
@@ -110,7 +110,7 @@ class ZookeeperWire:
         return None if kind is None else kind.deserialize(rest)
 
     async def changed(self, seconds: float) -> bool:
-        """Whether a watch fires within a time, or has already."""
+        """Whether a watch fires within a time, or has already fired."""
         try:
             async with asyncio.timeout(seconds):
                 while not self._events:
@@ -134,7 +134,7 @@ class ZookeeperWire:
         return number, zxid, error, frame[HEADER.size :]
 
     async def _frame(self) -> bytes:
-        """A frame. If it is given up half-way, the next call goes on where it stood."""
+        """A frame. If a call is given up half-way, the next call continues at the same place."""
         if self._size is None:
             (self._size,) = SIZE.unpack(await self._reader.readexactly(SIZE.size))
         if not HEADER.size <= self._size <= LARGEST:
@@ -145,7 +145,7 @@ class ZookeeperWire:
 
 
 class Ensemble:
-    """All servers, tried in turn, each conversation within a time."""
+    """All servers, tried in turn, each conversation within a time limit."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Ensemble:
     async def converse(
         self, session: Session, ttl_ms: int, talk: Callable[[ZookeeperWire], Awaitable[T]]
     ) -> T:
-        """Talk with whoever answers, within a session; conversations may be begun twice."""
+        """Talk with a server that answers, within a session. Conversations may begin twice."""
         end = time.monotonic() + self.timeout
         while True:
             refused = False
@@ -184,7 +184,7 @@ class Ensemble:
                 self.next()
             if not refused:
                 raise Unreachable(f"ZooKeeper at {self.shown} cannot be used now: {why}")
-            # A server that is just starting breaks off too: only if it lasts is it a mistake.
+            # A starting server breaks off too: it is a mistake only if it lasts.
             if time.monotonic() + PAUSE >= end:
                 raise NoTls(why)
             await asyncio.sleep(PAUSE)
