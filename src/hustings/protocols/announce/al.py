@@ -1,15 +1,15 @@
-"""AL: everybody announces itself for ever. A baseline: announce and listen without an election.
+"""AL: every member announces itself for ever. A baseline: announce and listen without an election.
 
 Model      Multicast with loss and a delay of at most delta.
-Idea       Announce yourself every T_A, and hold the best member that you have heard of.
+Idea       Announce yourself every T_A, and hold the best member whose announcement you received.
 Invariant  What a member holds only gets better, until it expires.
 Cost       N messages per T_A, for ever.
 Guarantee  Advisory.
 Paper      Announce-listen thesis, chapter 4, as chapter 5 uses it (5.4.2).
 
-Of all states that a member would hold only the best is kept: it is the one that convergence asks
-for. With a finite T_L it expires after so much silence; then the member holds itself, and hears of
-the others within T_A.
+Of all states that a member would hold, this file keeps only the best: it is the one that the
+measure of convergence needs. With a finite T_L it expires after that much silence. Then the member
+holds itself, and receives the announcements of the others within T_A.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hustings.protocols.announce.settings import AlConfig
 
 
 class Al(Election):
-    """Everybody announces, nobody defers."""
+    """Every member announces itself, and none defers."""
 
     __slots__ = ("best", "config", "number", "reign")
 
@@ -61,7 +61,7 @@ class Al(Election):
         ctx.set_timer(ANNOUNCE_TIMER, 0.0, eager=True)
 
     def hold(self, ctx: Context, candidate: Candidate, term: int) -> None:
-        """The best so far."""
+        """Hold the best candidate so far."""
         if candidate.id == ctx.me.id:
             ctx.cancel_timer(LISTEN_TIMER)
         self.best = candidate
@@ -76,7 +76,7 @@ class Al(Election):
         ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
 
     def speak(self, ctx: Context) -> None:
-        """I am here."""
+        """Announce this member."""
         if self.leader == ctx.me.id:
             self.best = ctx.me  # its attributes may have changed
         elif self.choice.better(ctx.me, self.best):
@@ -85,7 +85,7 @@ class Al(Election):
         ctx.multicast(AnnounceMsg(self.reign, self.number, ctx.me))
 
     def patience(self, ctx: Context) -> float:
-        """How long a state is held that is not heard again."""
+        """How long a state is held without a new announcement."""
         return self.config.listen
 
     @upon(AnnounceMsg)
@@ -100,7 +100,7 @@ class Al(Election):
         try:
             better = self.choice.better(candidate, ctx.me if held else self.best)
         except BadInput:
-            return  # it lacks what we rank by
+            return  # it lacks an attribute that the choice ranks by
         if better and rankable(self.choice.key(candidate)):
             self.hold(ctx, candidate, max(self.term, min(message.term, MAX_TERM)))
             ctx.set_timer(LISTEN_TIMER, self.patience(ctx))
@@ -112,12 +112,12 @@ class Al(Election):
             self.hold(ctx, ctx.me, self.term)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """Everybody has just heard it; the announcements go on."""
+        """Every member has just received its announcement; the announcements go on."""
         super().assume_leader(ctx, leader, term)
         self.reign = term
         self.best = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
         if leader != ctx.me.id:
             ctx.set_timer(LISTEN_TIMER, self.patience(ctx))
         elif self.number:
-            ctx.cancel_timer(LISTEN_TIMER)  # of whom I held before
+            ctx.cancel_timer(LISTEN_TIMER)  # of the member that I held before
         ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)

@@ -1,11 +1,12 @@
-"""Whom a member follows: at most k leaders, the best first.
+"""The leaders that a member follows: at most k, the best first.
 
-With one leader this is the thesis's variable `leader`. With k of them a member keeps out of the
-race once it follows k that are better than itself, and then takes up only one that is better than
-the weakest of those.
+With one leader this is the thesis's variable `leader`. With k leaders a member stays out of the
+race once it follows k members better than itself. Then it accepts only a new leader that is better
+than the weakest of those.
 
-A leader that stays silent ages. While it has an age it is still followed, but it no longer keeps
-anybody out: a member that announces itself and is better than this member takes its place.
+A leader that stays silent ages. A member still follows an aged leader, but that leader no longer
+keeps other members out: a member that announces itself and is better than this member takes its
+place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LISTEN_TIMER = "T_L"
 
 
 def rankable(key: tuple[float, ...]) -> bool:
-    """Whether all that a claim is ranked by are finite numbers.
+    """Whether all numbers that rank a claim are finite.
 
     >>> rankable((0.5, 3)), rankable((float("nan"), 3)), rankable((float("inf"), 3))
     (True, False, False)
@@ -28,14 +29,14 @@ def rankable(key: tuple[float, ...]) -> bool:
 
 
 class Followed:
-    """A leader, as this member knows it."""
+    """A leader, with what this member knows about it."""
 
     __slots__ = ("age", "candidate", "claimed", "id", "timer")
 
     def __init__(self, candidate: Candidate, timer: TimerKey) -> None:
         self.id = candidate.id
         self.candidate = candidate
-        self.timer = timer  # its own: T_L since it was last heard
+        self.timer = timer  # its own timer: T_L since its last message
         self.age = 0  # steps towards its expiry
         self.claimed = False  # whether it has announced itself; a Query is no claim yet
 
@@ -51,16 +52,16 @@ class Following:
         if k > 1:
             self._timers = [(LISTEN_TIMER, place) for place in range(1, k + 1)]
         self.leaders: list[Followed] = []
-        self.full = False  # whether there are as many as the group shall have
+        self.full = False  # whether there are k leaders
         self._by_id: dict[MemberId, Followed] = {}
-        self.of = self._by_id.get  # the leader with this id, if it is one: asked at every message
+        self.of = self._by_id.get  # lookup by id, used at every message
 
     def timed_by(self, timer: TimerKey) -> Followed | None:
-        """The leader whose silence this timer measures."""
+        """Return the leader whose silence this timer measures."""
         return next((leader for leader in self.leaders if leader.timer == timer), None)
 
     def add(self, candidate: Candidate) -> Followed:
-        """Follow one more, in place of the weakest if there are k already."""
+        """Follow one more leader, in place of the weakest if there are k already."""
         if self.full:
             weakest = self._weakest()
             timer = weakest.timer
@@ -75,18 +76,18 @@ class Following:
         return leader
 
     def remove(self, leader: Followed) -> None:
-        """Follow one less."""
+        """Stop following a leader."""
         self.leaders.remove(leader)
         del self._by_id[leader.id]
         self.full = False
 
     def sort(self) -> None:
-        """The best first; needed when one's standing has changed."""
+        """Sort the best first; needed when the claim of a leader has changed."""
         if len(self.leaders) > 1:
             self.leaders.sort(key=lambda leader: self._order.key(leader.candidate), reverse=True)
 
     def bar(self, mine: Candidate) -> Candidate:
-        """Whom an announcer must beat to be followed, where I stand as `mine`."""
+        """Return the candidate that an announcer must beat to be followed; I stand as `mine`."""
         if not self.full:
             return mine
         weakest = self._weakest()

@@ -1,8 +1,8 @@
 """Suppression laws: when a member wakes up within the suppression interval.
 
-A law is given by its inverse distribution function, which turns a number of [0, 1) into an instant
-of [0, T_S]. It increases, so members that do not draw the number but take their place in a ranking
-(the best nearest to 0) wake in the order of that ranking.
+The inverse distribution function gives a law: it turns a number of [0, 1) into an instant of
+[0, T_S]. It increases. So members that take the number from their place in a ranking (the best
+nearest to 0), instead of drawing it, wake in the order of that ranking.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Law = Literal["uniform", "exponential"]
 
 
 def instant(law: Law, lam: float, T_S: float, u: float) -> float:
-    """The instant that `u` stands for.
+    """Return the instant that `u` stands for.
 
-    The truncated exponential has an increasing density: few wake early, so that those few suppress
-    the rest. Written with exp(-lam), which does not overflow.
+    The truncated exponential has an increasing density. So few members wake early, and those few
+    suppress the rest. The formula uses exp(-lam), which does not overflow.
 
     >>> instant("uniform", 5.0, 2.0, 0.25)
     0.5
@@ -35,11 +35,11 @@ def instant(law: Law, lam: float, T_S: float, u: float) -> float:
 
 
 def place(view: View, choice: Choice, member: MemberId) -> float:
-    """The part of a view that is better than `member`: 0 for the best.
+    """The share of a view that is better than `member`: 0 for the best.
 
-    A member asks nobody for it. Where views differ several may wake at once, which costs messages
-    and nothing else; a member that knows nobody but itself takes itself for the best and does not
-    sleep.
+    A member works it out alone, without messages. Where views differ, several members may wake at
+    once. That costs messages and nothing else. A member that knows no other member ranks itself
+    best and does not sleep.
     """
     ranking = view.ranking(choice)
     return ranking.position.get(member, 0) / max(1, len(ranking.ids))

@@ -1,6 +1,7 @@
-"""LE-A: announcements at once, by everybody; the plainest use of announce and listen.
+"""LE-A: every member announces itself at once; the simplest form of announce and listen.
 
-Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
+Model      Multicast with loss and a delay of at most delta; members join, leave and crash
+           unnoticed.
 Idea       Announce yourself every T_A until you hear a better one; `le-s` without its sleep.
 Invariant  As `machine.py`.
 Cost       N messages at a simultaneous start without loss, one delay.

@@ -1,17 +1,17 @@
-"""LE-M: who wakes first leads. `le-s` with the wake-up time for the criterion.
+"""LE-M: the member that wakes first leads; `le-s` with the wake-up time as criterion.
 
-Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
-           With key=absolute clocks are compared: they should be roughly synchronised.
-Idea       Members stand with the time at which they wake; the earliest is the best, then the
-           higher id. A member that speaks has woken early, so one message silences all who sleep.
-Invariant  As `machine.py`. With key=absolute nobody who comes later unseats a living leader.
+Model      Multicast with loss and a delay of at most delta; members join, leave and crash
+           unnoticed. With key=absolute clocks are compared: they should be roughly synchronised.
+Idea       Each member stands with the time at which it wakes. The earliest is the best, then the
+           higher id. A member that sends has woken early, so one message silences all that sleep.
+Invariant  As `machine.py`. With key=absolute no later member replaces a live leader.
 Cost       At a simultaneous start without loss N delta/T_S + 1 messages, T_S/(N+1) and a delay.
 Guarantee  Advisory.
 Paper      Announce-listen thesis, chapter 5, "other definitions of leadership"; 5.4.
 
 The thesis does not say whether the key is the instant of waking or the time slept. The instant is
-the default: by the time slept, a newcomer would unseat the leader with probability 1/(N+1) for
-nothing. The key is drawn anew at every sleep, and a listener, who does not sleep, has none.
+the default. By the time slept, a new member would replace the leader with probability 1/(N+1)
+without need. A member draws a new key at every sleep. A listener does not sleep, so it has no key.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Earliest(Choice):
 
 
 class LeM(Machine):
-    """The machine with the wake-up time for an attribute."""
+    """The state machine with the wake-up time as attribute."""
 
     __slots__ = ()
 
@@ -73,12 +73,13 @@ class LeM(Machine):
         if slept is None:
             key = inf
         else:
-            # Rounded, so that one instant is one key whichever way it was added up.
+            # Rounded, so that one instant is one key in whatever order it was summed.
             key = slept if self.config.key == "relative" else round(ctx.now() + slept, 8)
         return Candidate(member.id, (("wake", key),))
 
     def incumbent(self, ctx: Context, member: Candidate) -> Candidate:
-        # The earliest of as many sleepers as I know; all must work out the same, so none is drawn.
+        # The earliest of as many sleepers as I know. It is not drawn, because all members must work
+        # out the same.
         config = self.config
         slept = 0.0
         if config.key == "relative" and config.interval:

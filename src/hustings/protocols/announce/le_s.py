@@ -1,18 +1,20 @@
-"""LE-S: suppression, then announcements; members that hear a better one in time never speak.
+"""LE-S: suppression, then announcements; a member that hears a better one in time never announces.
 
-Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
-Idea       Sleep a random time t in [0, T_S]; if nobody better has spoken by then, announce.
+Model      Multicast with loss and a delay of at most delta; members join, leave and crash
+           unnoticed.
+Idea       Sleep a random time t in [0, T_S]; announce unless a better member has announced by then.
 Invariant  As `machine.py`.
 Cost       At a simultaneous start without loss N delta/T_S + H_N - delta/T_S messages on average;
-           the best one's sleep, T_S/2, and a delay.
+           in time the sleep of the best, T_S/2, and a delay.
 Guarantee  Advisory.
 Paper      Announce-listen thesis, chapter 5: Program 5.2, Figure 5.2.
 
 With wake=criterion the sleep is no longer random: the better a member's place in its view, the
-earlier it wakes, so that the best speaks first and nearly nobody else does. This is what the thesis
-recommends in general; `le-m` turns it round and lets the wake-up time be the criterion. With
-wake=linked place and chance are mixed, in the proportion `link`: better ones wake earlier in
-probability, and members whose views err or whose best is dead still do not wake all at once.
+earlier it wakes. So the best announces first, and hardly any other member does. The thesis
+recommends this in general; `le-m` reverses it and makes the wake-up time the criterion. With
+wake=linked place and chance are mixed, in the proportion `link`. Then a better member probably
+wakes earlier, and members whose views are wrong or whose best is dead still do not all wake at
+once.
 """
 
 from __future__ import annotations

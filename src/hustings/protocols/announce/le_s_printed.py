@@ -1,17 +1,17 @@
-"""LE-S as printed: Program 5.2 taken at its word. It exists to be seen failing; use `le-s`.
+"""LE-S as printed: Program 5.2 taken literally. It exists to show how it fails; use `le-s`.
 
 Model      As `le-s`.
-Idea       Line 6 sets the listen timer only if `msg.addr > leader`. Announcements of the leader
-           itself never re-arm it, so a leader is given up T_L after it was first heard, however
-           often it repeats itself.
-Invariant  None worth the name: listeners dismiss a living leader for ever.
+Idea       Line 6 sets the listen timer only if `msg.addr > leader`. So announcements of the leader
+           itself never re-arm it, and members give a leader up T_L after its first announcement,
+           however often it repeats itself.
+Invariant  None of use: listeners dismiss a live leader for ever.
 Cost       At rest one false departure per listener and (floor(T_L/T_A) + 1) T_A.
 Guarantee  Advisory, and without lasting agreement even where no message is lost.
 Paper      Announce-listen thesis, chapter 5, Program 5.2; with T_S = 0 it is Program 5.1.
 
 At loss 0 members disagree for the fraction 1 - T_L/((floor(T_L/T_A) + 1) T_A) of the time. What
-cannot be taken literally: the printed indentation puts the timer tests inside the reception, so
-that nobody would ever wake up without a message; here they stand beside it.
+cannot be taken literally: the printed indentation puts the timer tests inside the reception, so no
+member would ever wake up without a message. Here they stand beside the reception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hustings.protocols.announce.settings import LeSConfig
 
 
 class LeSPrintedConfig(LeSConfig, frozen=True, kw_only=True):
-    """As le-s."""
+    """As `le-s`."""
 
     def warnings(self) -> list[str]:
         return [
@@ -35,7 +35,7 @@ class LeSPrintedConfig(LeSConfig, frozen=True, kw_only=True):
 
 
 class LeSPrinted(LeS):
-    """Program 5.2, but for its indentation."""
+    """Program 5.2, except for its indentation."""
 
     __slots__ = ()
 
@@ -53,4 +53,4 @@ class LeSPrinted(LeS):
     Settings = LeSPrintedConfig
 
     def refresh(self, ctx: Context, leader: Followed, term: int) -> None:
-        """Line 6: `msg.addr > leader` is false, and there is no other line."""
+        """Do nothing: in line 6 `msg.addr > leader` is false, and there is no other line."""

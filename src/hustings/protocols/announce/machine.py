@@ -1,41 +1,43 @@
-"""The announce-listen state machine, which stands beside Programs 5.1 and 5.2 line by line.
+"""The announce-listen state machine, to be read beside Programs 5.1 and 5.2, line by line.
 
-Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
-           Nobody need know the group: a member that claims to lead says who it is.
-Idea       Everybody takes itself for the leader, sleeps a while, and announces itself every T_A,
-           until it hears somebody better; then it listens, and begins anew after T_L of silence.
+Model      Multicast with loss and a delay of at most delta; members join, leave and crash
+           unnoticed. No member needs to know the group: a member that claims to lead sends its
+           candidate.
+Idea       Every member takes itself for the leader, sleeps a while, and announces itself every T_A
+           until it hears a better member. Then it listens, and begins anew after T_L of silence.
 Invariant  A member runs one timer for itself: it sleeps (T_S), announces (T_A), or is kept out of
-           the race by leaders that it has heard within T_L.
-Cost       One message per T_A and leader at rest; see the variants for the way there.
-Guarantee  Advisory. A lost announcement may give two leaders, and a dead one is believed in up
-           to T_L.
+           the race by leaders whose messages it has received within T_L.
+Cost       One message per T_A and leader at rest; see the variants for the cost until then.
+Guarantee  Advisory. A lost announcement may give two leaders, and members follow a dead leader for
+           up to T_L.
 Paper      Announce-listen thesis, chapter 5: Programs 5.1 and 5.2, Figures 5.1 and 5.2.
 
 Where the programs and the text disagree the text rules: an announcement of the present leader
 re-arms the listen timer (the printed line 6 forgets it), and the timer tests stand beside the
 reception, not inside it. At one instant sends go first, then arrivals, then listen timers.
 
-Decided here, for the thesis does not say:
-- `leader` is oneself while asleep, but nobody is declared before its first announcement.
-- Terms: a leadership takes the highest term heard of plus one. A leader that hears somebody worse
-  claim its term or a later one, after a false departure or a start at the same moment, takes a new
-  term with its next announcement, so that the last leader has the last term.
-- With k leaders (`leaders`) a member keeps out of the race once it has heard k better ones; the
-  best of them is `leader`, for everybody, the other k - 1 included. A member that becomes one of
-  the k, or is one no more, declares its `leader` again: so the world learns of it.
-- A claim whose id is not its sender's, or that cannot be ranked, is not heard.
+The thesis leaves some points open. The decisions here:
+- `leader` is oneself while asleep, but no member declares itself before its first announcement.
+- Terms: a leadership takes the highest term seen plus one. A worse member may claim the leader's
+  term or a later one, after a false departure or a start at the same moment. The leader then takes
+  a new term with its next announcement. So the last leader has the last term.
+- With k leaders (`leaders`) a member stays out of the race once it has heard k better ones. The
+  best of them is `leader`, for all members, also for the other k - 1. A member that becomes one of
+  the k, or stops being one, declares its `leader` again, so that its users learn of it.
+- A claim is ignored if its id is not its sender's, or if it cannot be ranked.
 
-What the thesis's section 5.7 sketches is here, too:
+The sketches of the thesis's section 5.7 are here, too:
 
-Query: before it announces itself a member asks. A Query compares like an announcement, so the Query
-of a better member also silences, although nobody is declared leader for it. A leader that hears the
-Query of a worse member answers by announcing itself. With query=query everybody asks at once
-instead of sleeping, and leaders answer at once. With query=suppress-query members sleep before they
-ask, and leaders sleep before they answer, so that one answer serves all that ask meanwhile.
+Query: a member asks before it announces itself. A Query compares like an announcement. So the Query
+of a better member also silences, although no member is declared leader for it. A leader that
+receives the Query of a worse member answers by announcing itself. With query=query every member
+asks at once instead of sleeping, and leaders answer at once. With query=suppress-query members
+sleep before they ask, and leaders sleep before they answer, so one answer serves all that ask
+meanwhile.
 
-Bye: a departing leader says so, several times if messages may be lost, and a member that follows it
-need not wait for T_L. A member that leads nobody leaves in silence. The Byes stand `bye_gap` apart,
-so a leader with a gap takes that long to leave; one that is cut short has sent the first.
+Bye: a departing leader says so, several times if messages may be lost, and its followers need not
+wait for T_L. A member that does not lead leaves without a message. The Byes are `bye_gap` apart, so
+a leader with a gap takes that long to leave. A leader that is cut short has sent the first.
 """
 
 from __future__ import annotations
@@ -64,11 +66,11 @@ LISTEN = "listen"
 QUERY = "query"
 GONE = "gone"
 
-MAX_TERM = 2**62  # a forged term beyond it teaches nothing
+MAX_TERM = 2**62  # a forged term above this limit is ignored
 
 
 class Machine(Election):
-    """SUPPRESS, ANNOUNCE, LISTEN, and QUERY. A variant says how long to sleep, how to compare."""
+    """SUPPRESS, ANNOUNCE, LISTEN, QUERY. A variant says how long to sleep and how to compare."""
 
     __slots__ = (
         "asked",
@@ -99,34 +101,35 @@ class Machine(Election):
         self.order = self.criterion()
         self.following = Following(self.order, config.leaders)
         self.phase = SUPPRESS
-        self.me = Candidate(0)  # who I am; its attributes may change
-        self.mine = self.bar = self.me  # as what I stand, and whom a leader must beat
+        self.me = Candidate(0)  # this member; its attributes may change
+        self.mine = self.bar = self.me  # my claim, and the candidate that a leader must beat
         self.number = 0  # announcements of my present leadership
         self.reign = 0  # its term
-        self.contested = False  # somebody worse has claimed that term, or a later one
+        self.contested = False  # a worse member has claimed that term, or a later one
         self.told: Outcome | None = None
-        self.seated = False  # whether I led when I told it
+        self.seated = False  # whether I led at my last declaration
         self.saved = 0  # the term that is stored
         self.asked = False  # an answer is due, on its own timer
         self.byes = 0  # Byes still to be sent
-        self.departed: tuple[MemberId, int] = (0, 0)  # who said goodbye last, and its term
+        # The member that sent the last Bye, and its term.
+        self.departed: tuple[MemberId, int] = (0, 0)
 
     # What a variant decides
 
     def criterion(self) -> Choice:
-        """By what candidates are compared."""
+        """The choice that compares candidates."""
         return self.choice
 
     def sleep(self, ctx: Context) -> float:
-        """How long to be silent before the first announcement."""
+        """Return how long to be silent before the first announcement."""
         return 0.0
 
     def standing(self, ctx: Context, member: Candidate, slept: float | None) -> Candidate:
-        """As what a member stands that wakes so much later; None: it does not compete."""
+        """Return the claim of a member that wakes after `slept`; None: it does not compete."""
         return member
 
     def incumbent(self, ctx: Context, member: Candidate) -> Candidate:
-        """As what a member stands that has led all along."""
+        """Return the claim of a member that has always been leader."""
         return self.standing(ctx, member, 0.0)
 
     def can_rank(self, candidate: Candidate) -> bool:
@@ -155,7 +158,7 @@ class Machine(Election):
             self.hear(ctx, sender, message.candidate, message.term)
 
     def hear(self, ctx: Context, sender: MemberId, candidate: Candidate, term: int) -> None:
-        """Somebody stands for leader; with a term it claims to be one."""
+        """Treat a claim of a member; with a term the member claims to be leader."""
         if ctx.me is not self.me:
             self.reconsider(ctx)
         leader = self.following.of(sender)
@@ -170,7 +173,7 @@ class Machine(Election):
             if matters and not rankable(self.order.key(candidate)):
                 return
         except BadInput:
-            return  # it lacks what we rank by
+            return  # it lacks an attribute that we rank by
         if leader is not None:
             self.restand(ctx, leader, candidate, term, better=better)
         elif better:
@@ -180,10 +183,10 @@ class Machine(Election):
             self.contested = True
 
     def follow(self, ctx: Context, candidate: Candidate, term: int) -> None:
-        """Somebody better: listen to it."""
+        """Listen to a better member."""
         who, when = self.departed
         if self.phase == GONE or (candidate.id == who and term <= when):
-            return  # its own Bye has overtaken it
+            return  # its own Bye has overtaken this message
         leader = self.following.add(candidate)
         leader.claimed = term > 0
         if self.following.full and self.phase != LISTEN:
@@ -193,7 +196,7 @@ class Machine(Election):
         ctx.set_timer(leader.timer, self.config.patience)
 
     def listen(self, ctx: Context) -> None:
-        """Keep out of the race."""
+        """Stay out of the race."""
         self.asked = False
         ctx.cancel_timer(ANSWER_TIMER)
         ctx.cancel_timer(QUERY_TIMER)
@@ -204,7 +207,7 @@ class Machine(Election):
         ctx.cancel_timer(ANNOUNCE_TIMER)
 
     def refresh(self, ctx: Context, leader: Followed, term: int) -> None:
-        """My leader repeats itself."""
+        """Take a repeated announcement of my leader."""
         news = self.learn(term) or leader.age or (term > 0 and not leader.claimed)
         if news:
             leader.age = 0
@@ -215,7 +218,7 @@ class Machine(Election):
     def restand(
         self, ctx: Context, leader: Followed, candidate: Candidate, term: int, *, better: bool
     ) -> None:
-        """My leader stands otherwise than before: it has slept again, or come back changed."""
+        """Take a changed claim of my leader: it has slept again, or come back changed."""
         if better:
             leader.candidate = candidate
             self.following.sort()
@@ -237,7 +240,7 @@ class Machine(Election):
             self.miss(ctx, leader)
 
     def wake_up(self, ctx: Context) -> None:
-        """Nobody better has spoken."""
+        """Announce or ask: no better member has announced."""
         if self.config.query == "none":
             self.announce(ctx)
             return
@@ -246,8 +249,8 @@ class Machine(Election):
         ctx.set_timer(QUERY_TIMER, self.config.wait)
 
     def announce(self, ctx: Context) -> None:
-        """I lead, for the first time or again."""
-        self.asked = False  # every announcement answers all that have asked
+        """Announce that I lead, for the first time or again."""
+        self.asked = False  # every announcement answers all queries so far
         ctx.cancel_timer(ANSWER_TIMER)
         if ctx.me is not self.me:
             self.reconsider(ctx)
@@ -263,7 +266,7 @@ class Machine(Election):
         ctx.set_timer(ANNOUNCE_TIMER, self.config.T_A, eager=True)
 
     def miss(self, ctx: Context, leader: Followed) -> None:
-        """A leader has been silent for one more step of its life."""
+        """Age a leader that has been silent for one more step."""
         leader.age += 1
         if leader.age < self.config.aged:
             ctx.set_timer(leader.timer, self.config.patience)
@@ -272,40 +275,40 @@ class Machine(Election):
             self.lose(ctx, leader)
 
     def lose(self, ctx: Context, leader: Followed) -> None:
-        """A leader is gone: without enough of them I am in the race."""
+        """Drop a leader; without enough leaders I enter the race."""
         ctx.cancel_timer(leader.timer)
         self.following.remove(leader)
         if self.phase == LISTEN:
             self.suppress(ctx)
             return
         if self.phase == ANNOUNCE and not self.following.leaders:
-            self.claim()  # of several leaders I am the first now
+            self.claim()  # of several leaders I am the best now
         self.take_stock(ctx)
 
     def reconsider(self, ctx: Context) -> None:
-        """My own attributes have changed: whom I follow may no longer be better than I."""
+        """Drop leaders that are no longer better than I am: my own attributes have changed."""
         self.me = self.mine = ctx.me
         for leader in list(self.following.leaders):
             if not self.order.better(leader.candidate, self.mine):
                 self.lose(ctx, leader)
         self.bar = self.following.bar(self.mine)
 
-    # What I believe
+    # Own state
 
     def claim(self) -> None:
-        """A term of my own, above all that I have heard of."""
+        """Take a term of my own, above all that I have seen."""
         self.contested = False
         self.term = self.reign = min(self.term + 1, MAX_TERM)
 
     def learn(self, term: int) -> bool:
-        """Terms only grow; whether this one did."""
+        """Take a higher term and return whether it was one; terms only grow."""
         if self.term < term <= MAX_TERM:
             self.term = term
             return True
         return False
 
     def take_stock(self, ctx: Context) -> None:
-        """Whom must a newcomer beat, whom do I hold for the leader? What is news is told."""
+        """Work out whom a newcomer must beat and which member leads; declare what is new."""
         self.bar = self.following.bar(self.mine)
         best = self.following.leaders[0] if self.following.leaders else None
         outcome: Outcome = NoLeader(ELECTING)
@@ -332,7 +335,7 @@ class Machine(Election):
 
     @property
     def leaders(self) -> tuple[MemberId, ...]:
-        """All leaders that this member knows, the best first; itself too, if it announces."""
+        """Return all known leaders, the best first; this member too, if it announces."""
         known = tuple(leader.id for leader in self.following.leaders)
         return (*known, self.mine.id) if self.phase == ANNOUNCE else known
 
@@ -362,7 +365,7 @@ class Machine(Election):
         self.say_bye(ctx)
 
     def say_bye(self, ctx: Context) -> None:
-        """One now and the others later; all at once if there is no gap between them."""
+        """Send one Bye now and the others later; all at once if there is no gap between them."""
         while self.byes:
             self.byes -= 1
             ctx.multicast(ByeMsg(self.reign))
@@ -377,7 +380,7 @@ class Machine(Election):
         if leader is not None:
             self.lose(ctx, leader)
 
-    # From outside
+    # Entry points for others
 
     def call(self, ctx: Context) -> None:
         if self.phase == LISTEN:
@@ -385,7 +388,7 @@ class Machine(Election):
             self.suppress(ctx)
 
     def forget(self, ctx: Context) -> None:
-        """Follow nobody."""
+        """Follow no leader."""
         for leader in list(self.following.leaders):
             ctx.cancel_timer(leader.timer)
             self.following.remove(leader)
@@ -396,7 +399,7 @@ class Machine(Election):
             self.lose(ctx, leader)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """Steady state: `leader` has just announced itself, and everybody has heard it."""
+        """Enter a steady state: every member has just received an announcement of `leader`."""
         self.forget(ctx)
         self.leader = leader
         self.term = self.saved = term
@@ -417,12 +420,12 @@ class Machine(Election):
         self.bar = self.following.bar(self.mine)
 
     def assume_other(self, ctx: Context, leader: MemberId) -> None:
-        """Somebody else leads; with several leaders the others are still to be found."""
+        """Follow another leader; with several leaders the others are still to be found."""
         known = ctx.view.candidate(leader) if leader in ctx.view else Candidate(leader)
         candidate = self.incumbent(ctx, known)
         try:
             self.order.key(candidate)
-        except BadInput:  # I do not know it well enough to compare it with anybody
+        except BadInput:  # I do not know it well enough to compare it
             self.suppress(ctx)
             return
         followed = self.following.add(candidate)

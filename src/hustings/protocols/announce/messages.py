@@ -1,7 +1,7 @@
-"""What the announce-listen elections say to the group.
+"""The messages of the announce-listen elections.
 
-Who speaks says as what it stands, so that everybody can compare it, also those whose view does not
-hold the sender. The candidate's id must be the sender's; its attributes are the sender's word.
+A sender includes its candidate. So every member can compare it, even if its view does not hold the
+sender. The candidate's id must be the sender's; its attributes are not verified.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from hustings.core.messages import Message, Role, Term
 
 
 class AnnounceMsg(Message, frozen=True, tag="ANNOUNCE"):
-    """I lead."""
+    """The sender leads."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     term: Term
-    number: int  # of this announcement within the sender's present leadership, from 1
+    number: int  # of this announcement, counted from 1 within the sender's present leadership
     candidate: Candidate
 
 
 class QueryMsg(Message, frozen=True, tag="QUERY"):
-    """I would lead: does anybody better?"""
+    """The sender wants to lead: does a better member?"""
 
     role: ClassVar[Role] = Role.ELECTION
     candidate: Candidate
 
 
 class ByeMsg(Message, frozen=True, tag="BYE"):
-    """I led in this term and leave."""
+    """The sender led in this term and leaves."""
 
     role: ClassVar[Role] = Role.OTHER
     term: Term

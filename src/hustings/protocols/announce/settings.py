@@ -11,7 +11,7 @@ from msgspec import Meta
 from hustings.core.config import Config
 from hustings.protocols.announce.laws import Law
 
-# Scenarios in which only convergence is measured: nobody is to be missed meanwhile.
+# Scenarios that measure only convergence: no crash is to be noticed meanwhile.
 CONVERGENCE = ("start", "join-larger", "join-smaller")
 
 
@@ -28,12 +28,12 @@ Lambda = Annotated[
 
 
 def endless(config: Config, *names: str) -> list[str]:
-    """Sentences about timers that would never expire."""
+    """List sentences about timers that would never expire."""
     return [f"{name} must be finite" for name in names if getattr(config, name) == inf]
 
 
 def hasty(T_A: float, T_L: float) -> list[str]:
-    """A sentence about a listener that does not wait for the next announcement."""
+    """Return a sentence if a listener does not wait for the next announcement."""
     if T_L >= T_A:
         return []
     return [
@@ -98,33 +98,33 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
 
     @classmethod
     def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
-        """Four announcements in a row must be lost before a leader is given up; leavers say so."""
+        """Make a leader be given up after four lost announcements in a row; leavers send Bye."""
         usual: dict[str, object] = {"delta": delta, "T_A": 4 * delta, "T_L": 18 * delta}
         return usual if "bye_loss" in given else {**usual, "bye": 1}
 
     @property
     def T_S(self) -> float:
-        """The suppression interval: none, unless a variant has one."""
+        """The suppression interval: zero, unless a variant has one."""
         return 0.0
 
     @property
     def interval(self) -> float:
-        """The suppression interval in use: a query that is sent at once comes without sleep."""
+        """The interval in use; a query that is sent at once needs no sleep."""
         return 0.0 if self.query == "query" else self.T_S
 
     @property
     def listen(self) -> float:
-        """How long a listener waits for its leader in all."""
+        """How long a listener waits for its leader in total."""
         return 3 * self.T_A if self.T_L is None else self.T_L
 
     @property
     def patience(self) -> float:
-        """How long it waits before the leader ages by one step."""
+        """How long a listener waits before the leader ages by one step."""
         return self.listen / self.aged
 
     @property
     def answers_within(self) -> float:
-        """How long the answer to a query may take: a round trip, and the responder's sleep."""
+        """How long a query's answer may take: a round trip, and the answering leader's sleep."""
         return 2 * self.delta + (self.T_S if self.query == "suppress-query" else 0.0)
 
     @property
@@ -133,7 +133,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
         return self.answers_within + self.delta / 2 if self.T_Q is None else self.T_Q
 
     def byes(self, receivers: int) -> int:
-        """How many Byes a departing leader sends."""
+        """Return how many Byes a departing leader sends."""
         if self.bye_loss is not None:
             return byes_for(self.bye_loss, receivers, self.bye_eps)
         return self.bye or 0
@@ -153,7 +153,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
     def warnings(self) -> list[str]:
         told = hasty(self.T_A, self.listen)
         least = self.interval + self.delta
-        if self.interval and least > self.T_A * (1.0 + 1e-5):  # as good as no delay does not count
+        if self.interval and least > self.T_A * (1.0 + 1e-5):  # practically no delay does not count
             told.append(
                 f"T_A = {self.T_A:g} is shorter than T_S + delta = {least:g}: a member may repeat "
                 "itself before it can hear who woke after it, which costs a few more messages; "
@@ -180,7 +180,7 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
 
 
 class LeAConfig(AnnounceConfig, frozen=True, kw_only=True):
-    """Announcing at once: nothing is suppressed."""
+    """Immediate announcements, without suppression."""
 
     def broken_rules(self) -> list[str]:
         broken = super().broken_rules()
@@ -190,7 +190,7 @@ class LeAConfig(AnnounceConfig, frozen=True, kw_only=True):
 
 
 class SuppressConfig(AnnounceConfig, frozen=True, kw_only=True):
-    """What a suppression phase adds."""
+    """Settings of a suppression phase."""
 
     T_S: Interval = 1.0
     law: NamedLaw = "uniform"
@@ -218,7 +218,7 @@ class LeSConfig(SuppressConfig, frozen=True, kw_only=True):
 
     @property
     def orders(self) -> bool:
-        """Whether who is better is to wake earlier: then it matters whether the best was first."""
+        """Whether better members should wake earlier, so that it matters if the best was first."""
         return self.wake != "random"
 
 
@@ -240,7 +240,7 @@ class LeMConfig(SuppressConfig, frozen=True, kw_only=True):
 
 
 class SupConfig(Config, frozen=True, kw_only=True):
-    """Suppression alone."""
+    """Settings of suppression alone."""
 
     T_S: Interval = 1.0
     law: NamedLaw = "uniform"
@@ -251,7 +251,7 @@ class SupConfig(Config, frozen=True, kw_only=True):
 
 
 class AlConfig(Config, frozen=True, kw_only=True):
-    """Announcements alone."""
+    """Settings of announcements alone."""
 
     T_A: Period = 1.0
     T_L: (
@@ -267,7 +267,7 @@ class AlConfig(Config, frozen=True, kw_only=True):
 
     @property
     def listen(self) -> float:
-        """How long a state is held without being heard again."""
+        """How long a state is held without a new announcement."""
         return 3 * self.T_A if self.T_L is None else self.T_L
 
     def broken_rules(self) -> list[str]:
@@ -278,7 +278,7 @@ class AlConfig(Config, frozen=True, kw_only=True):
 
 
 class SupAlConfig(AlConfig, frozen=True, kw_only=True):
-    """Suppression, and then announcements."""
+    """Settings of suppression followed by announcements."""
 
     T_S: Interval = 1.0
     law: NamedLaw = "uniform"
@@ -292,7 +292,7 @@ class SupAlConfig(AlConfig, frozen=True, kw_only=True):
 
 
 class SupAlRandomConfig(AlConfig, frozen=True, kw_only=True):
-    """Suppression anew in every interval of T_A."""
+    """Settings of a new suppression in every interval of T_A."""
 
     T_L: (
         Annotated[
@@ -324,10 +324,10 @@ MAX_BYES = 10_000
 
 
 def byes_for(loss: float, receivers: int, eps: float) -> int:
-    """The fewest Byes of which each of `receivers` hears one, but with probability `eps`.
+    """Return the fewest Byes so that all `receivers` get one, except with probability `eps`.
 
-    Each message is lost by each receiver on its own: the worst case. All hear one of B with
-    probability (1 - loss**B)**receivers.
+    Each receiver loses each message independently, which is the worst case. All receive one of B
+    with probability (1 - loss**B)**receivers.
 
     >>> byes_for(0.4, 49, 0.01), byes_for(0.0, 49, 0.01)
     (10, 1)
@@ -336,5 +336,5 @@ def byes_for(loss: float, receivers: int, eps: float) -> int:
         return 0
     if loss <= 0.0:
         return 1
-    missed = -expm1(log1p(-eps) / receivers)  # the chance that one receiver may take
+    missed = -expm1(log1p(-eps) / receivers)  # the permitted probability for one receiver
     return min(MAX_BYES, max(1, ceil(log(missed) / log(loss))))

@@ -1,14 +1,15 @@
-"""SUP: suppression alone, one message each at most. A baseline, and no election.
+"""SUP: suppression alone, at most one message per member. A baseline, and no election.
 
 Model      Multicast with loss and a delay of at most delta.
-Idea       Sleep a random time t in [0, T_S]; speak, unless anybody at all was heard before.
-Invariant  A member speaks at most once in a round.
+Idea       Sleep a random time t in [0, T_S]; send, unless any message has arrived before.
+Invariant  A member sends at most once in a round.
 Cost       N delta/T_S + 1 messages without loss, on average; one round.
-Guarantee  None: everybody follows whom it heard first, and those that spoke follow themselves.
+Guarantee  None: each member follows the first sender that it received, and senders follow
+           themselves.
 Paper      Announce-listen thesis, chapters 2 and 3, as chapter 5 uses them (5.4).
 
 An election that is called, or a leader that is suspected, begins another round. Rounds have terms,
-so that a late message of an earlier round silences nobody.
+so a late message of an earlier round silences no member.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Sup(Election):
             self.begin(ctx)
 
     def begin(self, ctx: Context) -> None:
-        """A round: sleep."""
+        """Begin a round: sleep."""
         if self.phase == SUPPRESS:
             return
         self.phase = SUPPRESS
@@ -76,7 +77,7 @@ class Sup(Election):
         ctx.set_timer(SUPPRESS_TIMER, instant(config.law, config.lam, config.T_S, u), eager=True)
 
     def on_timer(self, ctx: Context, key: TimerKey) -> None:
-        """Nobody has spoken: I do."""
+        """Send: no message has arrived."""
         self.decide(ctx, ctx.me.id, min(self.term + 1, MAX_TERM))
         ctx.multicast(AnnounceMsg(self.term, 1, ctx.me))
 
@@ -86,7 +87,7 @@ class Sup(Election):
             self.decide(ctx, sender, message.term)
 
     def decide(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """The round is over for me."""
+        """End the round for this member."""
         self.phase = DONE
         ctx.cancel_timer(SUPPRESS_TIMER)
         self.elect(ctx, leader, term)

@@ -1,20 +1,21 @@
-"""SUP+AL: suppression as it is, then announcements; a member that is heard is elected.
+"""SUP+AL: suppression unchanged, then announcements; the first sender received is elected.
 
-Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
-Idea       Sleep a random time t in [0, T_S]; announce yourself every T_A from then on, unless you
-           hear anybody at all: then follow whom you heard, and begin anew after T_L of silence.
-Invariant  A member sleeps, announces, or listens to the one that it heard first.
+Model      Multicast with loss and a delay of at most delta; members join, leave and crash
+           unnoticed.
+Idea       Sleep a random time t in [0, T_S], then announce yourself every T_A, unless a message of
+           any member arrives: then follow its sender, and begin anew after T_L of silence.
+Invariant  A member sleeps, announces, or listens to the member that it received first.
 Cost       N delta/T_S + 1 messages to start without loss, as sup; then 1 per T_A and announcer.
-Guarantee  None: several may lead, and with yields all may defer to each other so that nobody does.
+Guarantee  None: several may lead, and with yields all may defer to each other, without a leader.
 Paper      Announce-listen thesis, chapter 5, section 5.7, "Composition and parameterization".
 
 The thesis asks whether such an election would be of use, and names its faults. Members have no
-order here, so two that hear each other both give way: A hears B, who hears C, who hears A. For that
-all must have spoken, hence one that announces must defer as well as one that sleeps. With
-yields=false it does not, as in SUP, where who has spoken is done: then the first to speak leads for
-good, and so does everybody who speaks before it hears anybody.
+order here, so two that hear each other both defer: A hears B, B hears C, C hears A. For such a
+deadlock all must have sent, so a member that announces must defer as well as one that sleeps. With
+yields=false it does not, as in SUP, where a member that has sent is done. Then the first sender
+leads permanently, and so does every member that sends before it receives a message.
 
-SUP knows no T_L, and in the simulator a start has none either. With one, members that have
+SUP knows no T_L, and in the simulator a start has none either. With a T_L, members that have
 deadlocked begin anew after T_L, and may deadlock again.
 """
 
@@ -42,7 +43,7 @@ from hustings.protocols.announce.settings import SupAlConfig
 
 
 class SupAl(Election):
-    """Mere receipt elects."""
+    """An election by the first message received."""
 
     __slots__ = ("config", "number", "phase", "reign")
 
@@ -81,7 +82,7 @@ class SupAl(Election):
             self.suppress(ctx)
 
     def suppress(self, ctx: Context) -> None:
-        """I follow nobody, and sleep."""
+        """Follow no member, and sleep."""
         self.phase = SUPPRESS
         ctx.cancel_timer(LISTEN_TIMER)
         self.disown(ctx, ELECTING)
@@ -115,7 +116,7 @@ class SupAl(Election):
             self.defer(ctx, sender, message.term)
 
     def defer(self, ctx: Context, sender: MemberId, term: int) -> None:
-        """The member that was heard leads."""
+        """Follow the sender as leader."""
         self.phase = LISTEN
         ctx.cancel_timer(SUPPRESS_TIMER)
         ctx.cancel_timer(ANNOUNCE_TIMER)
@@ -124,7 +125,7 @@ class SupAl(Election):
         ctx.set_timer(LISTEN_TIMER, self.config.listen)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """Steady state: `leader` has just announced itself, and everybody has heard it."""
+        """Enter a steady state: every member has just received an announcement of `leader`."""
         super().assume_leader(ctx, leader, term)
         ctx.cancel_timer(SUPPRESS_TIMER)
         if leader == ctx.me.id:

@@ -1,22 +1,22 @@
-"""SUP+AL with random announcers: in every interval of T_A suppression draws who may announce.
+"""SUP+AL with random announcers: in every interval of T_A suppression draws which members announce.
 
-Model      Multicast with loss and a delay of at most delta; members come, go and crash unnoticed.
-Idea       In every interval sleep a random time t in [0, T_S] and announce yourself, unless you
-           have heard anybody in this interval; hold the best member that you have heard of.
-Invariant  In every interval somebody speaks: a member that is silent has heard one who was not.
+Model      Multicast with loss and a delay of at most delta; members join, leave and crash
+           unnoticed.
+Idea       In every interval sleep a random time t in [0, T_S] and announce yourself, unless a
+           message has arrived in this interval; hold the best member that you have heard of.
+Invariant  In every interval some member sends: a silent member has received another's message.
            What a member holds only gets better, until it expires.
 Cost       In every interval as many messages as one round of sup: N delta/T_S + 1 without loss,
            where al takes N.
 Guarantee  Advisory.
 Paper      Announce-listen thesis, chapter 5, section 5.7, "Composition and parameterization".
 
-Nobody keeps quiet for longer than an interval, so members cannot deadlock as those of `sup-al` do:
-what they hold, they hold as those of `al`. The price is time. All have the same chance to speak,
-and the best is heard only when its turn comes, after N / (messages per interval) intervals on
-average; hence T_L grows with the group.
+No member is silent for longer than an interval, so members cannot deadlock as in `sup-al`: they
+hold states as in `al`. The cost is time. All members have the same chance to send. So the best is
+heard only after N / (messages per interval) intervals on average; hence T_L grows with the group.
 
-With suppress=false nobody skips its turn: the sleep only spreads N announcements over T_S, which is
-what the thesis found in use.
+With suppress=false no member skips its turn: the sleep only spreads N announcements over T_S. The
+thesis found this in use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Probabilistic election: a thousand members, a handful of messages.
+"""Probabilistic election: a thousand members, a few messages.
 
-`election.py` stands beside the paper's Figure 3; `messages.py` is what it sends, `hashing.py` the
-hash that filters members, `strategy.py` the K of each round, `thinning.py` who asks for another,
-`settings.py` what may be set, and `risk.py` how likely two leaders are then.
+`election.py` stands beside the paper's Figure 3. `messages.py` has its messages, `hashing.py` the
+hash that filters members, `strategy.py` the K of each round, `thinning.py` which members ask for
+another round, `settings.py` the settings, and `risk.py` the probability of two leaders.
 """

@@ -1,32 +1,35 @@
-"""Probabilistic election: a hash picks a few members, and these settle it for all.
+"""Probabilistic election: a hash picks a few members, which agree on the leader for all.
 
-Model      Unreliable unicast and multicast, crashes, views that are partial and differ; a bound on
-           the delay of what does arrive. Nobody need be told of a crash but to call an election.
+Model      Unreliable unicast and multicast, crashes, views that are partial and differ; the delay
+           of messages that arrive is bounded. Members need news of crashes only to call an
+           election.
 Idea       An Init goes to all. A member whose hash with it falls below K/N_i becomes a relay
-           member: about K of them, whatever N, and each can tell who else of its view is one. They
-           tell each other the best candidate they know of, then all of them tell everybody.
-Invariant  A member holds the one leader that the finals of the latest round it heard of name, or
-           none if they name several or none; until they are there, what it held before.
-Cost       About K + 1 multicasts and, on average, O(K**2) unicasts a round, whatever N.
+           member: about K of them, for any N, and each can tell which others of its view are. They
+           tell each other the best candidate that they know, then each of them tells all members.
+Invariant  A member holds the one leader that the finals of its latest round name, or none if they
+           name several or none; until these finals arrive, it holds its earlier leader.
+Cost       About K + 1 multicasts and, on average, O(K**2) unicasts a round, for any N.
 Guarantee  Advisory: lost messages make two leaders unlikely, as `risk` says; in a partition each
            side elects for itself.
 Paper      Gupta, van Renesse, Birman 2000: sections 3.1 to 3.3, Figure 3.
 
 Beside Figure 3: `on_init` and `enter` are step 1, `relay`, `on_prefer` and `speak` step 2, `decide`
-and `detect` step 3. What the figure leaves open or gets wrong is decided as follows.
+and `detect` step 3. The figure leaves some points open and has some errors. The decisions here:
 - A reply goes out only if one's own choice is strictly better; else two that agree never end.
-- A round is named by (sequence, initiator, nonce, round); of two calls the larger wins.
-- Who missed the Init but hears a final takes it after T_3, when those decide who took part.
-- Who sees two leaders, or none, holds nobody, and may not ask again after the last round. A final
-  that comes late and names another leader is a conflict like any other.
-- Views belong to the world. What the figure adds to them a member keeps for itself.
-- Everybody decides T_2 + 2 T_3 after the beginning of a round: members begin up to T_3 apart.
-- Detectors wait a random part of the same window W. An Init says how much of it is left, and the
-  round begins T_3 after its end, for all at once, whichever of several Inits they have heard.
-- A member that calls with a number long past is told by a few what holds now. A member that comes
-  back from a crash calls, and so learns who leads.
-- With `relay_by` = multicast each relay member tells all, once, whom it prefers: where views are
-  small the relay graph would not be connected, and so it is complete.
+- (sequence, initiator, nonce, round) names a round; of two calls the larger wins.
+- A member that missed the Init but receives a final adopts it after T_3, when the members that took
+  part decide.
+- A member that sees two leaders, or none, holds none, and may not ask again after the last round. A
+  late final that names another leader is a conflict like any other.
+- Views belong to the world. A member keeps for itself what the figure adds to a view.
+- Every member decides T_2 + 2 T_3 after the beginning of a round: members begin up to T_3 apart.
+- A member that detects a failed round waits a random part of the same window W. An Init says how
+  much of W is left. The round begins T_3 after the end of W, for all at once, whichever of several
+  Inits they have received.
+- If a member calls with an outdated number, a few members tell it the present state. A member that
+  comes back from a crash calls, and so learns which member leads.
+- With `relay_by` = multicast each relay member tells all, once, its preferred candidate. Where
+  views are small the relay graph would not be connected; this way it is complete.
 - Terms: round l of sequence s has term (s - 1) max_rounds + l; terms never fall.
 """
 
@@ -55,26 +58,26 @@ from hustings.protocols.probabilistic.messages import (
 from hustings.protocols.probabilistic.risk import two_leaders
 from hustings.protocols.probabilistic.settings import ProbabilisticConfig
 
-BEGIN = "begin"  # until a round begins that I have heard of, or opened
+BEGIN = "begin"  # until a round begins that I know of, or opened
 RELAY = "T_2"
-DECIDE = "T_1"  # from the Init, or what is left of it from the first final or one's own
+DECIDE = "T_1"  # from the Init, or the rest of it from the first final or my own
 AGAIN = "W"
 
 IDLE = "idle"
-WAITING = "waiting"  # no relay member: for the finals
+WAITING = "waiting"  # not a relay member: for the finals
 RELAYING = "relaying"
-SPOKEN = "spoken"  # a relay member whose final is out: for those of the others
-PAUSING = "pausing"  # has noticed that a round failed: for somebody else to ask again
+SPOKEN = "spoken"  # a relay member that has sent its final: for those of the others
+PAUSING = "pausing"  # has noticed that a round failed: for another member to ask again
 
 NONE_NAMED, TWO_NAMED = "no leader was named", "two leaders were named"
-MAX_GROWN = 4096  # members that one keeps besides its view
-MAX_LED = 64  # leaders of the past that one remembers
+MAX_GROWN = 4096  # members that a member keeps besides its view
+MAX_LED = 64  # past leaders that a member remembers
 NOBODY = Call(0, 0, 0)
-_EMPTY: dict[MemberId, Candidate] = {}  # of all that have nothing to keep; stays empty
+_EMPTY: dict[MemberId, Candidate] = {}  # shared by all that keep nothing; stays empty
 
 
 class Probabilistic(RoundBased):
-    """One member. `current` and `round` name the latest round it has heard of."""
+    """One member. `current` and `round` name the latest round that it knows of."""
 
     __slots__ = (
         "best",
@@ -116,7 +119,7 @@ class Probabilistic(RoundBased):
     Settings = ProbabilisticConfig
     messages = (InitMsg, PreferMsg, FinalMsg)
     config: ProbabilisticConfig
-    hash_function = Blake2  # a subclass may take another one, made from the group's name
+    hash_function = Blake2  # a subclass may use another one, made from the group's name
 
     def __init__(self, config: ProbabilisticConfig, choice: Choice) -> None:
         super().__init__(config, choice)
@@ -128,18 +131,19 @@ class Probabilistic(RoundBased):
         self.phase = IDLE
         self.expected: tuple[Call, int] | None = None  # the round that will begin
         self.named: Candidate | None = None  # by the finals of this round
-        self.several = False  # whether they name others, too
-        self.held: Candidate | None = None  # whom I have declared
+        self.several = False  # whether they name further leaders, too
+        self.held: Candidate | None = None  # the leader that I have declared
         self.best: Candidate | None = None  # in the relay phase
         self.relays: dict[MemberId, None] = {}  # {M_j}_i
-        self.ends = 0.0  # the relay phase, by my clock; while pausing, the wait for the next round
-        self.grown = _EMPTY  # members that I know of besides the view
-        self.led: tuple[Candidate, ...] = ()  # whom I ever held
+        # End of the relay phase, by my clock; while pausing, of the wait for the next round.
+        self.ends = 0.0
+        self.grown = _EMPTY  # members that I know besides the view
+        self.led: tuple[Candidate, ...] = ()  # leaders that I ever held
         self.gone: tuple[MemberId, ...] = ()  # suspected, the latest last
-        self.ruled: tuple[MemberId, ...] = ()  # ruled out by the latest call, and not back since
-        self.replaced = 0  # leaders elected although I suspected them, since I last learnt of one
+        self.ruled: tuple[MemberId, ...] = ()  # excluded by the latest call, and not back since
+        self.replaced = 0  # elected leaders that I suspected, since I last learnt of one
         self.first = 0  # whether I was a relay member in the first round
-        self.entered = 0  # in how many
+        self.entered = 0  # in how many rounds I was one
 
     # Calling an election
 
@@ -157,23 +161,23 @@ class Probabilistic(RoundBased):
             self.begin(ctx)
 
     def begin(self, ctx: Context, *gone: MemberId) -> None:
-        """A new election, of all but those that are gone."""
+        """Call a new election, of all members but those that are gone."""
         ruled = (each for each in self.ruled if each != ctx.me.id)
         without = tuple(dict.fromkeys((*ruled, *self.gone, *gone)))[-MAX_WITHOUT:]
         if ctx.view.best(self.choice, without) is None:
-            without = gone  # a call that leaves nobody elects nobody: some must be back since
+            without = gone  # a call must not exclude all: some must be back since
         sequence = min(self.current.sequence + 1, MAX_SEQUENCE)
         call = Call(sequence, ctx.me.id, ctx.rng.bits() >> 1, without)
         self.open(ctx, call, 1, self.config.delivery)
 
     def open(self, ctx: Context, call: Call, number: int, wait: float) -> None:
-        """Multicast I or I'; the round begins when everybody should have it, or later."""
+        """Multicast I or I'; the round begins when every member should have it, or later."""
         wait = max(wait, self.config.delivery)
         ctx.multicast(InitMsg(call, number, wait))
         self.expect(ctx, call, number, wait)
 
     def expect(self, ctx: Context, call: Call, number: int, wait: float) -> None:
-        """Take part in a round from when it begins."""
+        """Take part in a round as soon as it begins."""
         self.expected = (call, number)
         if self.phase is PAUSING:
             self.phase = IDLE
@@ -185,7 +189,7 @@ class Probabilistic(RoundBased):
         rounds = self.plan.rounds
         call = Call((term + rounds - 1) // rounds, 0, 0)
         latest = max(self.current, call, key=lambda each: each.sequence)
-        self.note(ctx, latest, rounds)  # nothing more comes of it
+        self.note(ctx, latest, rounds)  # it has no further effect
         self.phase = IDLE
         self.on_alive(ctx, leader)
         self.held = ctx.view.candidate(leader) if leader in ctx.view else None
@@ -195,7 +199,7 @@ class Probabilistic(RoundBased):
     @upon(InitMsg)
     def on_init(self, ctx: Context, sender: MemberId, message: InitMsg) -> None:
         call, number = message.call, message.round
-        if sender in self.ruled and sender not in call.without:  # it is back
+        if sender in self.ruled and sender not in call.without:  # the sender is back
             self.ruled = tuple(other for other in self.ruled if other != sender)
         if self.is_new(call, number):
             wait = message.wait - self.config.delivery
@@ -207,7 +211,7 @@ class Probabilistic(RoundBased):
             self.correct(ctx, sender, message)
 
     def is_new(self, call: Call, number: int) -> bool:
-        """Whether a round comes after the latest one I have taken part in, and is not outdated."""
+        """Whether a round comes after my latest one, and is not outdated."""
         if call is self.current and self.round and self.expected is None:
             return self.round < number <= self.plan.rounds
         if not call.sound or not 1 <= number <= self.plan.rounds:
@@ -220,7 +224,7 @@ class Probabilistic(RoundBased):
         return key > (*self.current.order, self.round)
 
     def note(self, ctx: Context, call: Call, number: int) -> None:
-        """Turn to a new round; what I hold stays until that round has ended."""
+        """Switch to a new round; what I hold stays until that round has ended."""
         if call.sequence > self.current.sequence:
             ctx.persist(sequence=call.sequence)
         self.current, self.round = call, number
@@ -234,7 +238,7 @@ class Probabilistic(RoundBased):
                 ctx.cancel_timer(key)
 
     def enter(self, ctx: Context, call: Call, number: int, left: float | None = None) -> None:
-        """Take part in a round, of whose relay phase `left` is left."""
+        """Take part in a round whose relay phase has `left` left."""
         self.note(ctx, call, number)
         size = self.size(ctx)
         K = self.plan.K(number, size)
@@ -249,7 +253,7 @@ class Probabilistic(RoundBased):
             ctx.set_timer(DECIDE, wait)
 
     def size(self, ctx: Context) -> float:
-        """N_i."""
+        """Return N_i."""
         config = self.config
         match config.counts:
             case "exact":
@@ -259,7 +263,7 @@ class Probabilistic(RoundBased):
         return max(1, len(ctx.view))
 
     def correct(self, ctx: Context, sender: MemberId, message: InitMsg) -> None:
-        """A member that called has been away: those that would relay tell it what holds now."""
+        """Tell a caller that was away the present state, if I would relay."""
         if self.phase is not IDLE or self.held is None or not message.call.sound:
             return
         table = self.filter.table(message.call, message.round)
@@ -270,7 +274,7 @@ class Probabilistic(RoundBased):
     # Step 2: the relay phase
 
     def relay(self, ctx: Context, passed: list[MemberId], left: float) -> None:
-        """Tell all of my view that pass the filter whom I prefer."""
+        """Tell all relay members of my view which candidate I prefer."""
         me, view = ctx.me, ctx.view
         self.phase = RELAYING
         self.entered += 1
@@ -300,12 +304,12 @@ class Probabilistic(RoundBased):
             ctx.send(each, message)
 
     def preferred(self, ctx: Context) -> Candidate | None:
-        """The best of all that I know and that the call does not rule out."""
+        """Return the best of all that I know and that the call does not exclude."""
         without, choice, view = self.current.without, self.choice, ctx.view
         best = None if (known := view.best(choice, without)) is None else view.candidate(known)
         for other in self.grown.values():
             if other.id not in without and (best is None or choice.better(other, best)):
-                if other.id not in view:  # else the view knows it as it is now
+                if other.id not in view:  # else the view has its present attributes
                     best = other
         return best
 
@@ -316,7 +320,7 @@ class Probabilistic(RoundBased):
             return
         call, number = message.call, message.round
         if self.expected == (call, number):
-            self.enter(ctx, call, number)  # others have begun already
+            self.enter(ctx, call, number)  # other members have begun already
         elif self.config.join_on_contact and self.is_new(call, number):
             longest = self.config.relaying(self.plan.K(number, self.size(ctx)))
             self.enter(ctx, call, number, max(0.0, min(message.left, longest)))
@@ -339,7 +343,7 @@ class Probabilistic(RoundBased):
             self.tell(ctx, mine, (sender,))
 
     def learn(self, ctx: Context, other: Candidate) -> None:
-        """Know somebody from now on."""
+        """Remember a member from now on."""
         if other.id in ctx.view or (len(self.grown) >= MAX_GROWN and other.id not in self.grown):
             return
         if not self.grown:
@@ -347,7 +351,7 @@ class Probabilistic(RoundBased):
         self.grown[other.id] = other
 
     def speak(self, ctx: Context) -> None:
-        """The relay phase is over: tell all whom I ended up with."""
+        """End the relay phase: tell all members my choice."""
         self.phase = SPOKEN
         if self.best is not None:
             ctx.multicast(FinalMsg(self.current, self.round, self.best))
@@ -362,7 +366,7 @@ class Probabilistic(RoundBased):
         call, named = message.call, self.named
         current = (call is self.current or call == self.current) and message.round == self.round
         if current and named is not None and message.best.id == named.id:
-            return  # nothing new, and so for most members most of the time
+            return  # nothing new, as for most members most of the time
         if message.best.id in call.without or not self.choice.can_rank(message.best):
             return
         if current and self.round > 0:
@@ -382,7 +386,7 @@ class Probabilistic(RoundBased):
             self.several = True
 
     def reconsider(self, ctx: Context) -> None:
-        """A final after I had decided."""
+        """Treat a final that arrives after my decision."""
         if self.several:
             if self.leader is not None:
                 self.detect(ctx)
@@ -391,7 +395,7 @@ class Probabilistic(RoundBased):
             self.decide(ctx)
 
     def decide(self, ctx: Context) -> None:
-        """All finals should be there."""
+        """Decide: all finals should have arrived."""
         leader = self.named
         if leader is None or self.several:
             return self.detect(ctx)
@@ -400,14 +404,14 @@ class Probabilistic(RoundBased):
             self.led = (*self.led, leader)[-MAX_LED:]
         term = self.current.term(self.round, self.plan.rounds)
         self.elect(ctx, leader.id, max(term, self.term), self.risk(ctx))
-        if leader.id in self.gone and self.expected is None:  # and the call did not rule it out
+        if leader.id in self.gone and self.expected is None:  # and the call did not exclude it
             self.replace(ctx)
 
     def implies(self, message: Message) -> int:
         return implied_term(message, self.plan.rounds)
 
     def risk(self, ctx: Context) -> float | None:
-        """How likely two leaders are, if network and hash are what they are taken to be."""
+        """Return the probability of two leaders, if network and hash are as the settings say."""
         config = self.config
         if config.p_mcastl is None or config.hash_skew != 1.0:
             return None
@@ -415,7 +419,7 @@ class Probabilistic(RoundBased):
         return two_leaders(self.plan, size, config.p_mcastl, config.p_fail)
 
     def detect(self, ctx: Context) -> None:
-        """None or several were named: hold nobody, and see to it that there is another round."""
+        """Hold no leader, and ask for another round: the finals named none or several."""
         config = self.config
         self.held = None
         self.phase = IDLE
@@ -425,7 +429,7 @@ class Probabilistic(RoundBased):
         self.disown(ctx, TWO_NAMED if self.several else NONE_NAMED)
         size = self.size(ctx)
         if self.expected is not None:
-            return  # somebody has asked already
+            return  # another member has asked already
         if config.thinning == "delay":
             self.phase = PAUSING
             self.ends = ctx.now() + config.window + config.delivery
@@ -457,7 +461,7 @@ class Probabilistic(RoundBased):
             self.replace(ctx)
 
     def replace(self, ctx: Context) -> None:
-        """The leader is gone: another one, unless that goes on and on."""
+        """Replace a leader that is gone, up to a limit of replacements."""
         self.held = None
         self.replaced += 1
         if self.replaced > MAX_WITHOUT:
@@ -472,11 +476,11 @@ class Probabilistic(RoundBased):
         self.replaced = 0
 
     def leave(self, ctx: Context) -> None:
-        """A leader that goes opens the election that replaces it."""
+        """Open the election that replaces this departing leader."""
         if self.leader == ctx.me.id:
             self.begin(ctx, ctx.me.id)
 
-    # What others may ask
+    # For others to read
 
     def opens(self, message: Message) -> tuple[int, ...] | None:
         if isinstance(message, InitMsg):
@@ -484,7 +488,7 @@ class Probabilistic(RoundBased):
         return None
 
     def span(self, message: Message, members: int) -> tuple[float, float]:
-        """From T_3 before it begins; what is left of a window before that is a pause."""
+        """Return the start, T_3 before the round, and the end; a window before that is a pause."""
         if not isinstance(message, InitMsg):
             return 0.0, 0.0
         config = self.config

@@ -1,8 +1,8 @@
-"""The hash H, and the filter made of it.
+"""The hash H, and the filter that uses it.
 
-H maps a member and a text to [0, 1), the same at all members and as if drawn at random. The text of
-a round is A_I = (sequence, initiator, nonce, round), not the number of one of the messages that
-opened it: several members may open a round, and their relay sets must be one.
+H maps a member and a text to [0, 1). It is the same at all members, and behaves like a random draw.
+The text of a round is A_I = (sequence, initiator, nonce, round), not the number of one of the
+messages that opened it: several members may open a round, and their relay sets must be the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class HashFunction(ABC):
 
     @abstractmethod
     def of(self, member: MemberId, text: bytes) -> float:
-        """A number of [0, 1)."""
+        """Return a number of [0, 1)."""
 
 
 class Blake2(HashFunction):
@@ -48,7 +48,7 @@ class Blake2(HashFunction):
 
 
 class Skewed(HashFunction):
-    """A hash that is not fair: small values come more often, or less, than they should.
+    """A biased hash: small values come more often, or less, than they should.
 
     Its distribution function is x**(1 / skew). So N (K/N)**(1 / skew) members pass a filter that K
     should pass: more of them for a skew above 1, fewer below.
@@ -67,15 +67,15 @@ class Skewed(HashFunction):
 
 
 class HashTable:
-    """The hashes of one round, each worked out once."""
+    """The hashes of one round, each computed once."""
 
     def __init__(self, function: HashFunction, text: bytes) -> None:
         self._function = function
         self._text = text
         self._values: dict[MemberId, float] = {}
-        self._roster: list[MemberId] = []  # for which the next two hold
+        self._roster: list[MemberId] = []  # the roster of the next two
         self._sorted: list[tuple[float, MemberId]] = []
-        self._top = 0.0  # up to where they are sorted
+        self._top = 0.0  # they are sorted up to this bound
 
     def value(self, member: MemberId) -> float:
         """H(M_j A_I)."""
@@ -85,9 +85,9 @@ class HashTable:
         return values[member]
 
     def below(self, roster: Sequence[MemberId], bound: float) -> list[MemberId]:
-        """Those on the roster whose hash is less than `bound`, by id."""
+        """Return the members on the roster whose hash is less than `bound`, by id."""
         if bound > self._top or self._roster != roster:
-            self._top = 2 * bound  # others' bounds are near this one
+            self._top = 2 * bound  # the bounds of other members are near this one
             self._roster = list(roster)
             pairs = ((self.value(member), member) for member in roster)
             self._sorted = sorted(pair for pair in pairs if pair[0] < self._top)
@@ -101,12 +101,12 @@ class Filter:
     def __init__(self, function: HashFunction) -> None:
         self._function = function
         self._tables: dict[tuple[tuple[int, int, int], int], HashTable] = {}
-        self._call: Call | None = None  # the latest one asked for, ...
+        self._call: Call | None = None  # the latest call asked for, ...
         self._round = 0
         self._table: HashTable | None = None  # ... and its table
 
     def table(self, call: Call, number: int) -> HashTable:
-        """The hashes of a round."""
+        """Return the hashes of a round."""
         if call is self._call and number == self._round and self._table is not None:
             return self._table
         key = call.order, number
@@ -118,10 +118,10 @@ class Filter:
         return self._table
 
     def again(self, member: MemberId, call: Call, number: int) -> float:
-        """The hash that decides who asks for the next round.
+        """Return the hash that decides which member asks for the next round.
 
-        Of a text of its own: under A_I the members below K / N_i are the relay members, who have a
-        final of their own and so could never be the ones that received none.
+        It hashes a text of its own. Under A_I the members below K / N_i are the relay members,
+        which have a final of their own and so could never be the members that received none.
         """
         return self._function.of(member, b"again." + _text(call, number))
 
@@ -132,6 +132,6 @@ def _text(call: Call, number: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def shared_filter(function: type[Blake2], group: str, skew: float = 1.0) -> Filter:
-    """The filter of a group: one for all its members in this process."""
+    """Return the filter of a group: one for all its members in this process."""
     fair = function(group)
     return Filter(fair if skew == 1.0 else Skewed(fair, skew))

@@ -1,20 +1,21 @@
-"""How likely two leaders are, at most, if losses are independent.
+"""An upper bound on the probability of two leaders, if losses are independent.
 
-Two members A and B that both declare themselves at the end of a round have heard nobody else named:
-of m finals, a naming A and b naming B, A has missed m - a and B has missed m - b. With p the loss
-of a multicast that has probability p**(2m - a - b), at most p**(m + D - 2) if D are named in all; D
-of them form D(D-1)/2 pairs. So
+Let two members A and B both declare themselves at the end of a round. Then neither has received a
+final that names another: of m finals, a naming A and b naming B, A has missed m - a and B has
+missed m - b. With p the loss of a multicast that has probability p**(2m - a - b), at most p**(m + D
+- 2) if the finals name D members in all; D of them form D(D-1)/2 pairs. So
 
     Pr[two leaders at the end of a round | m finals] <= g(p) p**max(m, 2),
     g(p) = max over D >= 2 of D(D-1)/2 p**(D-2),
 
-where m is at least binomial with N trials of K/N (1 - p)(1 - p_fail): that many pass the filter,
-have heard of the round and live to tell.
+where m is at least binomial with N trials of K/N (1 - p)(1 - p_fail): the probability that a member
+passes the filter, knows of the round and lives to send.
 
-Besides, one leader may be a leader of yesterday: it has heard neither of the next round nor any of
-its finals, with probability at most p E[p**m]. The sum over all rounds bounds the election.
+Besides, one of the two may be a leader of an earlier round. It has received neither the Init of the
+next round nor any of its finals, with probability at most p E[p**m]. The sum over all rounds bounds
+the election.
 
-It is a bound for lost messages, nothing more: in a partition each side elects for itself.
+The bound covers lost messages only: in a partition each side elects for itself.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from hustings.protocols.probabilistic.strategy import Strategy
 
 @lru_cache(maxsize=256)
 def two_leaders(strategy: Strategy, members: float, p_mcastl: float, p_fail: float) -> float:
-    """A bound on the probability that at the end of some round two live members lead.
+    """Bound the probability that at the end of some round two live members lead.
 
     >>> from hustings.protocols.probabilistic.strategy import strategy
     >>> f"{two_leaders(strategy('paper', 7, 5, None), 2000, 0.001, 0.001):.1e}"
@@ -47,7 +48,7 @@ def two_leaders(strategy: Strategy, members: float, p_mcastl: float, p_fail: flo
 
 
 def _round(members: float, speaks: float, p: float, number: int) -> float:
-    """One round's part: E[g p**max(m, 2)], and from the second on a leader of yesterday's."""
+    """One round's part: E[g p**max(m, 2)], and from the second round on an earlier leader."""
     if speaks >= 1.0:
         none, one, missed = 0.0, float(members <= 1), exp(members * log(p))
     else:
@@ -59,6 +60,6 @@ def _round(members: float, speaks: float, p: float, number: int) -> float:
 
 
 def _pairs(p: float) -> float:
-    """g(p); beyond D = 1 + 2/log(1/p) the terms fall."""
+    """Return g(p); beyond D = 1 + 2/log(1/p) the terms fall."""
     last = int(2 + 2 / -log(p)) + 2
     return max(d * (d - 1) / 2 * p ** (d - 2) for d in range(2, min(last, 100_000) + 1))

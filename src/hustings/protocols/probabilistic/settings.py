@@ -19,7 +19,7 @@ MOST = 10**15  # members
 
 
 class ProbabilisticConfig(Config, frozen=True, kw_only=True):
-    """The strategy, the filter, the timers, and what the network is taken to be like."""
+    """The strategy, the filter, the timers, and assumptions about the network."""
 
     K: (
         Annotated[
@@ -125,12 +125,12 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> Strategy:
-        """The strategy as an object."""
+        """Return the strategy as an object."""
         return strategy(self.strategy, self.K, self.max_rounds, self.K_max)
 
     @property
     def counts(self) -> Literal["exact", "gossip", "view"]:
-        """Where N_i comes from."""
+        """Return the source of N_i."""
         if self.estimate is not None:
             return self.estimate
         return "gossip" if self.N is None else "exact"
@@ -141,20 +141,20 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
         return self.delta if self.T_3 is None else self.T_3
 
     def relaying(self, K: float) -> float:
-        """Time_Out_2 of a round: 3K/2 relay members at most in a row, each a unicast away."""
+        """Time_Out_2 of a round: at most 3K/2 relay members in a row, each a unicast away."""
         if self.T_2 is not None:
             return self.T_2
-        if self.relay_by == "multicast":  # they begin up to T_3 apart, and tell all once
+        if self.relay_by == "multicast":  # they begin up to T_3 apart, and each tells all once
             return 2 * self.delivery
         return 1.5 * K * self.delta
 
     def waiting(self, K: float) -> float:
-        """Time_Out_1: members hear of a round up to T_3 apart, and so do they of its end."""
+        """Time_Out_1: members learn of a round, and of its end, up to T_3 apart."""
         return self.relaying(K) + 2 * self.delivery if self.T_1 is None else self.T_1
 
     @property
     def window(self) -> float:
-        """How long a detector waits at most before it asks for the next round."""
+        """How long a member waits at most before it asks for the next round."""
         return 20 * self.delivery if self.W is None else self.W
 
     @classmethod
@@ -198,7 +198,7 @@ class ProbabilisticConfig(Config, frozen=True, kw_only=True):
 
     @property
     def finite(self) -> list[float]:
-        """K of every round, as far as known."""
+        """Return K of every round, as far as known."""
         sizes = [size for size in self.plan.sizes if size < inf]
         return sizes or [float(self.N or 1)]
 

@@ -16,24 +16,24 @@ MAX_ROUNDS = 64
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """K by round; an infinite one stands for the whole group."""
+    """K by round; an infinite K stands for the whole group."""
 
     sizes: tuple[float, ...]
 
     @property
     def rounds(self) -> int:
-        """After this many the election is given up."""
+        """The number of rounds after which the election is given up."""
         return len(self.sizes)
 
     def K(self, number: int, group: float) -> float:
-        """K of round `number` (from 1) in a group taken to be of that size."""
+        """Return K of round `number` (from 1) in a group of the assumed size."""
         size = self.sizes[number - 1]
         return group if size == inf else size
 
 
 @lru_cache(maxsize=256)
 def strategy(text: str, K: float | None, rounds: int | None, cap: float | None) -> Strategy:
-    """A strategy from its name, or from a list such as `7,14,28,N`.
+    """Make a strategy from its name, or from a list such as `7,14,28,N`.
 
     `paper` doubles K from round to round and takes the whole group in the last of several;
     `doubling` only doubles. `cap` bounds K in any round, the last included.
