@@ -51,12 +51,12 @@ def processes_of(member: str) -> list[int]:
 
 def command_of(member: str) -> list[int]:
     """The same, without keeper and guardian."""
-    return [each for each in processes_of(member) if b"keeper.py" not in command_line(each)]
+    return [each for each in processes_of(member) if b"supervisor.py" not in command_line(each)]
 
 
 def guards_of(member: str) -> tuple[int, int]:
     """The guardian and its child, the keeper."""
-    found = [each for each in processes_of(member) if b"keeper.py" in command_line(each)]
+    found = [each for each in processes_of(member) if b"supervisor.py" in command_line(each)]
     (guardian,) = [each for each in found if children_of(each) in map(str, found)]
     (keeper,) = [each for each in found if each != guardian]
     return guardian, keeper

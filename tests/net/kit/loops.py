@@ -23,7 +23,7 @@ def run(work: Coroutine[Any, Any, T], within: float = 60.0) -> T:
 
 
 async def until(
-    condition: Callable[[], T], what: str | Callable[[], str], within: float = 10.0
+    condition: Callable[[], T], what: str | Callable[[], str], within: float = 30.0
 ) -> T:
     """Wait for a condition to hold; what it returned. `what` is said when it never does."""
     loop = asyncio.get_running_loop()

@@ -213,7 +213,7 @@ class Troop:
     # Waiting
 
     def wait(
-        self, condition: Callable[[], T], what: str | Callable[[], str], within: float = 10.0
+        self, condition: Callable[[], T], what: str | Callable[[], str], within: float = 30.0
     ) -> T:
         """Read reports until a condition holds; what it returned."""
         deadline = time.monotonic() + within
@@ -271,11 +271,11 @@ class Troop:
             assert time.monotonic() < deadline, f"{count} members are known: {sizes}"
             self.linger(0.05, lambda: True, "")
 
-    def ask(self, soldier: Soldier, within: float = 10.0) -> dict[str, Any]:
+    def ask(self, soldier: Soldier, within: float = 30.0) -> dict[str, Any]:
         """A report on demand."""
         return self.ask_all([soldier], within)[0]
 
-    def ask_all(self, soldiers: list[Soldier], within: float = 10.0) -> list[dict[str, Any]]:
+    def ask_all(self, soldiers: list[Soldier], within: float = 30.0) -> list[dict[str, Any]]:
         """Reports of several."""
         self._numbers += 1
         number = self._numbers

@@ -106,7 +106,7 @@ BAD = [
     ("sim bully --loss 0.1 --loss-model corelated", "did you mean 'correlated'?"),
     ("sim bully --detection heartbeats", "did you mean 'heartbeat'?"),
     ("sim bully --delay gauss:1,2", "unknown delay model 'gauss'"),
-    ("sim bully --delay uniform:1", "needs two numbers"),
+    ("sim bully --delay uniform:1", "needs 2 numbers"),
     ("sim bully --delay uniform:2,1", "needs LOW <= HIGH"),
     ("sim bully --delay -1", "delay must be a finite time >= 0"),
     ("sim bully --delay nan", "delay must be a number"),

@@ -93,7 +93,7 @@ class Channel:
     >>> demo, member = pair()
     >>> demo.say(HandOver("m2")); member.say(RefusedReport("why should I"))
     >>> member.orders(), demo.reports()
-    ([HandOver(to='m2')], [Refused(sentence='why should I')])
+    ([HandOver(to='m2')], [RefusedReport(sentence='why should I')])
     >>> demo.close(); member.orders(), member.ended
     ([], True)
     >>> member.close()
