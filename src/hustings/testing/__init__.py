@@ -1,4 +1,4 @@
-"""The kit for tests: of programs that use a group, and of elections.
+"""The kit for tests of programs that use a group, and for tests of elections.
 
 `Group` is for programs: real members on a virtual clock and a network in memory.
 

@@ -1,8 +1,9 @@
 """The members of a group in virtual time, for code that runs on the group's own clock.
 
 `Group` is the same for plain tests. Each member is a real one, as `hustings.join` makes it; only
-the network below it is in memory. Whatever belongs to a member (its timers, what arrives for it,
-code that was spawned in it) belongs to one process, which can be held, or ended without a word.
+the network below it is in memory. Everything that belongs to a member (its timers, what arrives for
+it, code that was spawned in it) belongs to one process. A test can hold this process, or end it
+without a farewell.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hustings.net.transport import Endpoint
 from hustings.testing.clock import MemberProcess, VirtualLoop
 from hustings.testing.memory_network import Conditions, MemoryNetwork, MemoryTransport
 
-SEEDS = 5  # members of whom a newcomer is told
+SEEDS = 5  # members whose addresses a new member gets
 WITHIN = 60.0  # seconds in which a group should agree
 _HOST, _FIRST = "127.0.0.1", 7401  # where members are; nothing is opened there
 
@@ -31,11 +32,11 @@ _T = TypeVar("_T")
 
 
 class NotSettled(HustingsError):
-    """The members did not come to agree in time."""
+    """The members did not agree in time."""
 
 
 class Logged(NamedTuple):
-    """A member's opinion, and when it came to it."""
+    """A member's view of the leader, and the time of the change."""
 
     time: float
     member: str
@@ -43,7 +44,7 @@ class Logged(NamedTuple):
 
 
 class _Seat:
-    """A name in the group, with its place on the network, and who holds it now."""
+    """A name in the group, with its place on the network and its present process."""
 
     def __init__(self, name: str, endpoint: Endpoint, options: Mapping[str, Any]) -> None:
         self.name = name
@@ -51,7 +52,7 @@ class _Seat:
         self.options = dict(options)
         self.incarnations = 0
         self.member: Member | None = None  # the latest
-        self.holder: _Holder | None = None  # if it is up
+        self.holder: _Holder | None = None  # None while the member is down
         self.ending: asyncio.Task[None] | None = None
 
     @property
@@ -88,12 +89,12 @@ class AsyncGroup:
         self._options = dict(options)
         self._seats: dict[str, _Seat] = {}
         self._registers = Registers(loop.time)  # for guards in memory: not those of other tests
-        self._context = copy_context()  # what belongs to no member
+        self._context = copy_context()  # for work that belongs to no member
         self._stirred = asyncio.Event()
         self._buried: list[MemberProcess] = []
         self._spawned: list[asyncio.Task[Any]] = []
 
-    # What one may ask
+    # Questions
 
     @property
     def now(self) -> float:
@@ -102,17 +103,17 @@ class AsyncGroup:
 
     @property
     def up(self) -> list[str]:
-        """Who takes part, paused or not, in the order of joining."""
+        """The members that are up, paused or not, in the order of joining."""
         return [name for name, seat in self._seats.items() if seat.holder is not None]
 
     @property
     def paused(self) -> list[str]:
-        """Who is held back."""
+        """The members that are paused."""
         return [name for name in self.up if self._holder(name).process.held is not None]
 
     @property
     def leaders(self) -> list[str]:
-        """Who takes part and believes to lead, paused or not, in the order of joining."""
+        """The members that are up and take themselves for the leader, in the order of joining."""
         return [name for name in self.up if self._holder(name).member.is_leader]
 
     def member(self, name: str) -> Member:
@@ -122,7 +123,7 @@ class AsyncGroup:
             raise BadInput(f"{name!r} never came to join")
         return member
 
-    # Coming and going
+    # Joining, leaving, crashing
 
     async def join(self, name: str, **options: Any) -> Member:
         """A new member; options are those of `hustings.join`, and go before the group's own."""
@@ -133,7 +134,7 @@ class AsyncGroup:
             self._seats[name] = seat
             return await self._open(seat)
         except BaseException:
-            del self._seats[name]  # it never was here
+            del self._seats[name]  # it never joined
             raise
 
     async def restart(self, name: str, **options: Any) -> Member:
@@ -157,7 +158,7 @@ class AsyncGroup:
         self._stir()
 
     def kill(self, name: str, *, machine: bool = False) -> None:
-        """A member's process ends, without a word and at once.
+        """A member's process ends at once, without a farewell.
 
         Its machine still refuses what is sent there, which others notice at once, unless the
         `machine` is gone too.
@@ -173,19 +174,19 @@ class AsyncGroup:
         self._stir()
 
     def pause(self, name: str) -> None:
-        """A member's process stands still: what comes for it waits, and so do its timers."""
+        """A member's process stands still: its messages and its timers wait."""
         self.loop.hold(self._holder(name).process)
         self._stir()
 
     def resume(self, name: str) -> None:
-        """It goes on, and finds everything that has waited."""
+        """It continues, and gets everything that has waited."""
         self.loop.release(self._holder(name).process)
         self._stir()
 
     # The network
 
     def partition(self, *sides: Iterable[str]) -> None:
-        """Members of different sides cannot reach each other; others reach all."""
+        """Members of different sides cannot reach each other; members on no side reach all."""
         named = [list(side) for side in sides]
         places: dict[str, int] = {}
         for number, side in enumerate(named):
@@ -195,11 +196,11 @@ class AsyncGroup:
         self.network.partition(*[[self._seat(name).endpoint for name in side] for side in named])
 
     def cut(self, sender: str, to: str) -> None:
-        """What one sends does not reach the other any more; the way back stays open."""
+        """What one sends no longer reaches the other; the way back stays open."""
         self.network.cut(self._seat(sender).endpoint, self._seat(to).endpoint)
 
     def heal(self) -> None:
-        """All partitions and cuts are undone."""
+        """Undo all partitions and cuts."""
         self.network.heal()
 
     def weather(self, **conditions: Any) -> None:
@@ -215,10 +216,10 @@ class AsyncGroup:
     async def settle(
         self, among: Iterable[str] | None = None, *, within: float = WITHIN, steady: float = 0.0
     ) -> str:
-        """Until all members agree who leads, and that one does too; its name.
+        """Wait until all members agree on a leader that agrees too; return its name.
 
-        Asked are all that are up and not paused, or those given. The agreement must last for
-        `steady` seconds, and be there `within` this many.
+        The members asked are those given, or all that are up and not paused. The agreement must
+        last for `steady` seconds, and must begin `within` this many seconds.
         """
         asked = None if among is None else [self._seat(name).name for name in among]
         try:
@@ -283,7 +284,7 @@ class AsyncGroup:
     # Code
 
     def spawn(self, name: str, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        """Run code in a member's process: it stands still and ends with the member."""
+        """Run code in a member's process: the code stands still and ends with the member."""
         try:
             process = self._holder(name).process
         except BadInput:
@@ -296,10 +297,10 @@ class AsyncGroup:
     # The end
 
     async def close(self) -> None:
-        """Code that was spawned is cancelled, everybody leaves, and what then still runs ends."""
+        """Cancel spawned code, let all members leave, and end what still runs then."""
         for name in self.paused:
             self.resume(name)
-        dead = {task for process in self._buried for task in process.tasks}  # only asked
+        dead = {task for process in self._buried for task in process.tasks}  # only for `in`
         await _end(task for task in self._spawned if task not in dead)
         for name in self.up:
             await self.leave(name)
@@ -314,7 +315,7 @@ class AsyncGroup:
             self.loop.bury(process)
 
     def neglected(self) -> BaseException | None:
-        """The first error of spawned code that nobody has looked at."""
+        """The first error of spawned code that the test has not looked at."""
         found = [
             task.exception()
             for task in self._spawned
@@ -351,7 +352,7 @@ class AsyncGroup:
                     "transport": transport,
                     "seed": derive(self.seed, "member", seat.name),
                     "incarnation": seat.incarnations,
-                    "insecure": True,  # who is in memory has nobody to fear
+                    "insecure": True,  # a network in memory needs no key
                     **self._options,
                     **seat.options,
                 },
@@ -378,7 +379,7 @@ class AsyncGroup:
             self._stir()
 
     def _apart(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something that belongs to no member; if it fails, so does the test."""
+        """Run work that belongs to no member; if it fails, so does the test."""
         task = self.loop.create_task(work, context=self._context.copy())
         task.add_done_callback(_look, context=self._context)
         return task
@@ -388,7 +389,7 @@ class AsyncGroup:
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel what has not ended, and wait until it has; how it ended is looked at elsewhere."""
+    """Cancel unfinished tasks, and wait for their end; another function looks at how they ended."""
     running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()

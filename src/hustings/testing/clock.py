@@ -4,9 +4,9 @@ Nothing sleeps. When no callback is ready, the clock is set to the deadline of t
 hour of heartbeats takes as long as its callbacks do. Two timers of one deadline fire in the order
 in which they were armed. Nothing here depends on the machine, its speed or a hash seed.
 
-A run always ends: when nothing is left that could ever happen, when it has taken more virtual time
-or more callbacks than allowed, or when a callback fails, an error says so. What needs the real
-world (sockets, threads, processes) is refused.
+A run always ends. An error says so when nothing is left that could ever happen, when the run has
+taken more virtual time or more callbacks than allowed, or when a callback fails. What needs the
+real world (sockets, threads, processes) is refused.
 
 >>> with asyncio.Runner(loop_factory=VirtualLoop) as runner:
 ...     runner.run(asyncio.sleep(3600))
@@ -37,7 +37,7 @@ _Ts = TypeVarTuple("_Ts")
 
 
 class Stuck(HustingsError):
-    """Nothing is under way that could ever end the run."""
+    """Nothing is under way that could end the run."""
 
 
 class RanTooLong(HustingsError):
@@ -49,11 +49,12 @@ class NotVirtual(HustingsError):
 
 
 class MemberProcess:
-    """Whose callbacks belong together: those of one process, if it were one.
+    """Callbacks that belong together, as those of one process do.
 
-    A callback belongs to the process in whose context it was scheduled, and everything it schedules
-    does too. A method of an object that a process has adopted is that process's, no matter who
-    scheduled it: a test may call a member from outside, and the member's timers are still its own.
+    A callback belongs to the process in whose context it was scheduled, and so does everything that
+    it schedules. A method of an adopted object belongs to the process that adopted the object,
+    whatever scheduled it. So a test may call a member from outside, and the member's timers still
+    belong to the member.
 
     While a process is held, its callbacks wait, and so do its timers once they are due.
     """
@@ -101,10 +102,10 @@ class _Call(asyncio.Handle):
 
 
 class _Timer(asyncio.TimerHandle):
-    """A callback for later; of two with one deadline the one armed first is less."""
+    """A callback for later; of two with the same deadline, the one armed first is less."""
 
     __slots__ = ("loop", "process", "rank")
-    _scheduled: bool  # the base class's: whether it lies in the loop's heap
+    _scheduled: bool  # the base class needs it: whether it lies in the loop's heap
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class _Timer(asyncio.TimerHandle):
 
 
 class _Jump:
-    """Stands where a loop has its selector: instead of waiting for sockets, time moves."""
+    """Takes the place of a loop's selector: instead of waiting for sockets, it moves time."""
 
     __slots__ = ("_loop",)
 
@@ -139,7 +140,7 @@ class _Jump:
         self._loop = loop
 
     def select(self, timeout: float | None) -> list[object]:
-        """Before each round of callbacks; `timeout` is how long a real loop might wait."""
+        """Called before each round of callbacks; `timeout` is how long a real loop might wait."""
         self._loop.move(timeout)
         return []
 
@@ -162,7 +163,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     The limits hold for each run by itself, that is for each `run_until_complete`.
     """
 
-    # What the base class keeps; its round of callbacks asks these and the selector.
+    # Attributes of the base class; its round of callbacks reads these and the selector.
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
     _thread_id: int | None
@@ -173,7 +174,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._selector = _Jump(self)
         self._now = 0.0
-        self._clock_resolution = math.ulp(0.0)  # due is what is due by now, and nothing later
+        self._clock_resolution = math.ulp(0.0)  # a timer is due at its deadline, not before
         self._armed = 0
         self._most_seconds = most_seconds
         self._most_callbacks = most_callbacks
@@ -205,7 +206,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *args: *_Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Call when the clock shows `when`."""
+        """Call at the time `when`."""
         self._check_open()
         if math.isnan(when):
             raise ValueError("a timer needs a time, and not-a-number is none")
@@ -243,46 +244,46 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.is_closed():
             raise RuntimeError("the virtual loop is closed")
 
-    # Lives
+    # Processes
 
     def adopt(self, thing: object, process: MemberProcess) -> None:
-        """What calls a method of this object belongs to the process."""
+        """From now on, calls of this object's methods belong to the process."""
         self._adopted[id(thing)] = (thing, process)
 
     def owner(self, callback: object, context: Context | None) -> MemberProcess | None:
-        """Whose a callback is, if anybody's."""
+        """The process that a callback belongs to, if any."""
         _, process = self._adopted.get(id(getattr(callback, "__self__", None)), (None, None))
         return _owner(context) if process is None else process
 
     def hold(self, process: MemberProcess) -> None:
-        """From now on, what belongs to this process waits; twice is fine."""
+        """From now on, the callbacks of this process wait; holding twice is allowed."""
         if process.held is None:
             process.held = []
             self._held[process] = None
 
     def release(self, process: MemberProcess) -> None:
-        """What has waited is run now, in the order in which it was due."""
+        """Run what has waited, in the order in which it was due."""
         if process.held is not None:
             self._ready.extend(process.held)
             process.held = None
             del self._held[process]
 
     def bury(self, process: MemberProcess) -> None:
-        """Forget a process that is held: none of it ever runs again, but what is open is closed."""
+        """Forget a held process: its code never runs again, but its coroutines are closed."""
         tasks = list(process.tasks)
         process.tasks.clear()
         self._held.pop(process, None)
         self._adopted = {key: each for key, each in self._adopted.items() if each[1] is not process}
         for task in tasks:
             quiet: Any = task
-            quiet._log_destroy_pending = False  # that it never ended is what was wanted
+            quiet._log_destroy_pending = False  # it is meant never to end
             coroutine = task.get_coro()
             if isinstance(coroutine, Coroutine):
-                with suppress(Exception):  # it may want to wait for something: too late
+                with suppress(Exception):  # a coroutine may want to wait here: too late
                     coroutine.close()
 
     def admits(self, handle: asyncio.Handle, process: MemberProcess | None) -> bool:
-        """Count a callback that is about to run; one of a process that is held waits instead."""
+        """Count a callback that is about to run; a callback of a held process waits instead."""
         if process is not None and process.held is not None:
             process.held.append(handle)
             return False
@@ -299,7 +300,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._raise_failure()
 
     def move(self, timeout: float | None) -> None:
-        """Let time pass, if nothing is ready."""
+        """Advance time if nothing is ready."""
         self._raise_failure()
         if self._callbacks > self._most_callbacks:
             raise RanTooLong(
@@ -341,7 +342,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if failure is not None:
             raise failure
 
-    # What a loop of the real world has, and this one does not
+    # Methods that a loop of the real world has, and this one refuses
 
     async def getaddrinfo(
         self,
@@ -353,7 +354,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         proto: int = 0,
         flags: int = 0,
     ) -> Any:
-        """Only what is a number already, since nobody can be asked."""
+        """Accept only numbers: there is no name service to ask."""
         try:
             return socket.getaddrinfo(
                 host, port, family, type, proto, flags | socket.AI_NUMERICHOST
@@ -366,7 +367,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(
         self, executor: Any, func: Callable[[*_Ts], object], *args: *_Ts
     ) -> NoReturn:
-        """Refused, as all below."""
+        """Refused, as are all methods below."""
         _refused("a thread")()
 
     def add_signal_handler(
@@ -408,7 +409,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     sock_sendto = _refused("a socket")
 
     def _process_events(self, _: list[object]) -> None:
-        """There are none."""
+        """There are no events."""
 
     def _write_to_self(self) -> None:
-        """Nobody waits who would have to be woken."""
+        """No thread waits that would have to be woken."""

@@ -1,8 +1,8 @@
 """Members of the simulated world, put together by the same code that `join` uses.
 
-So what is simulated is what runs: gossip membership, detector, leadership layer with its stall
-bound, and lease, with the defaults of a real network. Time is in seconds; a delay of 0.05 gives
-exactly the defaults of `join`.
+So the simulated members are those that really run: gossip membership, detector, leadership layer
+with its stall bound, and lease, with the defaults of a real network. Time is in seconds; a delay of
+0.05 gives exactly the defaults of `join`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DETECTORS = {"scripted": "accrual", "accrual": "accrual", "heartbeat": "heartbea
 
 
 def compose_members(described: Description, settings: Mapping[str, object]) -> Composed:
-    """What a description asks for, as `join` would build it."""
+    """The members of a description, as `join` would build them."""
     if described.detection not in DETECTORS:
         raise BadInput(
             "composed members have a detector of their own, accrual or heartbeat, and not "
@@ -57,13 +57,13 @@ def _member(design: Design, config: Configured) -> Election:
 
 
 def _displaces(described: Description, config: Configured) -> bool:
-    """Whether a better member takes over from a living leader: the layer by itself lets none."""
+    """Whether a better member displaces a live leader; the layer by itself forbids this."""
     after = config.leadership.preempt_after
     return after is not None and (after > 0 or described.kind.assumptions.displaces)
 
 
 def _calm(config: Configured) -> float:
-    """By then who is silent was missed, who was refused asked again, who is better took over."""
+    """By then all detectors have spoken, refused members have asked again, better ones have led."""
     listen: float = getattr(config.election, "listen", 0.0)
     longest = [
         config.leadership.leaderless_limit,

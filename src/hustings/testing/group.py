@@ -1,4 +1,4 @@
-"""A group for tests of one's own: real members, a virtual clock, a network in memory, one seed.
+"""A group for your own tests: real members, a virtual clock, a network in memory, one seed.
 
     def test_failover() -> None:
         with Group(seed=7) as group:
@@ -8,8 +8,8 @@
             group.kill(leader)
             assert group.settle() != leader
 
-No time passes but virtual time, and that only inside these calls. The same seed gives the same
-story to the last datagram.
+Only virtual time passes, and only inside these calls. The same seed gives the same run, to the last
+datagram.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _T = TypeVar("_T")
 class Group:
     """Members that share a process, a virtual clock and a network in memory.
 
-    What waits is called from plain code: `join`, `restart`, `leave`, `settle`, `advance`, `run`.
-    Inside a coroutine on the group's clock, `inside` has the same to be awaited.
+    Plain code calls the methods that wait: `join`, `restart`, `leave`, `settle`, `advance`, `run`.
+    Inside a coroutine on the group's clock, `inside` has the same methods, to be awaited.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Group:
             self._loop, seed, group, conditions, {"protocol": protocol, **options}
         )
 
-    # What one may ask
+    # Questions
 
     @property
     def now(self) -> float:
@@ -67,29 +67,29 @@ class Group:
 
     @property
     def log(self) -> list[Logged]:
-        """Who came to which opinion, and when."""
+        """Each change of a member's view of the leader, with its time."""
         return self.inside.log
 
     @property
     def leaders(self) -> list[str]:
-        """Who takes part and believes to lead, in the order of joining."""
+        """The members that are up and take themselves for the leader, in the order of joining."""
         return self.inside.leaders
 
     @property
     def up(self) -> list[str]:
-        """Who takes part, paused or not, in the order of joining."""
+        """The members that are up, paused or not, in the order of joining."""
         return self.inside.up
 
     @property
     def network(self) -> MemoryNetwork:
-        """The network, with its tally of datagrams."""
+        """The network, with its counts of datagrams."""
         return self.inside.network
 
     def member(self, name: str) -> Member:
         """A member by name, in its latest incarnation."""
         return self.inside.member(name)
 
-    # What takes time
+    # Methods that take virtual time
 
     def join(self, name: str, **options: Any) -> Member:
         """A new member; options are those of `hustings.join`, and go before the group's own."""
@@ -106,10 +106,11 @@ class Group:
     def settle(
         self, among: Iterable[str] | None = None, *, within: float = WITHIN, steady: float = 0.0
     ) -> str:
-        """Until all members agree who leads, and that one does too; its name.
+        """Wait until all members agree on a leader that agrees too; return its name.
 
-        Asked are all that are up and not paused, or those given. The agreement must last for
-        `steady` seconds, and be there `within` this many, else `NotSettled` says who believes what.
+        The members asked are those given, or all that are up and not paused. The agreement must
+        last for `steady` seconds, and must begin `within` this many; otherwise `NotSettled` says
+        what each member believes.
         """
         return self._wait("settle", lambda: self.inside.settle(among, within=within, steady=steady))
 
@@ -123,30 +124,30 @@ class Group:
             raise BadInput("the group's clock is running already: await it")
         return self._loop.run_until_complete(work)
 
-    # What takes none
+    # Methods that take no time
 
     def kill(self, name: str, *, machine: bool = False) -> None:
-        """A member's process ends without a word; or, beyond that, its whole machine."""
+        """End a member's process without a farewell; with `machine`, its whole machine."""
         self.inside.kill(name, machine=machine)
 
     def pause(self, name: str) -> None:
-        """A member's process stands still: what comes for it waits, and so do its timers."""
+        """A member's process stands still: its messages and its timers wait."""
         self.inside.pause(name)
 
     def resume(self, name: str) -> None:
-        """It goes on, and finds everything that has waited."""
+        """It continues, and gets everything that has waited."""
         self.inside.resume(name)
 
     def partition(self, *sides: Iterable[str]) -> None:
-        """Members of different sides cannot reach each other; others reach all."""
+        """Members of different sides cannot reach each other; members on no side reach all."""
         self.inside.partition(*sides)
 
     def cut(self, sender: str, to: str) -> None:
-        """What one sends does not reach the other any more; the way back stays open."""
+        """What one sends no longer reaches the other; the way back stays open."""
         self.inside.cut(sender, to)
 
     def heal(self) -> None:
-        """All partitions and cuts are undone."""
+        """Undo all partitions and cuts."""
         self.inside.heal()
 
     def weather(self, **conditions: Any) -> None:
@@ -154,13 +155,13 @@ class Group:
         self.inside.weather(**conditions)
 
     def spawn(self, name: str, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
-        """Run code in a member's process: it stands still and ends with the member."""
+        """Run code in a member's process: the code stands still and ends with the member."""
         return self.inside.spawn(name, work)
 
     # The end
 
     def close(self) -> None:
-        """Everybody leaves; an error of spawned code that nobody has looked at is raised."""
+        """Let all members leave; raise an error of spawned code that the test has not looked at."""
         if self._loop.is_closed():
             return
         try:
@@ -184,7 +185,7 @@ class Group:
             self.close()
         except Exception:
             if error is None:
-                raise  # else what went wrong first is what matters
+                raise  # otherwise the first error matters
 
     def _wait(self, what: str, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         if self._loop.is_running():

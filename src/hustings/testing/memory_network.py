@@ -1,12 +1,12 @@
 """A network in memory: datagrams and connections between the members of one process.
 
-Everything that networks do to datagrams happens here on request: delay, loss, copies, overtaking,
-cuts in one or both directions. Every draw comes from the seed and the link, so that what happens on
-one link does not depend on what is sent on another. Nothing here waits for real.
+The network does on request what networks do to datagrams: delay, loss, copies, overtaking, cuts in
+one or both directions. Every draw comes from the seed and the link, so that what happens on one
+link does not depend on what is sent on another. Nothing here waits in real time.
 
-A connection behaves as over TCP: what is lost is sent again, and an idle one notices nothing of a
-cut. The machine below a process that was killed still stands: it refuses datagrams and hangs up
-connections. A machine that is gone does neither.
+A connection behaves as over TCP: lost data is sent again, and an idle connection does not notice a
+cut. The machine below a killed process still runs: it refuses datagrams and closes connections. A
+machine that is gone does neither.
 
 A transport hands over what arrives in the context in which it was opened. So what arrives belongs
 to the member that opened the transport, and waits while that member is held, up to the size of a
@@ -38,11 +38,11 @@ from hustings.net.transport import (
 )
 from hustings.net.wire import Direction
 
-HELD_UP = 3.0  # a datagram that is overtaken takes up to this many delays more
-RESEND = 0.2  # seconds until a lost part of a connection is sent again; doubled each time
+HELD_UP = 3.0  # a datagram that is overtaken takes up to this many times the delay in addition
+RESEND = 0.2  # seconds until lost data of a connection is sent again; doubled each time
 RESEND_LONGEST = 2.0
-FAREWELL = 60.0  # seconds for which the end of a connection is told to a far end that does not hear
-_EPHEMERAL = 49_152  # where the numbers begin that callers call from
+FAREWELL = 60.0  # seconds for which the end of a connection is told to an unreachable far end
+_EPHEMERAL = 49_152  # the first of the port numbers that callers call from
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Conditions:
         return self.delay if isinstance(self.delay, tuple) else (self.delay, self.delay)
 
     def way(self, rng: Stream) -> float:
-        """How long one datagram takes."""
+        """How long one datagram is under way."""
         low, high = self.bounds
         time = low if low == high else rng.uniform(low, high)
         if self.reorder and rng.random() < self.reorder:
@@ -92,14 +92,14 @@ class MemoryConnection:
     def __init__(
         self, caller: Endpoint, source: Endpoint, to: Endpoint, ended: asyncio.Future[None]
     ) -> None:
-        self.caller = caller  # whose it is
+        self.caller = caller  # the endpoint that called
         self.source = source  # the number it was called from
         self.to = to
-        self.ended = ended  # once the far end has hung up and that has come through
+        self.ended = ended  # set once the far end has closed and the caller has heard so
 
 
 class MemoryNetwork:
-    """Who listens where, which links are cut, and what is under way."""
+    """Which transports listen where, which links are cut, and what is under way."""
 
     def __init__(
         self,
@@ -109,23 +109,23 @@ class MemoryNetwork:
         *,
         multicast: bool = False,
     ) -> None:
-        """`multicast`: whether one datagram can be sent to everybody."""
+        """`multicast`: whether one datagram can be sent to all members."""
         self.loop = loop
         self.conditions = conditions or Conditions()  # may be replaced at any time
         self.multicast = multicast
         self.tally: Counter[str] = Counter()  # of datagrams: sent, delivered, lost, ...
         self._seed = seed
         self._ports: dict[Endpoint, MemoryTransport] = {}
-        self._dark: dict[Endpoint, None] = {}  # where not even a machine stands
+        self._dark: dict[Endpoint, None] = {}  # endpoints whose machine is gone
         self._cuts: dict[tuple[Endpoint, Endpoint], None] = {}
         self._links: dict[tuple[Endpoint, Endpoint], Stream] = {}
         self._calls = 0
-        self._context = copy_context()  # what is under way belongs to nobody
+        self._context = copy_context()  # what is under way belongs to no member
 
     # Ports
 
     def listen(self, port: MemoryTransport) -> None:
-        """A port opens; a machine that was gone is back."""
+        """Open a port; a machine that was gone is back."""
         if port.endpoint in self._ports:
             host, number = port.endpoint
             raise BadInput(f"{host}:{number} is in use by another member: choose another port")
@@ -133,7 +133,7 @@ class MemoryNetwork:
         self._dark.pop(port.endpoint, None)
 
     def close(self, port: MemoryTransport, *, dark: bool = False) -> None:
-        """A port is no more: its process has ended or, if `dark`, its machine is gone."""
+        """Close a port: its process has ended or, if `dark`, its machine is gone."""
         if self._ports.get(port.endpoint) is not port:
             return
         del self._ports[port.endpoint]
@@ -147,17 +147,17 @@ class MemoryNetwork:
             self.hang_up(line)
 
     def everybody(self) -> list[Endpoint]:
-        """Where somebody listens, in the order of opening."""
+        """The endpoints that listen, in the order of opening."""
         return list(self._ports)
 
     # Cuts
 
     def cut(self, sender: Endpoint, to: Endpoint) -> None:
-        """Nothing gets from one to the other any more; the way back stays as it is."""
+        """Nothing gets from one to the other any more; the way back stays open."""
         self._cuts[sender, to] = None
 
     def partition(self, *sides: Sequence[Endpoint]) -> None:
-        """A member that stands on different sides cannot reach each other."""
+        """Members on different sides cannot reach each other."""
         for number, side in enumerate(sides):
             for other in sides[:number] + sides[number + 1 :]:
                 for sender in side:
@@ -165,7 +165,7 @@ class MemoryNetwork:
                         self.cut(sender, to)
 
     def heal(self) -> None:
-        """All cuts are undone."""
+        """Undo all cuts."""
         self._cuts.clear()
 
     def is_cut(self, sender: Endpoint, to: Endpoint) -> bool:
@@ -175,7 +175,7 @@ class MemoryNetwork:
     # Datagrams
 
     def post(self, sender: MemoryTransport, to: Endpoint, data: bytes) -> None:
-        """A datagram leaves."""
+        """Send a datagram."""
         self.tally["sent"] += 1
         source = sender.endpoint
         rng = self._link(source, to)
@@ -218,7 +218,7 @@ class MemoryNetwork:
     # Connections
 
     async def connect(self, caller: MemoryTransport, to: Endpoint) -> MemoryConnection:
-        """Call; `ConnectionRefusedError` if nobody listens. Waits for good if nothing answers."""
+        """Call; `ConnectionRefusedError` if none listens. Waits for ever if nothing answers."""
         here = caller.endpoint
         await self.travel(here, to)
         port = self._ports.get(to)
@@ -233,13 +233,13 @@ class MemoryNetwork:
         port.lines[line] = None
         try:
             await self.travel(to, here)
-        except asyncio.CancelledError:  # the caller has waited long enough
+        except asyncio.CancelledError:  # the caller stopped waiting
             self.forget(line)
             raise
         return line
 
     async def travel(self, source: Endpoint, to: Endpoint) -> None:
-        """One part of a connection gets through; what is lost is sent again."""
+        """Wait until one part of a connection gets through; lost parts are sent again."""
         rng = self._link(source, to)
         again = RESEND
         while self._is_lost(source, to, rng):
@@ -248,19 +248,19 @@ class MemoryNetwork:
         await asyncio.sleep(self.conditions.way(rng))
 
     def say(self, line: MemoryConnection, data: bytes) -> None:
-        """A frame arrives at the far end of a connection, unless that is no more."""
+        """A frame arrives at the far end of a connection, unless the connection is closed."""
         port = self._ports.get(line.to)
         if port is not None and line in port.lines:
             port.arrive_frame(line, data)
 
     def forget(self, line: MemoryConnection) -> None:
-        """The caller has closed it."""
+        """The caller has closed the connection."""
         self._unplug(line)
         if not line.ended.done():
             line.ended.cancel()
 
     def hang_up(self, line: MemoryConnection) -> None:
-        """The far end closes; its machine tells the caller, again and again if need be."""
+        """The far end closes; its machine tells the caller, repeatedly if messages are lost."""
         self._unplug(line)
         self._tell(line, RESEND, self.loop.time() + FAREWELL)
 
@@ -284,12 +284,12 @@ class MemoryNetwork:
             line.ended.set_result(None)
 
 
-BUFFER = 212_992  # bytes of datagrams that wait to be read, as kernels have it
+BUFFER = 212_992  # bytes of datagrams that wait to be read, as in kernels
 BACKLOG = 128  # connections that wait to be read
 
 
 class MemoryTransport:
-    """One address on the network: what `net.transport` asks for, without a socket."""
+    """One address on the network: the interface of `net.transport`, without a socket."""
 
     def __init__(self, network: MemoryNetwork, endpoint: Endpoint) -> None:
         self._network = network
@@ -300,7 +300,7 @@ class MemoryTransport:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting = 0  # bytes of datagrams
         self._arrived = 0  # datagrams so far ...
-        self._stale = 0  # ... of which this many are not to be read any more
+        self._stale = 0  # ... of which this many will not be read any more
         self._unread = 0  # frames of connections
         self._closed = False
         self.lines: dict[MemoryConnection, None] = {}  # accepted
@@ -308,12 +308,12 @@ class MemoryTransport:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens."""
+        """The endpoint that it listens at."""
         return self._endpoint
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong at this port, beside what its network does."""
+        """The faults at this port, in addition to those of its network."""
         return self._faults
 
     @property
@@ -322,17 +322,17 @@ class MemoryTransport:
         return self._network.multicast
 
     def attach(self, tag: bytes, receiver: Receiver) -> None:
-        """From now on frames with this group tag are `receiver`'s; one per tag."""
+        """From now on, frames with this group tag go to `receiver`; one receiver per tag."""
         self._receivers.attach(tag, receiver)
 
     def detach(self, tag: bytes) -> None:
-        """No longer; a tag that is not attached is fine."""
+        """Stop that; a tag that is not attached is allowed."""
         self._receivers.detach(tag)
 
     # Datagrams
 
     def send(self, to: Endpoint, data: bytes) -> None:
-        """A datagram leaves."""
+        """Send a datagram."""
         if self._closed:
             return
         for after in self._faults.departures(to):
@@ -342,7 +342,7 @@ class MemoryTransport:
                 self._send(to, data)
 
     def send_all(self, data: bytes) -> None:
-        """A datagram to everybody else."""
+        """Send a datagram to all others."""
         if self.reaches_all:
             for other in self._network.everybody():
                 if other != self._endpoint:
@@ -353,7 +353,7 @@ class MemoryTransport:
             self._network.post(self, to, data)
 
     def arrive(self, data: bytes, source: Endpoint) -> bool:
-        """The network brings a datagram; whether there was room for it."""
+        """The network delivers a datagram; returns whether there was room for it."""
         if self._waiting + len(data) > BUFFER:
             return False
         self._waiting += len(data)
@@ -362,7 +362,7 @@ class MemoryTransport:
         return True
 
     def discard(self) -> None:
-        """Whatever has come and was not read is dropped."""
+        """Drop what has arrived and was not read."""
         self._stale = self._arrived
 
     def _read(self, data: bytes, source: Endpoint, number: int) -> None:
@@ -374,7 +374,7 @@ class MemoryTransport:
             receiver.datagram(data, source)
 
     def refuse(self, to: Endpoint) -> None:
-        """The network says that nobody listens there."""
+        """The network reports that no transport listens there."""
         self._network.loop.call_soon(self._refused, to, context=self._context)
 
     def _refused(self, to: Endpoint) -> None:
@@ -385,7 +385,7 @@ class MemoryTransport:
     # Connections
 
     def arrive_frame(self, line: MemoryConnection, data: bytes) -> None:
-        """The network brings a frame over a connection."""
+        """The network delivers a frame of a connection."""
         if self._unread >= BACKLOG:
             self._network.hang_up(line)
             return
@@ -401,7 +401,7 @@ class MemoryTransport:
             self._network.hang_up(line)
 
     def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
-        """A frame over a connection of its own, after one that shows whose it is."""
+        """Send a frame over a connection of its own, after a frame that identifies the sender."""
         if not self._closed:
             self._spawn(self._transfer(to, data, hello))
 
@@ -419,7 +419,7 @@ class MemoryTransport:
                     self._network.forget(line)
 
     def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
-        """Try to connect, and say so if nobody listens there."""
+        """Try to connect, and call `refused` if none listens there."""
         if not self._closed:
             self._spawn(self._knock(to, refused))
 
@@ -432,7 +432,7 @@ class MemoryTransport:
         except ConnectionRefusedError:
             refused()
         except TimeoutError:
-            pass  # nobody knows
+            pass  # no answer: not known
 
     def watch(
         self,
@@ -441,11 +441,11 @@ class MemoryTransport:
         gone: Callable[[bool], None],
         leisure: Callable[[], float],
     ) -> KeptConnection:
-        """Keep a connection to an endpoint, and say when its far end is no more."""
+        """Keep a connection to an endpoint, and report when its far end is gone."""
         return KeptConnection(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
-        """Returns when a connection that came about has ended: how long it lasted."""
+        """Connect, wait until the connection ends, and return how long it lasted."""
         if not self._faults.reaches(to):
             raise OSError("cut on purpose")
         async with asyncio.timeout(within):
@@ -478,6 +478,6 @@ class MemoryTransport:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def kill(self, *, dark: bool = False) -> None:
-        """The process has ended without a word or, if `dark`, its machine is gone."""
+        """The process has ended without a farewell or, if `dark`, its machine is gone."""
         self._closed = True
         self._network.close(self, dark=dark)

@@ -1,7 +1,7 @@
-"""The context that returns effects as values, and a member to go with it.
+"""The context that returns effects as values, and a member that uses it.
 
 Unit tests compare the effects, golden scripts print them. Nothing happens by itself: no message
-arrives and no timer fires unless the test says so.
+arrives and no timer fires unless the test makes it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def view_of(candidates: Iterable[Candidate]) -> View:
 
 
 class RecordingContext:
-    """The context of one handler call: it writes down what the handler does.
+    """The context of one handler call: it records what the handler does.
 
     `effects` stays readable after `close`; everything else then raises `StaleContext`.
     """
@@ -172,7 +172,7 @@ def recording(
 
 @dataclass(frozen=True, slots=True)
 class ArmedTimer:
-    """A timer that waits: when it is due, when it was armed, and on which side of arrivals."""
+    """A timer that waits: its deadline, when it was armed, and whether it fires before arrivals."""
 
     deadline: float
     since: float
@@ -180,17 +180,17 @@ class ArmedTimer:
 
 
 class RecordedMember:
-    """One member driven by hand: every input returns the effects it had, in order.
+    """One member driven by hand: every input returns its effects, in order.
 
-    It holds what a world would hold for it: the election, the view, what was stored, the local
-    clock (`clock`, to be set freely), the random stream, the incarnation, the armed timers, the
-    outcome declared last and what it asked a guard last.
+    It holds what a world would hold for a member: the election, the view, the storage, the local
+    clock (`clock`, which a test may set), the random stream, the incarnation, the armed timers, the
+    outcome declared last, and the last request to a guard.
     """
 
     def __init__(
         self, elect: Callable[[], Election], me: Candidate, view: View, *, seed: int = 0
     ) -> None:
-        """`elect` makes the election anew for each incarnation; the member is not started."""
+        """`elect` makes a new election for each incarnation; the member is not started."""
         self._elect = elect
         self._seed = seed
         self.me = me
@@ -222,7 +222,7 @@ class RecordedMember:
         return self.start()
 
     def assume_leader(self, leader: MemberId, term: int = 1) -> list[Effect]:
-        """Begin in the middle: `leader` was elected before."""
+        """Begin with a leader: `leader` was elected before."""
         self._started()
         return self._run(lambda ctx: self.election.assume_leader(ctx, leader, term))
 
@@ -259,12 +259,12 @@ class RecordedMember:
         return self._run(lambda ctx: self.election.on_alive(ctx, member))
 
     def answer(self, verdict: Verdict) -> list[Effect]:
-        """The guard answers, whatever it was asked."""
+        """The guard answers a request."""
         self._started()
         return self._run(lambda ctx: self.election.on_verdict(ctx, verdict))
 
     def leave(self) -> list[Effect]:
-        """The member departs in good order; no timer of it fires any more."""
+        """The member departs in good order; its timers do not fire any more."""
         self._started()
         effects = self._run(self.election.leave)
         self.timers = {}
@@ -293,7 +293,7 @@ class RecordedMember:
     def _apply(self, effect: Effect) -> None:
         match effect:
             case SetTimer(key, delay, eager):
-                self.timers.pop(key, None)  # armed anew: it goes behind its equals
+                self.timers.pop(key, None)  # armed again: behind all with the same deadline
                 if delay != float("inf"):
                     self.timers[key] = ArmedTimer(self.clock + delay, self.clock, eager)
             case CancelTimer(key):
@@ -307,4 +307,4 @@ class RecordedMember:
             case Release():
                 self.asked = None
             case Send() | Multicast():
-                pass  # where messages go is for the test to say
+                pass  # the test decides where messages go

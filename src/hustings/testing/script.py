@@ -40,7 +40,7 @@ def play(text: str, resolve: Resolver, name: str = "script") -> str:
     """
     session = ScriptSession(resolve)
     lines: list[str] = []
-    speaking = False  # whether the line before was a command or its output
+    speaking = False  # whether the line before was a command or output
     for place, line in enumerate(text.splitlines(), 1):
         if line.startswith(">"):
             lines += [line.rstrip(), *_perform(session, _command(line, place, name), name)]

@@ -38,7 +38,7 @@ def number(text: str, what: str) -> int:
 
 
 def decimal(text: str, what: str) -> float:
-    """A number; what is not one would not be ordered."""
+    """A number; `nan` is refused, because it has no order."""
     try:
         value = float(text)
     except ValueError:
@@ -58,7 +58,7 @@ def numbers(text: str) -> list[MemberId]:
 
 
 def members(words: Sequence[str], group: ScriptedGroup) -> list[MemberId]:
-    """Ids of the group, separated by blanks or commas; `*` for everybody who is up."""
+    """Ids of the group, separated by blanks or commas; `*` for all members that are up."""
     found: list[MemberId] = []
     for word in words:
         found += group.up() if word == "*" else numbers(word)
@@ -69,7 +69,7 @@ def members(words: Sequence[str], group: ScriptedGroup) -> list[MemberId]:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which of the messages under way a command means."""
+    """Which of the messages under way a command names."""
 
     sender: MemberId | None = None
     to: MemberId | None = None
@@ -77,7 +77,7 @@ class Selection:
     first: bool = False
 
     def of(self, envelopes: Sequence[ScriptedMessage]) -> list[ScriptedMessage]:
-        """The envelopes meant, in their order."""
+        """The named messages, in order."""
         found = [
             envelope
             for envelope in envelopes
@@ -120,7 +120,7 @@ GROUP_LIMIT = 1_000
 
 
 class ScriptSession:
-    """What a script plays on: how to find a protocol, and the group once it is made."""
+    """The state of a script: how to find a protocol, and the group once it is made."""
 
     def __init__(self, resolve: Resolver) -> None:
         self.resolve = resolve
@@ -134,7 +134,7 @@ class ScriptSession:
         return self._group
 
     def build(self, group: ScriptedGroup, messages: Sequence[type[Message]]) -> None:
-        """Put a group on the session, in place of the one before."""
+        """Make a group for the session, in place of the one before."""
         self._group = group
         self.kinds = [kind_of(message) for message in messages]
 
@@ -158,7 +158,7 @@ COMMANDS: dict[str, ScriptCommand] = {}
 
 
 def command(usage: str) -> Callable[[Run], Run]:
-    """Enter a function into the table under the first word of its usage."""
+    """Register a function under the first word of its usage."""
 
     def enter(run: Run) -> Run:
         COMMANDS[usage.split(maxsplit=1)[0]] = ScriptCommand(usage, run)
@@ -203,7 +203,7 @@ def nodes(session: ScriptSession, words: Sequence[str]) -> list[str]:
     choice = parse_choice(options.get("choice", "highest-id"))
     candidates = _candidates(n, attributes)
     for candidate in candidates:
-        choice.key(candidate)  # a missing attribute is the script's mistake, not the protocol's
+        choice.key(candidate)  # a missing attribute is an error of the script, not of the protocol
     leader = number(options["leader"], "leader") if "leader" in options else None
     elect, messages = _election(kind, config, choice, lease)
     group = ScriptedGroup(
@@ -230,7 +230,7 @@ def nodes(session: ScriptSession, words: Sequence[str]) -> list[str]:
 def _election(
     kind: type[Election], config: Config, choice: Choice, lease: dict[str, object]
 ) -> tuple[Callable[[], Election], Sequence[type[Message]]]:
-    """What makes a member's election, and the kinds of its messages."""
+    """The factory of a member's election, and the kinds of its messages."""
     if not lease:
         return lambda: kind(config, choice), kind.messages
     guard = LeaseConfig.parse({"delta": config.delta, **lease})
@@ -348,7 +348,7 @@ def alive(session: ScriptSession, words: Sequence[str]) -> list[str]:
 
 
 def _request(session: ScriptSession, member: MemberId, given: Sequence[str]) -> tuple[int, float]:
-    """The number of the request meant, and the time it asked for."""
+    """The number of the request, and the time it asked for."""
     asked = session.group.member(member).asked
     if asked is None:
         raise BadInput(f"member {member} has asked the guard for nothing")
@@ -431,7 +431,7 @@ def settle(session: ScriptSession, words: Sequence[str]) -> list[str]:
     return [*_told(steps), f"not settled: stopped by the limit of {limit} steps"]
 
 
-# Looking
+# Showing
 
 
 @command("pending")

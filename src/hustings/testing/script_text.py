@@ -51,7 +51,7 @@ def value_text(value: object) -> str:
 
 
 def message_text(message: Message) -> str:
-    """A message's kind and fields; one that has its default value goes without saying."""
+    """A message's kind and fields; fields with their default values are left out."""
     fields = [
         f"{field.name}={value_text(value)}"
         for field in structs.fields(message)
@@ -61,7 +61,7 @@ def message_text(message: Message) -> str:
 
 
 def link_text(sender: MemberId, to: MemberId | None, message: Message) -> str:
-    """A message on its way; to nobody in particular means to the group."""
+    """A message on its way; without a receiver it goes to the group."""
     return f"{sender}->{'*' if to is None else to} {message_text(message)}"
 
 

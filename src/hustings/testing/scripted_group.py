@@ -1,6 +1,6 @@
-"""A group in memory, driven by hand: messages wait until they are delivered, timers until fired.
+"""A group in memory, driven by hand: messages wait until delivered, timers until fired.
 
-There is no network and no order but the one the test chooses; `settle` chooses the plainest. All
+There is no network. The test chooses the order of events, and `settle` chooses the simplest. All
 members read one clock, which moves only when a timer fires.
 """
 
@@ -34,7 +34,7 @@ class ScriptedStatus(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptedMessage:
-    """A message under way; two with the same content are still two."""
+    """A message under way; two with the same content are two messages."""
 
     sender: MemberId
     to: MemberId
@@ -58,9 +58,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedStep:
-    """One thing that happened, and the effects that show, a line each.
+    """One thing that happened, and its visible effects, a line each.
 
-    Cancelling a timer that was not armed changes nothing and does not show.
+    Cancelling a timer that was not armed changes nothing and is not shown.
     """
 
     title: str
@@ -83,9 +83,9 @@ class ScriptedGroup:
         leader: MemberId | None = None,
         down: Sequence[MemberId] = (),
     ) -> None:
-        """Nobody is started yet. Members that start take `leader` for elected in term 1.
+        """No member is started yet. Members that start take `leader` for elected in term 1.
 
-        Those in `down` have crashed before the story begins, and are missing from the views if
+        Members in `down` have crashed before the script begins, and are missing from the views if
         the election assumes views of live members only.
         """
         directory = {candidate.id: candidate for candidate in candidates}
@@ -106,7 +106,7 @@ class ScriptedGroup:
             if self.member(member).election.assumptions.live_view:
                 self._forget(member)
 
-    # What one may ask
+    # Questions
 
     def member(self, member: MemberId) -> RecordedMember:
         """A member by id."""
@@ -127,10 +127,10 @@ class ScriptedGroup:
         ]
         return [Waiting(it[3], it[5], it[0]) for it in sorted(found, key=lambda it: it[:5])]
 
-    # What may happen
+    # Events
 
     def start(self, members: Sequence[MemberId]) -> list[ScriptedStep]:
-        """Members join; then those that start take the leader given for granted."""
+        """Members join; then each member that starts takes the given leader as elected."""
         for member in members:
             if self._standing(member) is not ScriptedStatus.OUT:
                 raise BadInput(f"member {member} is {self._standing(member).value}: use restart")
@@ -148,7 +148,7 @@ class ScriptedGroup:
         if self._standing(member) is ScriptedStatus.OUT:
             raise BadInput(f"member {member} has not been started: use start")
         self.standing[member] = ScriptedStatus.UP
-        self.members[member].timers.clear()  # they died with the last incarnation
+        self.members[member].timers.clear()  # they ended with the last incarnation
         for other in self.members.values():
             other.view.add(member)
         number = self.members[member].incarnation + 1
@@ -193,7 +193,7 @@ class ScriptedGroup:
         return self._step(title, member, lambda: self.members[member].answer(verdict))
 
     def deliver(self, envelope: ScriptedMessage) -> ScriptedStep:
-        """A message arrives, or is lost because nobody is there."""
+        """A message arrives, or is lost because its receiver is down."""
         self._take(envelope)
         receiver = self.members[envelope.to]
         if self.standing[envelope.to] is not ScriptedStatus.UP:
@@ -228,9 +228,9 @@ class ScriptedGroup:
         return self._step(title, member, lambda: driven.fire(key), fired=key)
 
     def settle(self, limit: int) -> tuple[list[ScriptedStep], bool]:
-        """Deliver in the order of sending; when nothing is under way, fire the next timer; again.
+        """Deliver in the order of sending; when nothing is under way, fire the next timer; repeat.
 
-        Whether it came to an end within `limit` steps is the second result.
+        The second result says whether this came to an end within `limit` steps.
         """
         steps: list[ScriptedStep] = []
         while len(steps) < limit:
