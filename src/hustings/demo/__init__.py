@@ -1,1 +1,1 @@
-"""The demo's story: a simulated group elects, loses and regains its leader. No terminal in here."""
+"""The demo: a group elects, loses and regains its leader. Nothing here draws on a terminal."""

@@ -1,7 +1,8 @@
 """The acts: what is done to the group, and how long it takes until all agree again.
 
-Each act does one thing to real processes, then waits until every live member follows one leader,
-and that for a while. Every wait has a limit; an act that reaches it has failed, and says so.
+Each act does one thing to real processes. Then it waits until every live member follows one leader,
+and has done so for a while. Every wait has a limit. An act that reaches its limit has failed, and
+says so.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from hustings.demo.live.member_process import FIGURES, MemberPlan
 from hustings.demo.live.processes import Processes
 from hustings.demo.live.scene import NAMES, Audience, LiveAct, LivePlan, LiveScene
 
-CALM = 0.5  # seconds for which all have to agree before it counts
+CALM = 0.5  # seconds for which all must agree before the agreement counts
 REST = 0.5  # seconds between two acts, at least
-LOOK = 0.05  # seconds between two looks of the audience, at most
-_SEEDS = 3  # members whose addresses a new one is given
+LOOK = 0.05  # seconds between two pictures for the audience, at most
+_SEEDS = 3  # members whose addresses a new member gets
 
 
 def play(plan: LivePlan, audience: Audience) -> LiveScene:
-    """Play all acts with real processes, of which none is left when this returns or raises."""
+    """Play all acts with real processes; none is left when this returns or raises."""
     with Processes() as processes:
         return play_with(processes, plan, audience)
 
 
 def play_with(troupe: Troupe, plan: LivePlan, audience: Audience) -> LiveScene:
-    """Play all acts with these processes; an error of theirs ends it, and is told."""
+    """Play all acts with these processes; an error of theirs ends the demo, and is reported."""
     play = _Play(plan, audience, troupe)
     try:
         play.run()
@@ -44,7 +45,7 @@ def play_with(troupe: Troupe, plan: LivePlan, audience: Audience) -> LiveScene:
 
 
 class Troupe(Protocol):
-    """The members' processes, as far as acts use them; see `Processes`."""
+    """The interface of the members' processes that acts use; see `Processes`."""
 
     def start(self, part: MemberPlan) -> int: ...
     def order(self, name: str, order: Order) -> None: ...
@@ -56,15 +57,15 @@ class Troupe(Protocol):
 
 
 class NoGroup(HustingsError):
-    """The processes have not found together, so there is nothing to be done to them."""
+    """The processes have not formed a group, so there is nothing to show."""
 
 
 class _Missed(Exception):
-    """An act came to nothing, for this reason."""
+    """An act failed, for this reason."""
 
 
 class _Play:
-    """Does things to the group and watches what becomes of it."""
+    """Does things to the group and watches the effects."""
 
     def __init__(self, plan: LivePlan, audience: Audience, troupe: Troupe) -> None:
         self._plan = plan
@@ -73,13 +74,13 @@ class _Play:
         self._dice = Stream(derive(plan.seed, "demo", "play"))
         self._board = Board()
         self._numbers: dict[str, int] = {}
-        self._victim = ""  # who is killed and started again, then who is stopped and goes on
+        self._victim = ""  # the member that is killed and restarted, later the one stopped
         self._refusal = ""
         self._start = time.monotonic()
         self.scene = LiveScene(plan, self._board, f"demo-{os.getpid()}")
 
     def run(self) -> None:
-        """All acts in their order."""
+        """Play all acts in their order."""
         deeds = (
             self._begin,
             self._kill,
@@ -99,7 +100,7 @@ class _Play:
     # The acts
 
     def _begin(self) -> None:
-        """The first member's address is what the others are given to find the group."""
+        """Start all members; the first one's address lets the others find the group."""
         count = self._plan.members
 
         def deed() -> None:
@@ -184,7 +185,7 @@ class _Play:
     # How an act is played
 
     def _act(self, what: str, sentence: str, deed: Callable[[], None], wanted: str = "") -> None:
-        """Do it, and wait until all agree: on `wanted`, if somebody is."""
+        """Do the act, and wait until all agree: on `wanted`, if it is given."""
         scene, board = self.scene, self._board
         before = board.leading()
         if scene.acts and before != scene.acts[-1].after:
@@ -233,18 +234,18 @@ class _Play:
             raise _Missed(f"no agreement within {telling.duration(limit)}")
 
     def _rest(self, until: float, first: bool = False) -> None:
-        """Nothing is done for a while; the next act needs members that are acquainted and agree."""
+        """Do nothing for a while; the next act needs members that know each other and agree."""
         if first:
             return
         now = time.monotonic()
         end = max(now + REST, self._start + until)
         self._wait(lambda: False, end - now)
         undisturbed = not self._board.sides and all(s.up for s in self._board.members.values())
-        if undisturbed and end - now > 5 * FIGURES:  # so rates are those of the rest alone
+        if undisturbed and end - now > 5 * FIGURES:  # so rates are those of the quiet time alone
             self.scene.at_rest.append(self._board.rate_each())
         board = self._board
         if self.scene.acts[-1].failure:
-            return  # it was waited for long enough
+            return  # the wait was long enough
         if not self._wait(lambda: board.acquainted() and bool(board.leaders()), self._plan.limit):
             trouble = "agree" if board.acquainted() else "know of each other"
             limit = telling.duration(self._plan.limit)
@@ -252,7 +253,7 @@ class _Play:
             self._tell(f"{self.scene.failure.capitalize()}.")
 
     def _wait(self, until: Callable[[], bool], limit: float) -> bool:
-        """Listen and let the audience look until something is so; whether it came to be."""
+        """Listen, and show the audience, until a condition holds; return whether it does."""
         deadline = time.monotonic() + limit
         while not until():
             left = deadline - time.monotonic()
@@ -274,7 +275,7 @@ class _Play:
         self.scene.sentence = sentence
         self._audience.hear(self.scene)
 
-    # Small matters
+    # Helpers
 
     def _fork(self, number: int) -> None:
         seeds = tuple(telling.address(sight.endpoint) for sight in self._board.up()[:_SEEDS])
@@ -283,7 +284,7 @@ class _Play:
         self._board.start(part.name, self._troupe.start(part))
 
     def _leader(self) -> str:
-        """Who leads; where nobody does, anybody."""
+        """The leader; if there is none, any member."""
         leading = self._board.leading()
         return leading[0] if leading else self._board.up()[-1].name
 

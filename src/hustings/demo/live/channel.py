@@ -1,7 +1,7 @@
-"""A channel between the demo and a member's process, and what is said on it: a JSON object a line.
+"""A channel between the demo and a member's process; each message is a line with a JSON object.
 
-Neither end ever waits for the other: what the system has no room for stays here and is sent with
-what comes next. A paused process is a part of the show, so this happens.
+Neither end ever waits for the other. What the system has no room for stays here and is sent with
+the next message. This happens, because the demo pauses processes on purpose.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import socket
 import msgspec
 
 _CHUNK = 65_536
-_ROOM = 1_000_000  # bytes that may wait; beyond, the other end is not worth talking to
+_ROOM = 1_000_000  # bytes that may wait; beyond this, the other end is given up
 
 Endpoint = tuple[str, int]
 
 
-# What the demo orders
+# Orders of the demo
 
 
 class CutOrder(msgspec.Struct, frozen=True, tag="cut"):
@@ -26,7 +26,7 @@ class CutOrder(msgspec.Struct, frozen=True, tag="cut"):
 
 
 class HealOrder(msgspec.Struct, frozen=True, tag="heal"):
-    """Undo every cut."""
+    """Remove every cut."""
 
 
 class HandOver(msgspec.Struct, frozen=True, tag="hand over"):
@@ -36,36 +36,36 @@ class HandOver(msgspec.Struct, frozen=True, tag="hand over"):
 
 
 class LeaveOrder(msgspec.Struct, frozen=True, tag="leave"):
-    """Say goodbye to the group, and end."""
+    """Leave the group with a farewell, and end."""
 
 
 Order = CutOrder | HealOrder | HandOver | LeaveOrder
 
 
-# What a member reports; times are by the clock that all processes of a machine share
+# Reports of a member; times are by the clock that all processes of a machine share
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
-    """It takes part."""
+    """The member takes part."""
 
     at: float
     endpoint: Endpoint
 
 
 class FollowingReport(msgspec.Struct, frozen=True, tag="following"):
-    """It takes another member for the leader than before, or none."""
+    """The member takes another member for the leader than before, or none."""
 
     at: float
-    leader: str  # empty: it knows of none
+    leader: str  # empty: it knows none
     term: int
 
 
 class FiguresReport(msgspec.Struct, frozen=True, tag="figures"):
-    """What it counted since it joined."""
+    """Counts since the member joined."""
 
     at: float
     sent: int  # messages, one for each receiver
-    knows: int  # members, itself too
+    knows: int  # members, including itself
 
 
 class RefusedReport(msgspec.Struct, frozen=True, tag="refused"):
@@ -75,7 +75,7 @@ class RefusedReport(msgspec.Struct, frozen=True, tag="refused"):
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """It cannot go on, and ends."""
+    """The member cannot go on, and ends."""
 
     sentence: str
 
@@ -88,7 +88,7 @@ _REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
 class Channel:
-    """One end of it.
+    """One end of a channel.
 
     >>> demo, member = pair()
     >>> demo.say(HandOver("m2")); member.say(RefusedReport("why should I"))
@@ -104,14 +104,14 @@ class Channel:
         self._socket = end
         self._out = bytearray()
         self._in = bytearray()
-        self.ended = False  # the other end is closed, and so is this one for all purposes
+        self.ended = False  # the other end is closed, so this one has ended too
 
     def fileno(self) -> int:
-        """For who waits until there is something to read."""
+        """For a caller that waits until there is something to read."""
         return self._socket.fileno()
 
     def say(self, what: Order | Report) -> None:
-        """Send it, or keep it until there is room."""
+        """Send a message, or keep it until there is room."""
         self._out += _ENCODER.encode(what) + b"\n"
         self.flush()
 
@@ -126,15 +126,15 @@ class Channel:
             self.ended = True
 
     def orders(self) -> list[Order]:
-        """Those that have come."""
+        """The orders that have arrived."""
         return [_ORDERS.decode(line) for line in self._lines()]
 
     def reports(self) -> list[Report]:
-        """Those that have come."""
+        """The reports that have arrived."""
         return [_REPORTS.decode(line) for line in self._lines()]
 
     def close(self) -> None:
-        """This end is used no more."""
+        """Close this end."""
         self.ended = True
         self._socket.close()
 

@@ -1,7 +1,8 @@
-"""What is known of each member, when all agreed, and how long that took. No process in here.
+"""What is known of each member, when all agreed, and how long it took. No process in here.
 
-Members say when they took to a leader, by the clock that all processes of a machine share. So a
-time is exact whenever the report arrives: all agree since the last of them took to its leader.
+Members report when they took a member for the leader, by the clock that all processes of a machine
+share. So a time is exact whenever the report arrives: all agree from the moment when the last
+member took the leader for its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from enum import Enum
 
 from hustings.demo.live.channel import Endpoint, FiguresReport, FollowingReport, Opened, Report
 
-_SAMPLES = 5  # of figures, over which a rate is taken
+_SAMPLES = 5  # of figures, for computing a rate
 
 Sides = tuple[tuple[str, ...], ...]
 
@@ -35,25 +36,25 @@ class Sight:
     pid: int
     standing: ProcessState = ProcessState.STARTING
     endpoint: Endpoint = ("", 0)
-    leader: str = ""  # whom it follows; empty: nobody
+    leader: str = ""  # the leader it follows; empty: none
     term: int = 0
-    since: float = 0.0  # when it took to that leader
-    knows: int = 0  # members, itself too
+    since: float = 0.0  # when it began to follow that leader
+    knows: int = 0  # members, including itself
     samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
 
     @property
     def up(self) -> bool:
-        """Whether it has to agree with the others."""
+        """Whether it must agree with the others."""
         return self.standing in (ProcessState.STARTING, ProcessState.RUNNING)
 
     @property
     def leads(self) -> bool:
-        """Whether it takes itself for the leader, as far as one may still ask it."""
+        """Whether it takes itself for the leader; False if its process cannot be asked."""
         return self.standing is ProcessState.RUNNING and self.leader == self.name
 
     @property
     def rate(self) -> float:
-        """Messages that it sent in a second, lately."""
+        """Messages that it sent per second, recently."""
         if len(self.samples) < 2 or not self.up:
             return 0.0
         (first, less), (last, more) = self.samples[0], self.samples[-1]
@@ -61,7 +62,7 @@ class Sight:
 
 
 class Board:
-    """All members, and the sides between which nothing passes.
+    """All members, and the sides that cannot reach each other.
 
     >>> board = Board()
     >>> for name in ("a", "b"):
@@ -76,18 +77,18 @@ class Board:
     def __init__(self) -> None:
         self.members: dict[str, Sight] = {}
         self.sides: Sides = ()  # none: the group is whole
-        self.noticed: float | None = None  # when the first took to another leader, or to none
+        self.noticed: float | None = None  # when the first member changed its leader
         self._began = 0.0
 
-    # What happens
+    # Events
 
     def begin(self, at: float) -> None:
-        """Something is done to the group now: who notices first?"""
+        """Something is done to the group now; wait for the first member to notice."""
         self._began = at
         self.noticed = None
 
     def start(self, name: str, pid: int) -> None:
-        """A process was started; whatever was known of a former one is void."""
+        """A process was started; what was known of an earlier one is void."""
         self.members[name] = Sight(name, pid)
 
     def put(self, name: str, standing: ProcessState) -> None:
@@ -95,7 +96,7 @@ class Board:
         self.members[name].standing = standing
 
     def hear(self, name: str, report: Report) -> None:
-        """A member reported. What a killed one said last comes too late to matter."""
+        """A member reported; the last words of a killed member do not count."""
         sight = self.members[name]
         if sight.standing is ProcessState.KILLED:
             return
@@ -114,10 +115,10 @@ class Board:
                 sight.samples.append((at, sent))
                 sight.knows = knows
 
-    # What one may ask
+    # Questions
 
     def up(self) -> list[Sight]:
-        """Members that have to agree."""
+        """Members that must agree."""
         return [sight for sight in self.members.values() if sight.up]
 
     def leading(self) -> tuple[str, ...]:
@@ -125,7 +126,7 @@ class Board:
         return tuple(sight.name for sight in self.members.values() if sight.leads)
 
     def leaders(self) -> tuple[str, ...]:
-        """The leader of each side, if all sides have one of their own that runs; else nothing."""
+        """The leader of each side, if every side has a running leader of its own; else nothing."""
         found: list[str] = []
         for side in self._sides():
             followed = {sight.leader for sight in side}
@@ -136,11 +137,11 @@ class Board:
         return tuple(found)
 
     def agreed_at(self) -> float:
-        """When the last member took to the leader that it has."""
+        """When the last member began to follow its leader."""
         return max((sight.since for sight in self.up()), default=0.0)
 
     def acquainted(self) -> bool:
-        """Whether every member knows as many as there are on its side."""
+        """Whether every member knows as many members as its side has."""
         return all(sight.knows >= len(side) for side in self._sides() for sight in side)
 
     def term(self, leaders: Sequence[str]) -> int:

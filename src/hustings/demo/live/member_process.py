@@ -26,12 +26,12 @@ from hustings.joining import Joining, join
 from hustings.net.member import Member
 from hustings.net.member_state import Leadership
 
-FIGURES = 0.25  # seconds between two reports of figures
+FIGURES = 0.25  # seconds between two reports of counts
 
 
 @dataclass(frozen=True, slots=True)
 class MemberPlan:
-    """What a member is to be."""
+    """The settings of a member."""
 
     group: str
     name: str
@@ -43,7 +43,7 @@ class MemberPlan:
 
 
 def joining(part: MemberPlan) -> Joining:
-    """The member to be. `BadInput` if it cannot be."""
+    """The member to join. `BadInput` if it cannot be one."""
     return join(
         part.group,
         name=part.name,
@@ -57,7 +57,7 @@ def joining(part: MemberPlan) -> Joining:
 
 
 async def serve(channel: Channel, part: MemberPlan) -> None:
-    """Be this member until told to leave; raises what makes it impossible to go on."""
+    """Be this member until told to leave; raises the reason if it cannot go on."""
     seat = _MemberProcess(channel)
     asyncio.get_running_loop().add_reader(channel.fileno(), seat.heed)
     await seat.take(await joining(part).open())
@@ -88,7 +88,7 @@ class _MemberProcess:
 
     def _end_with_the_demo(self) -> None:
         if self._channel.ended:
-            os._exit(0)  # nobody is left to report to
+            os._exit(0)  # no process is left to report to
 
     def _obey(self, order: Order) -> None:
         member = self._member
@@ -121,7 +121,7 @@ class _MemberProcess:
             self._channel.say(RefusedReport(f"{type(error).__name__}: {error}"))
 
     def _follow(self, state: Leadership) -> None:
-        """A change of the peers' addresses and the like is no change of leader."""
+        """Report changes of leader; a change of the peers' addresses and the like is none."""
         now = ("" if state.leader is None else state.leader.name, state.term)
         if now != self._said:
             self._said = now

@@ -1,8 +1,8 @@
 """The demo's processes: forked, each with a channel; killed, stopped and continued by signals.
 
-Law: nothing outlives the demo. A child is ended by its own pid, which stays its own until it has
-been waited for; it asks the kernel to be killed with its parent; and it ends by itself when its
-channel closes. It has a session of its own, so that Ctrl-C reaches the demo alone.
+Law: nothing outlives the demo. A child is ended by its own pid, which belongs to it until the demo
+has waited for it. A child asks the kernel to be killed with its parent, and it ends by itself when
+its channel closes. It has a session of its own, so that Ctrl-C reaches the demo alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GOODBYE = 1.0  # seconds in which all may leave in good order
 
 
 class MemberEnded(HustingsError):
-    """A member's process ended, and nobody had ended it."""
+    """A member's process ended, and the demo had not ended it."""
 
 
 class CannotStart(HustingsError):
@@ -42,8 +42,8 @@ class CannotStart(HustingsError):
 class _Child:
     pid: int
     channel: Channel
-    doomed: bool = False  # it is to end, and may
-    complaint: str = ""  # its last words
+    doomed: bool = False  # the demo has told it to end
+    complaint: str = ""  # its last report of an error
 
 
 class Processes:
@@ -59,7 +59,7 @@ class Processes:
 
     def __enter__(self) -> Processes:
         gc.collect()
-        gc.freeze()  # what the collector does not touch, parent and children share
+        gc.freeze()  # parent and children share the memory that the collector does not touch
         return self
 
     def __exit__(
@@ -71,10 +71,10 @@ class Processes:
         self.close()
         gc.unfreeze()
 
-    # Doing
+    # Actions
 
     def start(self, part: MemberPlan) -> int:
-        """A process for a member; its pid."""
+        """Start a process for a member; return its pid."""
         if part.name in self._children:
             raise ValueError(f"{part.name} has a process already")
         try:
@@ -90,23 +90,23 @@ class Processes:
         self._children[name].channel.say(order)
 
     def kill(self, name: str) -> None:
-        """SIGKILL: no goodbye."""
+        """SIGKILL: no farewell."""
         child = self._children[name]
         child.doomed = True
         os.kill(child.pid, signal.SIGKILL)
 
     def pause(self, name: str) -> None:
-        """SIGSTOP: it stands still, and does not know."""
+        """SIGSTOP: the process stands still."""
         os.kill(self._children[name].pid, signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
-        """SIGCONT: it goes on."""
+        """SIGCONT: the process goes on."""
         os.kill(self._children[name].pid, signal.SIGCONT)
 
     def hear(self, patience: float) -> list[tuple[str, Report]]:
         """What members report, as soon as there is something; nothing after `patience` seconds.
 
-        Raises `MemberEnded` if a process is gone that should not be.
+        Raises `MemberEnded` if a process is gone that the demo did not end.
         """
         heard: list[tuple[str, Report]] = []
         for key, _ in self._selector.select(max(0.0, patience)):
@@ -121,7 +121,7 @@ class Processes:
         return heard
 
     def dismiss(self) -> None:
-        """Let all members leave in good order, as far as they do so in time."""
+        """Let all members leave in good order, if they do so in time."""
         deadline = time.monotonic() + _GOODBYE
         for child in self._children.values():
             child.doomed = True
@@ -130,7 +130,7 @@ class Processes:
             self.hear(deadline - time.monotonic())
 
     def close(self) -> None:
-        """End all that is left, at once, and wait until it has."""
+        """End all that are left, at once, and wait until they have ended."""
         with _held():
             for child in self._children.values():
                 os.kill(child.pid, signal.SIGKILL)
@@ -163,14 +163,14 @@ class Processes:
         self._selector.unregister(child.channel)
         child.channel.close()
         if not child.doomed:
-            # Its channel is closed; should the process linger all the same, it is of no use.
+            # Its channel is closed; if the process still runs, it is of no use.
             os.kill(child.pid, signal.SIGKILL)
         _, status = os.waitpid(child.pid, 0)
         if not child.doomed:
             raise MemberEnded(f"member {name} ended: {child.complaint or ending(status)}")
 
     def _be(self, parent: int, ours: Channel, theirs: Channel, part: MemberPlan) -> NoReturn:
-        """What a new process does, and all that it does: nothing of the parent's is cleaned up."""
+        """All that a new process does; it cleans up nothing of its parent's."""
         code = 1
         try:
             _die_with(parent)
@@ -195,7 +195,7 @@ class Processes:
 
 @contextmanager
 def _held() -> Iterator[None]:
-    """No signal comes between; those that would have, come afterwards."""
+    """Hold signals back meanwhile; they arrive afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
     try:
         yield
@@ -204,15 +204,15 @@ def _held() -> Iterator[None]:
 
 
 def _die_with(parent: int) -> None:
-    """Where the kernel can, let it end this process with its parent."""
+    """Ask the kernel, where it can, to end this process with its parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
-        os._exit(1)  # it was gone before
+        os._exit(1)  # the parent was gone before
 
 
 def sentence_of(error: Exception) -> str:
-    """An error on one line; whose it was not on purpose, says its kind too.
+    """An error on one line; an error that was not raised on purpose has its kind in front.
 
     >>> sentence_of(BadInput("no such thing")), sentence_of(ValueError("a\\nb"))
     ('no such thing', 'ValueError: a b')
@@ -224,7 +224,7 @@ def sentence_of(error: Exception) -> str:
 
 
 def ending(status: int) -> str:
-    """How a process ended, by what was waited for.
+    """How a process ended, by its wait status.
 
     >>> ending(9), ending(256), ending(0)
     ('by SIGKILL', 'with exit code 1', 'with exit code 0')

@@ -1,4 +1,4 @@
-"""What the live demo is asked for, where it stands, and what each act came to."""
+"""What the live demo is asked for, how far it has come, and the result of each act."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hustings.demo.live.member_process import MemberPlan, joining
 FEWEST, MOST = 3, 100
 NAMES = ("start", "kill", "restart", "pause", "resume", "cut", "heal", "transfer")
 LIMIT = 15.0  # seconds for an act, ...
-LIMIT_EACH = 0.1  # ... and this many more for each member
+LIMIT_EACH = 0.1  # ... and this much more for each member
 
 
 @dataclass(frozen=True, slots=True)
 class LivePlan:
-    """What is to be shown. `BadInput` if it cannot be."""
+    """The settings of a show. `BadInput` if they are impossible."""
 
     members: int
     protocol: str
@@ -32,7 +32,7 @@ class LivePlan:
         joining(self.part(1, "demo"))
 
     def part(self, number: int, group: str, seeds: tuple[str, ...] = ()) -> MemberPlan:
-        """What the member of this number is to be."""
+        """The settings of the member with this number."""
         width = len(str(self.members))
         name = f"m{number:0{width}}"
         return MemberPlan(group, name, number, self.protocol, self.seed, seeds, self.preempt)
@@ -45,34 +45,34 @@ class LivePlan:
 
 @dataclass(frozen=True, slots=True)
 class LiveAct:
-    """One act, when it is over."""
+    """One act, after its end."""
 
     name: str
     what: str  # in a few words
     began: float  # seconds since the demo began
-    noticed: float | None  # seconds until the first member took to another leader, or to none
-    agreed: float | None  # seconds until all agreed; none: they did not in time
-    before: tuple[str, ...]  # who led
+    noticed: float | None  # seconds until the first member took another one for the leader, or none
+    agreed: float | None  # seconds until all agreed; None: they did not in time
+    before: tuple[str, ...]  # who led before
     after: tuple[str, ...]
     term: int
-    members: int  # that had to agree
+    members: int  # members that had to agree
     failure: str = ""
 
 
 @dataclass(slots=True)
 class LiveScene:
-    """Where the demo stands: what an audience may look at."""
+    """How far the demo has come; an audience may look at it."""
 
     plan: LivePlan
     board: Board
     group: str
-    act: int = 0  # the place of the present one in NAMES
+    act: int = 0  # the index of the present act in NAMES
     elapsed: float = 0.0
     sentence: str = ""
     acts: list[LiveAct] = field(default_factory=list)
     at_rest: list[float] = field(default_factory=list)  # messages per second of a member
     unasked: int = 0  # changes of leader between two acts, though nothing was done
-    failure: str = ""  # why the demo ended early, or a wait that was missed
+    failure: str = ""  # why the demo ended early, or a wait that failed
 
     @property
     def quiet_rate(self) -> float | None:
@@ -81,16 +81,16 @@ class LiveScene:
 
     @property
     def fine(self) -> bool:
-        """Whether all acts were played, and every wait was met."""
+        """Whether all acts were played, and no wait failed."""
         played = len(self.acts) == len(NAMES) and all(act.agreed is not None for act in self.acts)
         return played and not self.failure
 
 
 class Audience(Protocol):
-    """Who watches."""
+    """What watches the demo."""
 
     def hear(self, scene: LiveScene) -> None:
         """There is a new sentence."""
 
     def look(self, scene: LiveScene) -> None:
-        """Now is a time to look; it comes often."""
+        """A good time to look; called often."""

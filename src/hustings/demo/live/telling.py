@@ -8,14 +8,14 @@ from hustings.demo.live.measuring import Sides
 from hustings.demo.live.scene import LiveAct, LivePlan, LiveScene
 
 COLUMNS = ("act", "what was done", "led before", "leads after", "term", "noticed", "all agree")
-_LISTED = 8  # names that a sentence can hold
+_LISTED = 8  # names that fit into a sentence
 
 
 # Before an act
 
 
 def title(plan: LivePlan) -> str:
-    """What is shown."""
+    """The title of the show."""
     rule = ", --preempt: a better member displaces the leader" if plan.preempt else ""
     return f"{plan.protocol}, {plan.members} processes on this machine{rule}"
 
@@ -57,18 +57,18 @@ def transfer(leader: str, successor: str) -> str:
 
 
 def unasked(before: Sequence[str], now: Sequence[str]) -> str:
-    """A change of leader for which the demo is not to blame."""
+    """The sentence on a change of leader that the demo did not cause."""
     return (
         f"Meanwhile, though nothing was done, the leader changed from {listed(before) or 'nobody'} "
         f"to {listed(now) or 'nobody'}."
     )
 
 
-# After it
+# After the act
 
 
 def verdict(act: LiveAct) -> str:
-    """What an act came to, in a sentence."""
+    """The result of an act in a sentence."""
     if act.agreed is None:
         if not act.after:
             led = "nobody leads"
@@ -96,7 +96,7 @@ def row(act: LiveAct) -> list[str]:
 
 
 def note(scene: LiveScene) -> str:
-    """What the table leaves open."""
+    """A note on what the table leaves open."""
     text = "Noticed: the first member took to another leader, or to none. All agree: and went on so"
     text += "; in a cut, each side."
     if scene.quiet_rate is not None:
@@ -108,7 +108,7 @@ def note(scene: LiveScene) -> str:
 
 
 def to_json(scene: LiveScene) -> dict[str, object]:
-    """All of it, as scripts read it; times in seconds."""
+    """The whole demo as data for scripts; times in seconds."""
     plan = scene.plan
     return {
         "protocol": plan.protocol,
@@ -139,7 +139,7 @@ def to_json(scene: LiveScene) -> dict[str, object]:
     }
 
 
-# Small pieces
+# Helpers
 
 
 def listed(names: Sequence[str]) -> str:
@@ -158,7 +158,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time that a person can compare.
+    """A time, rounded so that a reader can compare it.
 
     >>> duration(0.00391), duration(0.0416), duration(0.412), duration(2.3456), duration(15.0)
     ('3.9 ms', '42 ms', '412 ms', '2.35 s', '15.0 s')
@@ -170,7 +170,7 @@ def duration(seconds: float) -> str:
 
 
 def address(endpoint: tuple[str, int]) -> str:
-    """An endpoint as `seeds` of `hustings.join` want it; nothing for one that is not known.
+    """An endpoint in the form of `seeds` of `hustings.join`; empty if the endpoint is not known.
 
     >>> address(("127.0.0.1", 7400)), address(("", 0))
     ('127.0.0.1:7400', '')

@@ -1,6 +1,6 @@
-"""The film of a play: what a watcher sees at any instant, all of it read from the recording.
+"""The film of a play: the picture of any instant, read from the recording.
 
-The run is over before the first picture; an instant's picture is a function of the recording, so a
+The run is over before the first picture. An instant's picture is a function of the recording, so a
 slow terminal shows fewer pictures of the same run.
 """
 
@@ -19,8 +19,8 @@ from hustings.demo.simulated.story import Cue, Play, Sides
 from hustings.demo.simulated.watch import MemberState, MessageFlight, TickerLine, latest, lines_of
 from hustings.sim.member import Status
 
-LOST_FOR = 0.75  # how long a message that ran into a cut is shown
-LONGEST = 1.0  # no message is shown for longer
+LOST_FOR = 0.75  # how long a message that met a cut is shown
+LONGEST = 1.0  # no message is shown for longer than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SeenMember:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """One message in one picture, and how far it has come: from 0 to 1."""
+    """One message in one picture, and how much of its way it has covered, from 0 to 1."""
 
     letter: str
     role: Role
@@ -64,8 +64,8 @@ class FilmFrame:
     leading: tuple[MemberId, ...]
     counts: dict[str, int]  # protocol messages of this act so far, by kind
     heartbeats: int  # of this act so far
-    beating: tuple[tuple[MemberId, MemberId, float], ...]  # heartbeats: from, to, how far
-    lines: tuple[TickerLine, ...]  # what happened last, the newest at the end
+    beating: tuple[tuple[MemberId, MemberId, float], ...]  # heartbeats: from, to, share of the way
+    lines: tuple[TickerLine, ...]  # the latest events, the newest at the end
 
 
 class Film:
@@ -96,13 +96,13 @@ class Film:
         return self.play.acts[-1].ended
 
     def busy(self, start: float, end: float) -> bool:
-        """Whether something other than heartbeats can be seen between two instants."""
+        """Whether anything but heartbeats can be seen between two instants."""
         first = bisect_left(self._left, start - LONGEST)
         last = bisect_right(self._left, end)
         return any(_shown_until(flight) > start for flight in self._flights[first:last])
 
     def cue(self, t: float) -> Cue:
-        """The sentence that stands below the picture."""
+        """The sentence below the picture."""
         return latest(self._cues, t)
 
     def at(self, t: float) -> FilmFrame:
@@ -165,7 +165,7 @@ def _shown_until(flight: MessageFlight) -> float:
 
 
 def letters(kinds: Iterable[str]) -> dict[str, str]:
-    """A letter of its own for each kind of message, the first that is free.
+    """A letter for each kind of message: the first of its letters that is free.
 
     >>> letters(["ELECTION", "ELECTED", "ELECTION"])
     {'ELECTION': 'E', 'ELECTED': 'L'}
@@ -186,7 +186,7 @@ LINGER = 2.0  # how much of the calm after an act is shown
 
 
 class FilmPace:
-    """From seconds to simulated time, once for a whole show."""
+    """Maps seconds to simulated time, for a whole show."""
 
     def __init__(self, film: Film, seconds: float) -> None:
         self.seconds = seconds
@@ -211,7 +211,7 @@ class FilmPace:
 
 
 def _spans(film: Film) -> list[tuple[float, float, float]]:
-    """Pieces of the show: weight, from, to. Where both are the same, the clock stands still."""
+    """Pieces of the show: weight, from, to. The clock stands still where from equals to."""
     spans: list[tuple[float, float, float]] = []
     now = 0.0
     for act in film.play.acts:

@@ -1,7 +1,7 @@
 """The picture of a group: members on a circle, messages between them, a cut if there is one.
 
-It is drawn on a grid of characters, each with the name of a style; what a style looks like is the
-terminal's affair. Every state also has a mark or a word of its own, so nothing depends on colour.
+The picture is a grid of characters, each with the name of a style; the terminal decides what a
+style looks like. Every state also has a mark or a word of its own, so nothing depends on colour.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _PLAIN = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """The same text for a terminal that knows ASCII only."""
+    """The same text for a terminal that has only ASCII."""
     return text.translate(_PLAIN)
 
 
 class Canvas:
-    """A grid of characters with styles; what lies outside is not drawn."""
+    """A grid of characters with styles; characters outside the grid are not drawn."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -57,7 +57,7 @@ class Canvas:
             self._cells[row][column] = (char, style)
 
     def write(self, x: float, y: float, text: str, style: str) -> None:
-        """A text around its middle, moved inwards where it would stick out."""
+        """Write a text around its middle, moved inwards if it would leave the grid."""
         start = min(max(0, round(x - (len(text) - 1) / 2)), max(0, self.width - len(text)))
         for place, char in enumerate(text):
             self.put(start + place, y, char, style)
@@ -78,12 +78,12 @@ class PicturePlaces:
     """Where members stand."""
 
     points: dict[MemberId, Point]
-    roomy: bool  # whether each has two rows
+    roomy: bool  # whether each member has two rows
 
 
 @lru_cache(maxsize=8)
 def places(members: int, width: int, height: int) -> PicturePlaces:
-    """Members clockwise by id, the first on top; on an ellipse if two rows fit, else all round."""
+    """Members clockwise by id, the first on top: on an ellipse if two rows fit, or a rectangle."""
     middle = ((width - 1) / 2, (height - 2) / 2)
     across, down = (width - LABEL - 1) / 2, (height - 2) / 2
     points: dict[MemberId, Point] = {}
@@ -99,7 +99,7 @@ def places(members: int, width: int, height: int) -> PicturePlaces:
 
 
 def _apart(one: Point, other: Point) -> bool:
-    """Whether two labels of two rows have room for both."""
+    """Whether two labels of two rows both have room."""
     columns = abs(round(one[0]) - round(other[0]))
     return columns > LABEL or abs(round(one[1]) - round(other[1])) > 2
 
@@ -182,7 +182,7 @@ def _draw_member(
         canvas.write(x, round(y) + 1, word, "doubt" if member.doubts else "word")
         return
     if mark == " " and member.leader in frame.leading[1:]:
-        mark = ":"  # where there is no room for a word: it follows another than most
+        mark = ":"  # no room for a word: it follows another leader than most do
     canvas.write(x, y, f"{mark}{member.id}", "doubt" if member.doubts else style)
 
 

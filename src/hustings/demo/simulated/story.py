@@ -1,10 +1,10 @@
 """The story in seven acts: elect, crash, partition, heal, return, pause, resume.
 
 Members run the real protocol over a real failure detector (heartbeats, all to all) in the
-deterministic world; the seed decides who calls, who stands on which side, and every delay. An act
-causes one thing, then lets the world run in slices until the group has settled: every live member
-holds one live leader that it can reach, no message is under way, and that for a while. An act that
-does not settle ends at a limit, and says so.
+deterministic world. The seed decides which members call, which side each member is on, and every
+delay. An act causes one thing, then lets the world run in slices until the group has settled. The
+group has settled when, for a while, every live member holds one live leader that it can reach, and
+no message is under way. An act that does not settle ends at a limit, and says so.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from hustings.sim.world import World
 
 FEWEST, MOST = 3, 40
 
-SLICE = 0.125  # how often the group is looked at
+SLICE = 0.125  # time between two looks at the group
 CALM = 3.0  # how long a settled group is watched before the next act
-QUIET = 25.0  # with only heartbeats for so long, an act has failed to settle; timers are shorter
+QUIET = 25.0  # an act fails after this long with only heartbeats; timers are shorter
 LIMIT = 100.0  # the longest act, ...
-LIMIT_EACH = 5.0  # ... and so much more for each member
-ARRIVALS = 3.0  # members start within this time, before anybody can be missed
+LIMIT_EACH = 5.0  # ... and this much more for each member
+ARRIVALS = 3.0  # members start within this time, before any detector can miss one
 
 
 @dataclass(slots=True)
@@ -94,17 +94,17 @@ class _Director:
             tracer=self._tracer,
         )
         self._world.watch(self._watcher)
-        self._last_sent = 0.0  # when a slice last saw the protocol send something
+        self._last_sent = 0.0  # end of the last slice in which the protocol sent something
         self._cuts: list[tuple[float, Sides]] = [(0.0, ())]
-        self._fallen: MemberId = members  # who crashes in act 2 and returns in act 5
-        self._frozen: MemberId = members  # who pauses in act 6 and goes on in act 7
+        self._fallen: MemberId = members  # the member that crashes in act 2 and returns in act 5
+        self._frozen: MemberId = members  # the member that pauses in act 6 and goes on in act 7
 
     def _make(self) -> Election:
         inner = self._kind(self._kind.Settings(), HighestId())
         return DetectorLayer(inner, Detector(self._detector))
 
     def direct(self) -> Play:
-        """All acts in order."""
+        """Play all acts in order."""
         acts = [act() for act in self._acts()]
         self._tracer.close(self._world.now, "stopped")
         self._trace.seek(0)
@@ -205,7 +205,7 @@ class _Director:
         return self._settle(scene)
 
     def _rest(self) -> float:
-        """Let some time pass, so that acts begin anywhere between two heartbeats."""
+        """Let some time pass, so that acts may begin anywhere between two heartbeats."""
         self._run(self._dice.uniform(0.5, 2.0))
         return self._world.now
 
@@ -225,7 +225,7 @@ class _Director:
         return scene
 
     def _settle(self, scene: _Scene) -> SimulatedAct:
-        """Run until the group has settled for a while, or does not."""
+        """Run until the group has settled for a while, or a limit is reached."""
         world, watcher = self._world, self._watcher
         limit = scene.began + LIMIT + LIMIT_EACH * len(self._ids)
         calm = 0.0
@@ -242,7 +242,7 @@ class _Director:
 
     def _run(self, time: float) -> None:
         end = on_grid(self._world.now + time)
-        self._world.at(end, _nothing)  # time passes also where nothing happens
+        self._world.at(end, _nothing)  # time also passes where nothing happens
         while self._world.now < end:
             before = self._sent()
             self._world.run(until=min(end, self._world.now + SLICE))
@@ -251,7 +251,7 @@ class _Director:
                 self._last_sent = self._world.now
 
     def _notice(self, scene: _Scene) -> None:
-        """The first suspicion of an act, and the first that is taken back, are worth a sentence."""
+        """Tell the first suspicion of an act, and the first that is taken back."""
         since = when(self._world.now - scene.began)
         for member in self._world.live():
             now = self._watcher.suspects[member.id][-1][1]
@@ -300,7 +300,7 @@ class _Director:
                 if count > scene.sent.get(kind, 0)
             },
             heartbeats=self._beats() - scene.beats,
-            lost=0,  # known when the trace is read
+            lost=0,  # set when the trace is read
             two_leaders=two,
             verdict=verdict,
             cues=tuple(scene.cues),
@@ -314,7 +314,7 @@ class _Director:
         best: bool,
         two: float,
     ) -> tuple[str, str]:
-        """The last sentence of an act, and its verdict in a few words."""
+        """The last sentence of an act, and its result in a few words."""
         guarantee = self._kind.about.guarantee.value
         live = len(self._world.live())
         if settled is None:
@@ -341,10 +341,10 @@ class _Director:
             text += " It is not the best alive."
         return text, ONE if best else NOT_BEST
 
-    # What the group is like
+    # The state of the group
 
     def _agreed(self) -> bool:
-        """Whether everybody holds a live leader that it can reach, the same on each side."""
+        """Whether every member holds a live leader that it can reach, the same on each side."""
         held = beliefs(self._world)
         for side in self._cuts[-1][1] or (tuple(self._ids),):
             live = [member for member in side if member in held]
@@ -358,7 +358,7 @@ class _Director:
         return tuple(reversed(self._watcher.leading[-1][1]))
 
     def _leader(self) -> MemberId:
-        """The leader; where there is none or several, the best of them or of the living."""
+        """The leader; with none or several, the best of them or of the live members."""
         leading = self._leading()
         return leading[0] if leading else self._world.live()[-1].id
 
@@ -386,7 +386,7 @@ class _Director:
         return sum(count for kind, count in sent if kind.role is Role.DETECTOR)
 
     def _draw_sides(self, leader: MemberId) -> Sides:
-        """A third to a half of the circle with the leader in it, and the rest."""
+        """Split the circle: a third to a half of it with the leader, and the rest."""
         total = len(self._ids)
         size = total // 3 + self._dice.below(total // 2 - total // 3 + 1)
         first = leader - self._dice.below(size)
@@ -395,7 +395,7 @@ class _Director:
 
 
 def _nothing() -> None:
-    """What happens at the end of a wait."""
+    """Marks the end of a wait; does nothing."""
 
 
 def _count_lost(act: SimulatedAct, flights: list[MessageFlight]) -> SimulatedAct:
@@ -404,7 +404,7 @@ def _count_lost(act: SimulatedAct, flights: list[MessageFlight]) -> SimulatedAct
 
 
 ONE = "one leader"
-NOT_BEST = "not the best"  # one leader, but a better member lives
+NOT_BEST = "not the best"  # one leader, but a better member is alive
 TWO = "two leaders"
 NONE = "no agreement"
 
@@ -413,7 +413,7 @@ Sides = tuple[tuple[MemberId, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A sentence of the story, at its time; `kind` says where in the act it stands."""
+    """A sentence of the story, with its time; `kind` says at which point of the act it stands."""
 
     t: float
     text: str
@@ -428,12 +428,12 @@ class SimulatedAct:
     what: str  # what happened, in a few words
     began: float
     ended: float
-    settled: float | None  # when the last member came to agree; None: they did not
-    before: tuple[MemberId, ...]  # who led
+    settled: float | None  # when the last member agreed; None: not all did
+    before: tuple[MemberId, ...]  # who led before
     after: tuple[MemberId, ...]
     term: int | None  # of the leader, if there is one
-    best: bool  # whether each leader is the best live member that it can reach
-    messages: dict[str, int]  # sent, by kind, the detectors' apart
+    best: bool  # whether each leader is the best live member that can be reached
+    messages: dict[str, int]  # sent, by kind, without the detectors'
     heartbeats: int  # sent
     lost: int  # of the messages
     two_leaders: float  # for how long more than one live member led
@@ -448,7 +448,7 @@ class SimulatedAct:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A finished run: its acts, and all that was seen of it."""
+    """A finished run: its acts, and the recording."""
 
     kind: type[Election]
     members: int
@@ -456,6 +456,6 @@ class Play:
     detector: HeartbeatConfig
     acts: tuple[SimulatedAct, ...]
     watcher: Watcher
-    flights: tuple[MessageFlight, ...]  # of the protocol's messages, as they left
+    flights: tuple[MessageFlight, ...]  # of the protocol's messages, by sending
     beats: tuple[MessageFlight, ...]  # of the detectors'
-    cuts: tuple[tuple[float, Sides], ...]  # which sides there were since when; none: whole
+    cuts: tuple[tuple[float, Sides], ...]  # the sides since each time; none: no partition

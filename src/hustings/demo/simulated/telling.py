@@ -12,7 +12,7 @@ COLUMNS = ("act", "what happened", "before", "after", "time", "messages", "verdi
 
 
 def title(play: Play) -> str:
-    """What is played."""
+    """The title of the play."""
     return f"{play.kind.about.name}, {play.members} members, seed {play.seed}"
 
 
@@ -35,7 +35,7 @@ def transcript(play: Play) -> Iterator[str]:
 
 
 def row(act: SimulatedAct, letters: Mapping[str, str]) -> list[str]:
-    """An act's line in the table; a letter stands for a kind of message."""
+    """An act's line in the table; each kind of message has a letter."""
     counts = (f"{count}{letters[kind]}" for kind, count in act.messages.items())
     return [
         act.name,
@@ -65,7 +65,7 @@ def messages(act: SimulatedAct) -> str:
 
 
 def note(play: Play, letters: Mapping[str, str]) -> str:
-    """What the table leaves open."""
+    """A note on what the table leaves open."""
     kinds = ", ".join(f"{letter} {kind}" for kind, letter in letters.items())
     text = f"Before, after: who led. Time: simulated, until all agreed. Messages: {kinds}."
     if two := sum(act.two_leaders for act in play.acts):
@@ -78,7 +78,7 @@ def note(play: Play, letters: Mapping[str, str]) -> str:
 
 
 def to_json(play: Play) -> dict[str, object]:
-    """The play as scripts read it."""
+    """The play as data for scripts."""
     return {
         "protocol": play.kind.about.name,
         "guarantee": play.kind.about.guarantee.value,

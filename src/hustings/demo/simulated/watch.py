@@ -1,10 +1,9 @@
 """What is seen of a run: every member's state, every message's way, and a line for each event.
 
 The watcher is an observer of the world: it hears of each outcome and each change of status, and
-changes nothing. Suspicions are not announced; they are read off the detectors after every slice of
+changes nothing. Suspicions are not announced. They are read from the detectors after every slice of
 time, so their instants are exact to one slice. Flights are the messages with their fate, read from
-the run's trace. The ticker tells what happened, a line for each event, with like things drawn
-together.
+the run's trace. The ticker has a line for each event, and joins similar events.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hustings.sim.world import World
 
 UNDER_WAY = "under way"
 ARRIVED = "arrived"
-WAITED = "waited"  # it reached a member that stood still, and was read later
+WAITED = "waited"  # it reached a paused member, which read it later
 
 
 @dataclass(slots=True)
@@ -47,9 +46,9 @@ class MessageFlight:
 
 
 def flights_of(trace: Trace, roles: Mapping[str, Role], bound: float) -> list[MessageFlight]:
-    """All flights in the order in which they left; none is shown for longer than `bound`.
+    """All flights in the order of sending; none is shown for longer than `bound`.
 
-    A multicast is a flight to each member that it reached or missed.
+    A multicast is one flight for each member that it reached or missed.
     """
     sent: dict[int, Sent[Said]] = {}
     flights: dict[tuple[int, MemberId], MessageFlight] = {}
@@ -81,7 +80,7 @@ def flights_of(trace: Trace, roles: Mapping[str, Role], bound: float) -> list[Me
 
 T = TypeVar("T")
 
-History = list[tuple[float, T]]  # what held since when
+History = list[tuple[float, T]]  # values, and since when each held
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +107,10 @@ class Watcher:
         self.suspects: dict[MemberId, History[tuple[MemberId, ...]]] = {
             member: [(0.0, ())] for member in members
         }
-        self.leading: History[tuple[MemberId, ...]] = [(0.0, ())]  # live, and for itself the leader
+        self.leading: History[tuple[MemberId, ...]] = [(0.0, ())]  # live, by their own word
         self.last_change = 0.0  # when a member last changed its status or its leader
 
-    # What the world tells
+    # Events of the world
 
     def declared(self, world: World, member: SimContext, outcome: Outcome) -> None:
         """A member declared an outcome."""
@@ -143,7 +142,7 @@ class Watcher:
                 if now != self.suspects[member.id][-1][1]:
                     self.suspects[member.id].append((world.now, now))
 
-    # What one may ask
+    # Questions
 
     def state(self, member: MemberId) -> MemberState:
         """A member's state now."""
@@ -160,7 +159,7 @@ class Watcher:
 
 
 def latest(history: Sequence[tuple[float, T]], t: float) -> T:
-    """What a history says about instant `t`.
+    """The value of a history at instant `t`.
 
     >>> latest([(0.0, "none"), (2.0, "one")], 1.9), latest([(0.0, "none"), (2.0, "one")], 2.0)
     ('none', 'one')
@@ -185,7 +184,7 @@ def lines_of(watcher: Watcher, flights: Sequence[MessageFlight]) -> list[TickerL
 
 
 def _messages(flights: Sequence[MessageFlight]) -> list[TickerLine]:
-    """What one member sent to several at one instant is one line."""
+    """One line for the equal messages that a member sent to several at one instant."""
     groups: dict[tuple[float, MemberId, str, Role], list[MemberId]] = {}
     for flight in flights:
         key = (flight.left, flight.sender, flight.kind, flight.role)
@@ -197,7 +196,7 @@ def _messages(flights: Sequence[MessageFlight]) -> list[TickerLine]:
 
 
 def _suspicions(watcher: Watcher) -> list[TickerLine]:
-    """Who suspects whom, and who no longer does; several that do so at once are one line."""
+    """Suspicions that begin or end; several at one instant share a line."""
     groups: dict[tuple[float, MemberId, str], list[MemberId]] = {}
     for member, history in watcher.suspects.items():
         before: tuple[MemberId, ...] = ()

@@ -1,4 +1,4 @@
-"""Small pieces of the story's language."""
+"""Helpers for the story's sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hustings.core.choice import MemberId
 
 
 def listed(members: Sequence[MemberId], most: int = 12) -> str:
-    """Ids in a row; runs of three or more are drawn together, and a long list is cut.
+    """Ids in a row; runs of three or more are joined, and a long list is cut.
 
     >>> listed([1, 2, 3, 4, 7, 9])
     '1-4 7 9'
