@@ -1,10 +1,10 @@
 """The command line: parsing and printing only.
 
-Here it starts, and here the standard streams get their place, also those of a command that was
-started without them. A closed stream is replaced before anything is opened: else the next socket
-or file would become standard output, and text would be written into it. What cannot be written to
-standard output is not lost in silence: it raises `Unwritable`, and `hustings.cli.app` says so in
-one sentence. What cannot be written to standard error is lost, and changes no exit code.
+The process starts here. This module also prepares the standard streams, even for a command that was
+started without them. A closed stream is replaced before anything is opened. Otherwise the next
+socket or file would become standard output, and text would be written into it. A failed write to
+standard output raises `Unwritable`, and `hustings.cli.app` reports it in one sentence. A failed
+write to standard error is ignored, and changes no exit code.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def main() -> None:
 def _ending_at_once() -> Iterator[None]:
     """Let Ctrl-C end the process where there is nothing to clean up.
 
-    While modules load, Ctrl-C would surface as an error of whichever module it met. A process that
-    was told to ignore it goes on ignoring it.
+    While modules load, Ctrl-C would appear as an error of the module that is being loaded. A
+    process that was told to ignore Ctrl-C continues to ignore it.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -79,16 +79,16 @@ def _say(sentence: str) -> None:
 class Unwritable(Exception):
     """Standard output did not take what was written to it.
 
-    Not an `OSError`, so that nobody takes it for the trouble of a file.
+    This is not an `OSError`, so that no code takes it for an error of a file.
     """
 
 
 class PipeClosed(Exception):
-    """Whoever read standard output has seen enough."""
+    """The reader of standard output has closed it."""
 
 
 class _StandardOutput(io.FileIO):
-    """Standard output; a failed write is told apart from that of any other file."""
+    """Standard output; a failed write raises a different error from that of any other file."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:
@@ -102,7 +102,7 @@ class _StandardOutput(io.FileIO):
 
 
 class _StandardError(io.FileIO):
-    """Standard error; what it does not take is lost: a note decides nothing, the exit code does."""
+    """Standard error; failed writes are ignored, because the exit code tells the result."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:
@@ -118,10 +118,10 @@ def _why(error: OSError) -> str:
 
 
 def prepare_streams() -> None:
-    """Give every standard stream its place."""
+    """Prepare every standard stream."""
     closed = [number for number in range(3) if not _is_open(number)]
     for number in closed:
-        # A closed standard output refuses what is written, and so does a file opened to be read.
+        # A closed standard output refuses writes, and so does a file opened for reading.
         mode = os.O_WRONLY if number == 2 else os.O_RDONLY
         opened = os.open(os.devnull, mode)
         if opened != number:
@@ -157,9 +157,9 @@ def _standard_output(before: TextIO | None) -> TextIO:
 
 
 def finish_streams() -> str | None:
-    """Write what is left; why standard output did not take it, or None.
+    """Write what is left; return why standard output did not take it, or None.
 
-    Nothing is left afterwards that Python could complain about when it exits.
+    Nothing is left afterwards that Python could complain about at exit.
     """
     trouble = None
     for stream in (sys.stdout, sys.stderr):
@@ -174,7 +174,7 @@ def finish_streams() -> str | None:
 
 
 def discard(stream: TextIO) -> None:
-    """Let whatever is still to be written to a stream go nowhere."""
+    """Discard everything that is still to be written to a stream."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -38,17 +38,17 @@ FINE, FAILED = 0, 1
 
 
 class Interrupted(Exception):
-    """Ctrl-C, told apart from click's own way with it."""
+    """Ctrl-C, kept apart from click's own handling of it."""
 
 
 class Commands(click.Group):
-    """A group whose unknown commands get a suggestion."""
+    """A group of commands that suggests a name for an unknown command."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted from None  # click would put an empty line before our one line
+            raise Interrupted from None  # click would print an empty line before our one line
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -58,7 +58,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order in which one meets them
+        return list(self.commands)  # in the order in which a new user needs them
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():
@@ -102,7 +102,7 @@ for section in COMMANDS.values():
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line and return its exit code."""
     try:
         result = hustings.main(arguments, prog_name="hustings", standalone_mode=False)
     except BadInput as error:
@@ -114,7 +114,7 @@ def run(arguments: list[str]) -> int:
         return _say(error.format_message())
     except (Interrupted, click.Abort, KeyboardInterrupt):
         if sys.stderr.isatty():
-            click.echo(err=True)  # the terminal has written ^C
+            click.echo(err=True)  # the terminal has printed ^C
         _say("interrupted")
         return INTERRUPTED
     except Unwritable as error:
@@ -127,6 +127,6 @@ def run(arguments: list[str]) -> int:
 
 
 def _say(sentence: str) -> int:
-    with suppress(OSError):  # where nobody can be told, the exit code tells
+    with suppress(OSError):  # where no message can be written, the exit code remains
         click.echo(f"hustings: {printable(' '.join(sentence.split()))}", err=True)
     return BAD_INPUT

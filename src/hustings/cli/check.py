@@ -1,4 +1,4 @@
-"""`hustings check`: every schedule of a tiny group, or a shortest one that breaks something."""
+"""`hustings check`: every schedule of a small group, or a shortest counterexample."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def check(
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A line on stderr that counts; none where nobody looks."""
+    """A line on stderr that counts; none if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -161,7 +161,7 @@ def _progress() -> Iterator[Progress | None]:
 
 
 def show(checked: Checked) -> None:
-    """What was found, as people read it."""
+    """The result as people read it."""
     limits, found = checked.limits, checked.found
     show_table(
         f"{checked.protocol}: {limits.ticks} ticks, {limits.crashes} crashes, "

@@ -1,7 +1,7 @@
-"""`hustings leader`, `members`, `observe`, `elect`, `resign`, `transfer`: what one asks an agent.
+"""`hustings leader`, `members`, `observe`, `elect`, `resign`, `transfer`: questions to an agent.
 
-Exit codes: 0 a leader is known, 3 there is none, 1 a hand-over that did not come about, 2 bad usage
-or no agent to ask.
+Exit codes: 0 a leader is known, 3 there is none, 1 a transfer that failed, 2 bad usage or no agent
+that answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "http://127.0.0.1:7401"
 FINE, FAILED, NONE = 0, 1, 3
-NOT_IN_TIME = 504  # an order was begun, and its end did not come
+NOT_IN_TIME = 504  # an order was begun, and did not end in time
 _POLL_S = 0.05
 _BACKOFF_S = (0.2, 5.0)  # between attempts to listen again: first, longest
 
@@ -36,7 +36,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Asking:
-    """What all of these commands are told."""
+    """The common options of these commands."""
 
     agent: AgentClient
     group: str
@@ -92,7 +92,7 @@ def questions(command: Command) -> Command:
 
 
 def orders(command: Command) -> Command:
-    """The options of every command that wants an agent to do something."""
+    """The options of every command that gives an agent an order."""
     token = click.option(
         "--token-file",
         type=click.Path(path_type=Path),
@@ -260,7 +260,7 @@ def transfer(
 
 
 def _settled(asking: Asking, name: str | None = None) -> Json:
-    """How things are once somebody leads, or the named one does; or when the time is over."""
+    """The state once there is a leader, or the named leader, or the time is over."""
     deadline = time.monotonic() + asking.timeout_s
     while True:
         state = asking.agent.leader(asking.group)
@@ -273,7 +273,7 @@ def _settled(asking: Asking, name: str | None = None) -> Json:
 
 
 def _changes(client: AgentClient, group: str | None) -> Iterator[Json]:
-    """Every change, also across interruptions; what is known already is not told again."""
+    """Every change, also after an interruption; a state that is already known is not repeated."""
     from hustings.agent.client import NoAnswer, Refusal
 
     last: dict[str, Json] = {}

@@ -82,7 +82,7 @@ def _show(rows: list[ComparisonRow], options: Options) -> None:
 
 
 def _beside(row: ComparisonRow, metric: str) -> str:
-    """A count, and whether its formula says the same."""
+    """A count, and whether its formula agrees."""
     counted, formula = row.counted[metric], row.formula.get(metric)
     if formula is None:
         return show(counted)

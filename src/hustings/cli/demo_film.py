@@ -19,9 +19,9 @@ from hustings.demo.simulated.telling import COLUMNS, note, row, title, to_json, 
 from hustings.protocols.registry import find
 
 PICTURES = 20  # a second
-SMALLEST = (64, 18)  # columns and rows below which the picture makes no sense
+SMALLEST = (64, 18)  # columns and rows below which no picture is drawn
 TICKER = 30  # columns
-AROUND = 8  # rows that are not the picture's
+AROUND = 8  # rows around the picture
 
 COLOURS = ("green", "cyan", "bright_blue", "bright_green", "bright_cyan", "blue")
 STYLES = {
@@ -43,7 +43,7 @@ VERDICTS = {ONE: "green", TWO: "bold yellow"}
 
 
 def film_demo(protocol: str, members: int, seed: int, seconds: float, no_tty: bool) -> None:
-    """Play the simulated group, and show it as this terminal can."""
+    """Play the simulated group, and show it in the way that this terminal supports."""
     console = Console(highlight=False)
     story = play(find(protocol), members, seed)
     film = Film(story)
@@ -63,13 +63,13 @@ def film_json(protocol: str, members: int, seed: int) -> None:
 
 
 def tell(console: Console, story: Play) -> None:
-    """Plain lines, as long as they are."""
+    """Print plain lines."""
     for line in transcript(story):
         console.print(line, soft_wrap=True, markup=False)
 
 
 def show(console: Console, film: Film, seconds: float) -> None:
-    """The pictures, at their pace, on a screen of their own."""
+    """Show the pictures at their pace, on a screen of their own."""
     pace = FilmPace(film, seconds)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         began = time.monotonic()
@@ -81,7 +81,7 @@ def show(console: Console, film: Film, seconds: float) -> None:
 
 
 def summary(console: Console, film: Film) -> None:
-    """What each act came to."""
+    """The result of each act."""
     table = Table(
         title=f"hustings demo: {title(film.play)}",
         title_justify="left",
@@ -163,7 +163,7 @@ def _acts(film: Film, frame: FilmFrame) -> Text:
 
 
 def _rule(frame: FilmFrame, width: int) -> Text:
-    """A line; while there are two leaders, it says so."""
+    """A line; while there are two leaders, it says this."""
     if len(frame.leading) < 2:
         return Text("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * width, style="dim")
     leaders = " and ".join(str(member) for member in frame.leading)
@@ -175,7 +175,7 @@ def _rule(frame: FilmFrame, width: int) -> Text:
 
 
 def _ticker(film: Film, frame: FilmFrame, height: int) -> list[Text]:
-    """What happened last, the newest at the bottom."""
+    """The latest events, the newest at the bottom."""
     bar = "\N{BOX DRAWINGS LIGHT VERTICAL} "
     lines = [Text().append(bar, style="dim") for _ in range(height)]
     for text, line in zip(lines[::-1], reversed(frame.lines), strict=False):
@@ -190,7 +190,7 @@ def _ticker(film: Film, frame: FilmFrame, height: int) -> list[Text]:
 
 
 def _counts(film: Film, frame: FilmFrame) -> Text:
-    """This act's messages by kind, with the letter that flies; and heartbeats."""
+    """This act's messages by kind, with the letter of each kind; and heartbeats."""
     text = Text(" ")
     for kind, letter in film.letters.items():
         count = frame.counts.get(kind, 0)

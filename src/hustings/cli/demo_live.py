@@ -1,4 +1,4 @@
-"""`hustings demo`: draws the group of real processes, or tells of it in plain lines."""
+"""`hustings demo`: draws the group of real processes, or describes it in plain lines."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from hustings.demo.live.telling import COLUMNS, listed, note, row, title, to_jso
 from hustings.demo.simulated.picture import plain
 
 PICTURES = 8  # a second: drawing takes time from the members
-AROUND = 7  # rows that are not the members'
-CELL = 9  # columns of a member that has no row of its own, beside two names
+AROUND = 7  # rows around those of the members
+CELL = 9  # columns of a member without a row of its own, beside two names
 HEADER = f" {'member':8}{'pid':>8}  {'process':10}{'follows':9}{'term':>6}{'knows':>7}  messages/s"
 STANDING = {
     ProcessState.STARTING: "yellow",
@@ -45,13 +45,13 @@ class Stopped(BaseException):
         self._number = number
 
     def tell(self) -> int:
-        """Say so; the exit code."""
+        """Print why; return the exit code."""
         click.echo(f"hustings: stopped by {signal.Signals(self._number).name}", err=True)
         return 128 + self._number
 
 
 def live_demo(plan: LivePlan, no_tty: bool) -> int:
-    """Play, and show it as this terminal can; the exit code."""
+    """Play, and show it in the way that this terminal supports; return the exit code."""
     console = Console(highlight=False)
     lively = not (no_tty or console.is_dumb_terminal or not console.file.isatty())
     if lively and (console.width < SMALLEST[0] or console.height < SMALLEST[1]):
@@ -67,7 +67,7 @@ def live_demo(plan: LivePlan, no_tty: bool) -> int:
 
 
 def live_json(plan: LivePlan) -> int:
-    """Play, and give a script the numbers; the exit code."""
+    """Play, and print the numbers for a script; return the exit code."""
     try:
         with stopping():
             scene = play(plan, Nobody())
@@ -78,7 +78,7 @@ def live_json(plan: LivePlan) -> int:
 
 
 def verdict(scene: LiveScene) -> int:
-    """The exit code, with a word about why it is not 0."""
+    """The exit code, with a note if it is not 0."""
     if scene.failure:
         warn(scene.failure)
     return FINE if scene.fine else FAILED
@@ -86,7 +86,7 @@ def verdict(scene: LiveScene) -> int:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Signals that end a program end this one in good order."""
+    """Let signals that end a program end the demo in good order."""
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         raise Stopped(number)
@@ -99,11 +99,11 @@ def stopping() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-# Who watches
+# Audiences
 
 
 class Nobody:
-    """Neither hears nor looks."""
+    """Ignores everything."""
 
     def hear(self, scene: LiveScene) -> None:
         pass
@@ -113,7 +113,7 @@ class Nobody:
 
 
 class Reader(Nobody):
-    """Reads plain lines."""
+    """Prints plain lines."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -124,7 +124,7 @@ class Reader(Nobody):
 
 
 class Viewer(Nobody):
-    """Watches a screen."""
+    """Draws a screen."""
 
     def __init__(self, console: Console, live: Live) -> None:
         self._console = console
@@ -142,20 +142,20 @@ class Viewer(Nobody):
 
 
 def tell(console: Console, plan: LivePlan) -> LiveScene:
-    """Plain lines, as things happen."""
+    """Print plain lines, as things happen."""
     console.print(f"hustings demo: {title(plan)}", soft_wrap=True, markup=False)
     return play(plan, Reader(console))
 
 
 def show(console: Console, plan: LivePlan) -> LiveScene:
-    """Pictures, on a screen of their own."""
-    # No thread may draw them: processes are forked meanwhile.
+    """Show pictures, on a screen of their own."""
+    # No thread may draw them: the demo forks processes meanwhile.
     with Live(console=console, screen=True, auto_refresh=False) as live:
         return play(plan, Viewer(console, live))
 
 
 def summary(console: Console, scene: LiveScene) -> None:
-    """What was measured."""
+    """The measured times."""
     table = Table(
         title=f"hustings demo: {title(scene.plan)}",
         title_justify="left",
@@ -225,7 +225,7 @@ def _acts(scene: LiveScene) -> Text:
 
 
 def _members(scene: LiveScene, width: int, height: int) -> list[Text]:
-    """A row for each member; where rows do not suffice, several members in each."""
+    """A row for each member; if there are too few rows, several members in each."""
     members = list(scene.board.members.values())
     colours = {sight.name: COLOURS[place % len(COLOURS)] for place, sight in enumerate(members)}
     if scene.plan.members < height:
@@ -271,7 +271,7 @@ def _mark(sight: Sight) -> str:
 
 
 def _doing(scene: LiveScene, sight: Sight) -> str:
-    """What its process does; in a cut, on which side."""
+    """The state of its process; in a partition, its side."""
     for place, side in enumerate(scene.board.sides):
         if sight.name in side:
             return f"side {'AB'[place]}"
@@ -279,7 +279,7 @@ def _doing(scene: LiveScene, sight: Sight) -> str:
 
 
 def _style(sight: Sight, colours: dict[str, str]) -> str:
-    """Who follows the same leader has the same colour."""
+    """Members that follow the same leader have the same colour."""
     if style := STANDING[sight.standing]:
         return style
     if not sight.leader:
@@ -289,7 +289,7 @@ def _style(sight: Sight, colours: dict[str, str]) -> str:
 
 
 def _rule(scene: LiveScene, width: int) -> Text:
-    """A line; while there are several leaders, it says so."""
+    """A line; while there are several leaders, it says this."""
     leading = scene.board.leading()
     line = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
     if len(leading) < 2:

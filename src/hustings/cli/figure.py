@@ -1,4 +1,4 @@
-"""`hustings figure`: the papers' figures and tables, measured anew."""
+"""`hustings figure`: the papers' figures and tables, measured again."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def figure(
 
 
 def _checked(made: list[Rendered]) -> int:
-    """What --check comes to; that claims are open is told, and fails where all of them are."""
+    """The result of --check: open claims are reported, and fail if all claims are open."""
     from hustings.lab.figures.figure import ClaimVerdict
 
     verdicts = [finding.verdict for each in made for finding in each.findings]
@@ -126,8 +126,8 @@ def _checked(made: list[Rendered]) -> int:
 
 
 def _drawing() -> Draw:
-    """What draws, or which extra is missing, before anything has started."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
+    """The module that draws, or the name of a missing extra, before anything starts."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
     try:
         from hustings.lab.figures.drawing import draw
     except ModuleNotFoundError as missing:

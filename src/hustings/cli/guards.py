@@ -1,4 +1,4 @@
-"""`hustings guards`: who can confirm leaders, what that promises, and a look at one."""
+"""`hustings guards`: which guards there are, what each guarantees, and the state of one."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def guards(
 
 
 def _list(as_json: bool) -> None:
-    """All guards there are."""
+    """A list of all guards."""
     from hustings.guard.registry import all_guarantees
     from hustings.guard.urls import NotInstalled
 
@@ -144,14 +144,14 @@ def _why_not(error: BadInput) -> str:
 
 
 def _held(holding: Holding) -> str:
-    """Who holds, as the engine has it: whoever writes there can write anything."""
+    """The holder according to the engine; the text may come from any writer, so it is made safe."""
     if holding.holder is None:
         return "nobody"
     return f"{printable(holding.holder)}, token {holding.token}"
 
 
 def _show(group: str, guarantees: Guarantees, holding: Holding) -> None:
-    """One guard, and who holds there."""
+    """Show one guard, and its holder."""
     click.echo(f"{group} is held by: {_held(holding)}")
     click.echo(
         f"guarantee: {guarantees.guarantee.value}; leases hold while clocks' rates keep to 1 +- "
@@ -173,12 +173,12 @@ def _token(text: str | None) -> int:
 
 
 def is_terminal() -> bool:
-    """Whether there is somebody who can be asked."""
+    """Whether a person can be asked."""
     return sys.stdin.isatty()
 
 
 def _recover(url: str, group: str, install: bool, above: int, *, sure: bool, asks: bool) -> int:
-    """Lift the tokens of a group, once somebody has said that it shall be; above what."""
+    """Lift the tokens of a group above a number, after a confirmation; return that number."""
     if not sure:
         if not (asks and is_terminal()):
             raise BadInput("--recover changes the tokens of a group: say --yes if that is meant")
@@ -191,7 +191,7 @@ def _recover(url: str, group: str, install: bool, above: int, *, sure: bool, ask
 
 
 def to_json(guarantees: Guarantees) -> dict[str, object]:
-    """A promise, as data."""
+    """What a guard guarantees, as data."""
     return {
         "guarantee": guarantees.guarantee.value,
         "drift": guarantees.drift,
@@ -236,7 +236,7 @@ async def _lift(url: str, group: str, above: int) -> None:
 async def _ask(
     url: str, group: str, ask: Callable[[Guard], Awaitable[T]], *, install: bool = False
 ) -> T:
-    """Open a guard, ask it something, and close it; who does not answer is told of."""
+    """Open a guard, ask it something, and close it; report a guard that does not answer."""
     from hustings.guard.base import Unreachable
     from hustings.guard.quorum import SCHEME
     from hustings.guard.urls import make_guard, parse_url
@@ -248,7 +248,7 @@ async def _ask(
         if install:
             if not place.scheme.startswith("postgres"):
                 raise BadInput(f"{place.scheme} needs nothing installed")
-            make_guard(url, group)  # its client may be missing: then that is said
+            make_guard(url, group)  # its client may be missing: this says so
             from hustings.guard.postgres import install as install_postgres
 
             await install_postgres(place)

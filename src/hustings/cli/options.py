@@ -1,4 +1,4 @@
-"""Options that several commands share: numbers, and what describes an experiment."""
+"""Options that several commands share: numbers, and the description of an experiment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class WholeRange(click.IntRange):
 
 
 class RealRange(click.FloatRange):
-    """A number within bounds; `nan` is within none."""
+    """A number within bounds; `nan` is refused."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -73,7 +73,7 @@ def _real(
         kind.fail(f"{value!r} is not a valid float.", param, ctx)
 
 
-# What describes an experiment
+# The description of an experiment
 
 SUBSTRATE_OPTIONS = (
     click.option(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hustings.lab.runs.playing import Progress, Tell
 
 PIPE_WIDTH = 160
-NARROWEST = 12  # characters of a column of words
+NARROWEST = 12  # characters of a column of text
 MOST_COLUMNS = 10_000
 
 
@@ -37,7 +37,7 @@ def show_json(value: Mapping[str, object]) -> None:
 def show_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], note: str = ""
 ) -> None:
-    """A table on stdout; numbers stand right."""
+    """A table on stdout; numbers are aligned to the right."""
     table = Table(box=SIMPLE_HEAD)
     for place, column in enumerate(columns):
         numeric = all(_is_number(row[place]) for row in rows)
@@ -51,13 +51,13 @@ def show_table(
         )
     for row in rows:
         table.add_row(*(Text(show(cell)) for cell in row))  # as text: brackets are no markup here
-    # Where nobody looks, as in a pipe, lines are as long as they need to be.
+    # Without a terminal, as in a pipe, lines are as long as they need to be.
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     # A terminal too narrow for the table breaks its lines; no column is left out.
     needed = Measurement.get(console, console.options.update(width=MOST_COLUMNS), table).minimum
     if console.width < needed:
         console = Console(width=needed, soft_wrap=True)
-    # Title and note are not the table's own: a narrow table would fold them.
+    # Title and note are not part of the table: a narrow table would fold them.
     console.print(Text(title, style="bold"))
     console.print(table)
     if note:
@@ -87,7 +87,7 @@ def warn(sentence: str) -> None:
 
 
 class Lines:
-    """Progress as plain lines for a log, where nobody sees a bar: few enough to read."""
+    """Progress as plain lines for a log, without a bar: few enough to read."""
 
     EVERY = 10.0  # seconds
 
@@ -103,7 +103,7 @@ class Lines:
 
 
 def told(reached: Progress, what: str) -> str:
-    """Progress in words; `what` names the things of which there are several, if there are."""
+    """Progress in words; `what` names the things that are counted, if there are several."""
     if not what:
         return f"{reached.runs:,} of {reached.wanted:,} runs"
     return f"{reached.done} of {reached.series} {what}, {reached.runs:,} of {reached.wanted:,} runs"
@@ -111,7 +111,7 @@ def told(reached: Progress, what: str) -> str:
 
 @contextmanager
 def progress(what: str = "") -> Iterator[Tell]:
-    """A bar on stderr while runs are played; where nobody looks, a line now and then."""
+    """A bar on stderr while runs are played; without a terminal, a line now and then."""
     if not sys.stderr.isatty():
         yield Lines(what)
         return

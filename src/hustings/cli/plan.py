@@ -1,4 +1,4 @@
-"""`hustings plan`: which settings to take, with the evidence."""
+"""`hustings plan`: which settings to choose, with the evidence."""
 
 from __future__ import annotations
 

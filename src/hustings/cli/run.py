@@ -305,7 +305,7 @@ def _voice(quiet: bool, verbose: bool) -> Say:
 
     def say(sentence: str, detail: bool = False) -> None:
         if not quiet and (verbose or not detail):
-            with suppress(OSError):  # the command matters more than who hears about it
+            with suppress(OSError):  # the command matters more than this report
                 click.echo(f"hustings: {sentence}", err=True)
 
     return say

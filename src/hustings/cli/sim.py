@@ -23,7 +23,7 @@ WIDEST = 30  # characters of the longest bar
 
 
 def _told() -> str:
-    """The scenarios as a page of help tells them."""
+    """The scenarios as a help page shows them."""
     lines = ["\b", "Scenarios:"]
     for name, text in SCENARIOS.items():
         lines += [f"  {name}", *wrap(text, 76, initial_indent="    ", subsequent_indent="    ")]
@@ -180,7 +180,7 @@ def show_report(study: Study) -> None:
 
 
 def show_time_series(time_series: TimeSeries) -> None:
-    """A table with bars: every instant, or evenly spread ones if there are many."""
+    """A table with bars: every instant, or evenly spaced ones if there are many."""
     points = len(time_series.time)
     stride = -(-points // MOST_ROWS)
     highest = max(time_series.mean)

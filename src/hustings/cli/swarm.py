@@ -1,4 +1,4 @@
-"""`hustings swarm`: worlds drawn by seeds, everything that can go wrong in them, and a verdict."""
+"""`hustings swarm`: worlds drawn by seeds, with many kinds of faults, and a verdict."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _title(played: Played) -> str:
 
 
 def show(tally: SwarmTotal, first: int, beyond: bool, replays: list[str]) -> None:
-    """The tally as people read it."""
+    """The counts as people read them."""
     excused = ("windows", "settles") if beyond else ()
     rows: list[list[object]] = []
     for name, what in TOLD.items():

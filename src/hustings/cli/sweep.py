@@ -1,4 +1,4 @@
-"""`hustings sweep`: a grid of experiments from a file, anywhere, kept as it goes."""
+"""`hustings sweep`: a grid of experiments from a file, on any executor, saved as it runs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from hustings.lab.sweeps.picture import PictureLayout
     from hustings.lab.sweeps.points import SweepPoint, SweepResult, Value
 
-ROWS = 60  # of a table that people read
+ROWS = 60  # of a table on the terminal
 CHECKPOINT = "checkpoint"
 PROTOCOL, ENGINE, SEED = "protocol", "engine", "seed"
 GOALS = ("runs", "stderr", "metric")  # how often a point is played, not what is played
-LEFT_OUT = ("time_series", "debug")  # they change nothing that a table could show
+LEFT_OUT = ("time_series", "debug")  # they change nothing in the table
 
 EXAMPLE = """\
 # Every list is an axis; the grid is all combinations. Keys are the options of hustings sim.
@@ -171,7 +171,7 @@ def _key(option: click.Parameter) -> str:
 
 
 def _points(grid: GridFile) -> tuple[list[SweepPoint], list[str]]:
-    """All points, and what is to be said of them, once each."""
+    """All points, and the warnings about them, each once."""
     points: list[SweepPoint] = []
     warnings: dict[str, None] = {}
     varied = _varied(grid.points)
@@ -183,9 +183,9 @@ def _points(grid: GridFile) -> tuple[list[SweepPoint], list[str]]:
 
 
 def _varied(points: Sequence[Typed]) -> dict[str, bool]:
-    """Which of engine and seed take several values, and so tell points apart."""
+    """Which of engine and seed take several values, and so distinguish points."""
     return {
-        key: len({typed.of(key) for typed in points}) > 1  # counted, not walked through
+        key: len({typed.of(key) for typed in points}) > 1  # counted, not iterated
         for key in (ENGINE, SEED)
     }
 
@@ -225,13 +225,13 @@ def _seed(typed: Typed) -> str:
 
 
 def _of_a_point(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what belongs to a command and not to a point."""
+    """The options of a point, without those of the command."""
     options = {field.name for field in fields(Options)}
     return {key: given[key] for key in given if key in options}
 
 
 def _parameters(typed: Typed, varied: Mapping[str, bool]) -> dict[str, Value]:
-    """What tells a point from the others; engine and seed have columns of their own."""
+    """The parameters that distinguish a point; engine and seed have columns of their own."""
     found = {key: value for key, value in typed.labels.items() if key not in (ENGINE, SEED)}
     if varied[ENGINE]:
         found[ENGINE] = typed.of(ENGINE)
@@ -245,7 +245,7 @@ def _names(typed: Typed) -> str:
 
 
 def _wrong(grid: GridFile, typed: Typed, number: int, sentence: str) -> BadInput:
-    """What is wrong with a point, with the line of the setting that the sentence names."""
+    """The error of a point, with the line of the setting that the sentence names."""
     said = f"point {number} ({_names(typed)}): {sentence}"
     for name, where in typed.entries.items():
         if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", sentence):
@@ -254,7 +254,7 @@ def _wrong(grid: GridFile, typed: Typed, number: int, sentence: str) -> BadInput
 
 
 def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
-    """What an option says of its value, with the line that the value stands on."""
+    """An option's complaint about its value, with the line of the value."""
     option = getattr(error, "param", None)
     key = "" if option is None else _key(option)
     if key not in typed.keys:
@@ -265,7 +265,7 @@ def _refusal(grid: GridFile, typed: Typed, error: click.UsageError) -> BadInput:
 def _plan(
     grid: GridFile, points: Sequence[SweepPoint], warnings: list[str]
 ) -> PictureLayout | None:
-    """What will be drawn, if anything can be."""
+    """The picture to draw, if one can be drawn."""
     from hustings.lab.sweeps import picture
 
     try:
@@ -275,7 +275,7 @@ def _plan(
     if isinstance(plan, str):
         warnings.append(plan)
         return None
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it speaks of its own caches
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports its own caches
     if find_spec("matplotlib") is None:
         warnings.append("nothing is drawn without matplotlib: pip install 'hustings[sweep]'")
         return None
@@ -290,7 +290,7 @@ def _look_for_parquet(warnings: list[str]) -> None:
 def _write(
     out: Path, stem: str, results: Sequence[SweepResult], plan: PictureLayout | None
 ) -> tuple[list[str], BadInput | None]:
-    """All files; and what is wrong with the picture, which is known only now."""
+    """Write all files; return also what is wrong with the picture, known only now."""
     from importlib.util import find_spec
 
     from hustings.lab.sweeps.picture import made_of
@@ -367,7 +367,7 @@ def _show(stem: str, results: Sequence[SweepResult], written: list[str]) -> None
 
 
 def _told(results: Sequence[SweepResult], late: BadInput | None) -> int:
-    """What is wrong with results that are there, one sentence in all."""
+    """Raise what is wrong with finished results, all in one sentence."""
     short = [(number, each) for number, each in enumerate(results, 1) if each.shortfall]
     if short:
         number, first = short[0]

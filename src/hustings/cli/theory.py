@@ -1,4 +1,4 @@
-"""`hustings theory`: closed forms by name."""
+"""`hustings theory`: closed forms of a protocol, by name."""
 
 from __future__ import annotations
 

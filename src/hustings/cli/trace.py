@@ -1,4 +1,4 @@
-"""`hustings trace`: look at a recorded run."""
+"""`hustings trace`: check and draw a recorded run."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def trace(
 
 
 def _roles(recorded: str, given: str | None) -> dict[str, Role]:
-    """What each kind of message is for; nothing is known of protocols that are not ours.
+    """The role of each kind of message; nothing is known of protocols from other packages.
 
-    A recording may come from anybody: no code is loaded because it says so.
+    A recording may come from anywhere, so no code is loaded because a recording names it.
     """
     if given is None and recorded not in EVERY:
         return {}
@@ -89,7 +89,7 @@ def _roles(recorded: str, given: str | None) -> dict[str, Role]:
 def _write(
     read: Trace, options: Options, source: Path, wanted: list[tuple[Path | None, Draw]]
 ) -> list[Path]:
-    """All files or none: each is opened before any is written."""
+    """Write all files or none: each is opened before any is written."""
     targets = [(path, draw) for path, draw in wanted if path is not None]
     real = [os.path.realpath(path) for path in (source, *(path for path, _ in targets))]
     for place, (path, _) in enumerate(targets, 1):
