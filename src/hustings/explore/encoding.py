@@ -35,8 +35,7 @@ class Met(dict[int, tuple[int, object]]):
 
 
 def encode(value: object, *, ordered: bool = True) -> bytes:
-    """The canonical form of a value; without `ordered`, the order of a dict's entries does not
-    count.
+    """The canonical form of a value; without `ordered`, the order of dict entries does not count.
 
     >>> encode({"a": 1}) == encode({"a": 1.0})
     False

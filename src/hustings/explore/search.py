@@ -324,9 +324,7 @@ class Search:
         sent: tuple[int, ...],
         flights: tuple[int, ...],
     ) -> State:
-        """A member has handled something; its messages are under way, except to members that are
-        down.
-        """
+        """A member has handled something; its messages are under way to members that are up."""
         instant, members, _, crashes, losses, wipes, last = state
         members = _replaced(members, place, reaction.after)
         if self.laws.leased and reaction.said:

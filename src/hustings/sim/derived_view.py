@@ -266,9 +266,7 @@ class DerivedView(View):
         return self._common.roster
 
     def best(self, choice: Choice, but: Container[MemberId] = ()) -> MemberId | None:
-        """The best member of this view that is not in `but`; looks at 1/probability members on
-        average.
-        """
+        """The best member of this view not in `but`; looks at 1/probability members on average."""
         self._bits()  # more questions will follow
         order = self._common.order(choice)
         return next((each for each in order if each not in but and each in self), None)

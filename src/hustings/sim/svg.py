@@ -124,9 +124,7 @@ class Labels:
     def find(
         self, text: str, places: list[tuple[float, float]], *, centred: bool
     ) -> tuple[float, float] | None:
-        """The first free place for a text's baseline, which is then taken; None if there is no
-        room.
-        """
+        """The first free place for a text's baseline, which is then taken; None without room."""
         width = SMALL * len(text)
         for x, y in places:
             left = x - width / 2 if centred else x

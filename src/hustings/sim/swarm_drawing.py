@@ -79,9 +79,7 @@ class Disks:
         return True
 
     def lose_all(self, world: World) -> None:
-        """All voters are down, and their disks are lost; they restart later with incarnations by
-        date.
-        """
+        """All voters are down, and their disks are lost; later incarnations follow the date."""
         for voter in self._voters:
             member = world.members[voter]
             member.stored = EMPTY_DISK
