@@ -22,9 +22,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from hustings.core.config import parse_number, parse_whole
 from hustings.core.durations import parse_duration, show_duration
 from hustings.core.errors import BadInput
-from hustings.core.numbers import parse_number, parse_whole
 from hustings.net.addresses import Address, parse_address
 from hustings.net.files import read_whole, shown, why
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hustings.core.numbers import parse_number, parse_whole
+from hustings.core.config import parse_number, parse_whole
 from hustings.sim.delay import USAGES
 from hustings.sim.mobility import MODELS
 from hustings.sim.scenarios import HORIZON, SCENARIOS
@@ -16,7 +16,7 @@ from hustings.sim.time_series import MAX_STEPS
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# Numbers, read as `hustings.core.numbers` reads them everywhere
+# Numbers, read as `hustings.core.config` reads them everywhere
 
 
 class _Whole(click.types.IntParamType):

@@ -18,8 +18,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from hustings.core.config import plain
 from hustings.core.errors import printable
-from hustings.core.numbers import plain
 
 if TYPE_CHECKING:
     from hustings.lab.runs.playing import Progress, Tell

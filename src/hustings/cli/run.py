@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hustings.cli.options import WholeRange
+from hustings.core.config import finite_number
 from hustings.core.errors import BadInput
-from hustings.core.numbers import finite_number
 from hustings.lab import parsing
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import msgspec
 
 from hustings.core.choice import Choice, MemberId
+from hustings.core.config import parse_whole
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_whole
 from hustings.lab import parsing
 from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import Protocol, is_ours

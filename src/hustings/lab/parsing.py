@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hustings.core.choice import MemberId
+from hustings.core.config import finite_number
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import finite_number
 from hustings.sim.faults import (
     Alive,
     Call,

@@ -17,9 +17,9 @@ from typing import Any, Unpack
 
 import msgspec
 
+from hustings.core.config import plain
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import plain
 from hustings.lab.byzantine import messages
 from hustings.lab.byzantine.adversaries import load
 from hustings.lab.byzantine.engines import TASKS

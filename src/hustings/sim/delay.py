@@ -15,8 +15,8 @@ from random import Random
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
+from hustings.core.config import finite_number
 from hustings.core.errors import BadInput
-from hustings.core.numbers import finite_number
 from hustings.core.plugins import Plugins
 
 _PERCENTILE = 3.0902323061678132  # of the normal law: 99.9 % lie below

@@ -16,10 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from hustings.core.choice import Candidate, Choice, HighestId, parse_choice
-from hustings.core.config import Config, Surroundings
+from hustings.core.config import Config, Surroundings, parse_number
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_number
 from hustings.core.plugins import source_digest
 from hustings.core.rounds import RoundBased
 from hustings.core.streams import Stream, derive

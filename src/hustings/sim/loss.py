@@ -14,8 +14,8 @@ from random import Random
 from typing import ClassVar
 
 from hustings.core.choice import MemberId
+from hustings.core.config import parse_number
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_number
 from hustings.core.plugins import Plugins
 
 # Whether a message that leaves now is lost: (now, sender, receiver).

@@ -19,8 +19,8 @@ from itertools import combinations, groupby, pairwise
 from typing import ClassVar, NamedTuple
 
 from hustings.core.choice import MemberId
+from hustings.core.config import parse_number
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_number
 from hustings.core.streams import Stream, derive
 from hustings.sim.queue import END_OF_TIME, on_grid
 

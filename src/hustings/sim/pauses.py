@@ -13,8 +13,8 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 
+from hustings.core.config import finite_number
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import finite_number
 from hustings.core.streams import derive
 from hustings.sim.delay import Delay, Fixed, parse_delay
 from hustings.sim.queue import END_OF_TIME, on_grid

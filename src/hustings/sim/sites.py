@@ -15,8 +15,8 @@ from random import Random
 from typing import TypeVar
 
 from hustings.core.choice import MemberId
+from hustings.core.config import finite_number
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import finite_number
 from hustings.sim.delay import Delay, parse_delay
 from hustings.sim.loss import Fate, Loss
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hustings.core.numbers import parse_number, parse_whole
+from hustings.core.config import parse_number, parse_whole
 from tests.unit.cli.commands import Hustings
 
 STRANGE = [

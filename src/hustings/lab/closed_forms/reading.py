@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from hustings.core.config import parse_number, parse_whole
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_number, parse_whole
 from hustings.lab.closed_forms.form import require
 
 LARGEST_GROUP = 1_000_000  # sums over members stay well under a second

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isfinite, log
 
+from hustings.core.config import TooLarge, parse_number
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import TooLarge, parse_number
 from hustings.lab.closed_forms import reading
 from hustings.lab.closed_forms.committee import network
 from hustings.lab.closed_forms.committee.exponents import THIRD

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
+from hustings.core.config import parse_number, parse_whole
 from hustings.core.errors import BadInput, UnknownName
-from hustings.core.numbers import parse_number, parse_whole
 from hustings.lab.closed_forms import reading
 from hustings.lab.closed_forms.form import Parameter, require
 from hustings.lab.closed_forms.probabilistic.leaders import STRATEGIES, strategy
