@@ -76,6 +76,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Sentences about settings that work but have a consequence worth knowing."""
         return []
 
+    def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        """Sentences about those of the `given` settings that change nothing.
+
+        They are not refused: a sweep over one setting may well keep another. `leaving`: somebody
+        may depart in good order.
+        """
+        return []
+
     @classmethod
     def for_scenario(cls, scenario: str) -> dict[str, object]:
         """Settings that a scenario of the simulator takes unless the user gives others."""

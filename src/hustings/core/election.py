@@ -52,6 +52,7 @@ class Assumptions:
     announces: bool = False  # leads by announcing itself: needs no detector
     repeats: bool = True  # one that announces does so for ever; False: it falls silent
     partial_views: bool = False  # works where members know only a part of the group
+    ranks_by: str | None = None  # what members compare, where that is not the choice function
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 from hustings.core.choice import ByAttributes, MemberId
+from hustings.core.election import Election
 from hustings.lab import parsing
 from hustings.lab.options import Options, Voters
 from hustings.lab.runs.engines import Report
-from hustings.protocols.announce.unused_settings import (
-    ranks_otherwise,
-    says_goodbye,
-    unused_settings,
-)
+from hustings.protocols.announce.settings import AnnounceConfig
 from hustings.sim import faults
 from hustings.sim.delay import Fixed, PerLink
 from hustings.sim.experiment import Experiment, scenario_settings
@@ -60,7 +57,7 @@ def idle(experiment: Experiment, typed: Options) -> list[str]:
     leaving = _leaving(experiment)
     given = parsing.settings(typed.settings)
     return [
-        *unused_settings(experiment.config, given, leaving=leaving),
+        *experiment.config.unused(given, leaving=leaving),
         *_who(experiment, typed),
         *filter(None, [renamed(typed.clockwise)]),
         *_network(experiment, typed),
@@ -83,7 +80,7 @@ def _who(experiment: Experiment, typed: Options) -> list[str]:
     start = experiment.scenario.name == "start"
     if typed.initiators and start and experiment.announces:
         told.append(f"--initiator has no effect here: members of {kind.about.name} start unasked")
-    criterion = ranks_otherwise(kind)
+    criterion = kind.assumptions.ranks_by
     if criterion is not None and start and choice.name != "highest-id":
         told.append(f"--choice has no effect here: {kind.about.name} goes by {criterion}")
     ranked = [key for key, _ in choice.ranks] if isinstance(choice, ByAttributes) else []
@@ -134,7 +131,11 @@ def _stack(experiment: Experiment) -> list[str]:
 def _silence(experiment: Experiment) -> list[str]:
     """Departures in good order that nobody can tell from a crash."""
     kind, config = experiment.kind, experiment.config
-    if not experiment.announces or says_goodbye(kind, config):
+    if isinstance(config, AnnounceConfig):
+        goodbye = config.byes(1) > 0
+    else:
+        goodbye = kind.leave is not Election.leave
+    if goodbye or not experiment.announces:
         return []
     cure = ": --set bye=1, or bye_loss, makes it say one" if hasattr(config, "bye") else ""
     return [f"who leaves says no goodbye, so to the others it is as a crash{cure}"]

@@ -56,7 +56,9 @@ class LeM(Machine):
         promises="in the end one living leader, not the best by the choice function; "
         "no exclusivity, and a dead leader is believed in for up to T_L",
     )
-    assumptions = Assumptions(reliable=False, displaces=False, announces=True)
+    assumptions = Assumptions(
+        reliable=False, displaces=False, announces=True, ranks_by="the time of waking"
+    )
     Settings = LeMConfig
     config: LeMConfig
 

@@ -178,6 +178,26 @@ class AnnounceConfig(Config, frozen=True, kw_only=True):
             )
         return told
 
+    def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        told: list[str] = []
+        if "T_Q" in given and self.query == "none":
+            told.append("T_Q has no effect without a query: set query=query or suppress-query")
+        return told + self._unused_byes(given, leaving=leaving)
+
+    def _unused_byes(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        names = [name for name in ("bye", "bye_loss", "bye_eps", "bye_gap") if name in given]
+        if names and not leaving:
+            return [
+                f"{_have(names)} no effect where nobody leaves in good order: take scenario "
+                "leader-leave, churn with --orderly, or --fault leave:..."
+            ]
+        told: list[str] = []
+        if "bye_eps" in given and self.bye_loss is None:
+            told.append("bye_eps has no effect without bye_loss, from which it works out the Byes")
+        if "bye_gap" in given and self.bye_gap and not self.bye_loss and (self.bye or 0) < 2:
+            told.append("bye_gap has no effect with less than two Byes: set bye or bye_loss")
+        return told
+
 
 class LeAConfig(AnnounceConfig, frozen=True, kw_only=True):
     """Immediate announcements, without suppression."""
@@ -199,6 +219,14 @@ class SuppressConfig(AnnounceConfig, frozen=True, kw_only=True):
     @classmethod
     def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
         return {**super().for_network(delta, given), "T_S": 2 * delta}
+
+    def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        """Also of those that say how long a member sleeps.
+
+        >>> SuppressConfig().unused(["lam"], leaving=False)
+        ['lam has no effect with law=uniform: set law=exponential']
+        """
+        return _unused_sleep(self, given) + super().unused(given, leaving=leaving)
 
 
 class LeSConfig(SuppressConfig, frozen=True, kw_only=True):
@@ -249,6 +277,9 @@ class SupConfig(Config, frozen=True, kw_only=True):
     def broken_rules(self) -> list[str]:
         return endless(self, "T_S")
 
+    def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        return _unused_sleep(self, given)
+
 
 class AlConfig(Config, frozen=True, kw_only=True):
     """Settings of announcements alone."""
@@ -290,6 +321,9 @@ class SupAlConfig(AlConfig, frozen=True, kw_only=True):
     def broken_rules(self) -> list[str]:
         return [*super().broken_rules(), *endless(self, "T_S")]
 
+    def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        return _unused_sleep(self, given)
+
 
 class SupAlRandomConfig(AlConfig, frozen=True, kw_only=True):
     """Settings of a new suppression in every interval of T_A."""
@@ -318,6 +352,33 @@ class SupAlRandomConfig(AlConfig, frozen=True, kw_only=True):
                 "interval of T_A"
             )
         return broken
+
+    def unused(self, given: Collection[str], *, leaving: bool) -> list[str]:
+        return _unused_sleep(self, given)
+
+
+SLEEP = ("T_S", "law", "lam", "wake", "link")  # what says how long a member sleeps
+
+
+def _unused_sleep(
+    config: SuppressConfig | SupConfig | SupAlConfig | SupAlRandomConfig, given: Collection[str]
+) -> list[str]:
+    """Sentences about settings that say how long a member sleeps, and change nothing."""
+    told: list[str] = []
+    asks = isinstance(config, SuppressConfig) and config.query == "query"
+    names = [name for name in SLEEP if name in given and (asks or name != "T_S")]
+    if names and (asks or config.T_S == 0):
+        why = "query=query: members ask at once" if asks else "T_S=0: nobody sleeps"
+        told.append(f"{_have(names)} no effect with {why}")
+    elif "lam" in given and config.law == "uniform":
+        told.append("lam has no effect with law=uniform: set law=exponential")
+    if "link" in given and getattr(config, "wake", None) != "linked":
+        told.append("link has no effect without wake=linked")
+    return told
+
+
+def _have(names: list[str]) -> str:
+    return f"{', '.join(names)} {'has' if len(names) == 1 else 'have'}"
 
 
 MAX_BYES = 10_000

@@ -45,7 +45,12 @@ class Sup(Election):
         promises="no agreement: members follow whom they hear first; a baseline for le-s",
     )
     assumptions = Assumptions(
-        reliable=False, displaces=False, agrees=False, announces=True, repeats=False
+        reliable=False,
+        displaces=False,
+        agrees=False,
+        announces=True,
+        repeats=False,
+        ranks_by="who is heard first",
     )
     Settings = SupConfig
     messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg,)

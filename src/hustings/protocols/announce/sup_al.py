@@ -58,7 +58,13 @@ class SupAl(Election):
         promises="nothing: several may lead, or all defer to each other and nobody does; "
         "sup-al-random does not deadlock, le-s elects",
     )
-    assumptions = Assumptions(reliable=False, displaces=False, agrees=False, announces=True)
+    assumptions = Assumptions(
+        reliable=False,
+        displaces=False,
+        agrees=False,
+        announces=True,
+        ranks_by="who is heard first",
+    )
     Settings = SupAlConfig
     messages: ClassVar[tuple[type[Message], ...]] = (AnnounceMsg,)
     config: SupAlConfig
