@@ -8,7 +8,7 @@ import click
 
 from hustings.cli.options import WHOLE, RealRange, WholeRange
 from hustings.cli.output import progress, show_json, show_table, warn
-from hustings.lab import parsing
+from hustings.lab.options import parse_settings
 
 if TYPE_CHECKING:
     from hustings.lab.planning import CommitteePlan, Trial
@@ -71,7 +71,7 @@ def plan(
     if as_json:
         show_json(found.to_json())
     else:
-        show(found, str(parsing.settings(settings).get("adversary", "random")))
+        show(found, str(parse_settings(settings).get("adversary", "random")))
     return 0 if found.proposed is not None else 1
 
 

@@ -13,7 +13,7 @@ import click
 from hustings.cli.options import WholeRange
 from hustings.core.config import finite_number
 from hustings.core.errors import BadInput
-from hustings.lab import parsing
+from hustings.lab.options import parse_settings
 
 if TYPE_CHECKING:
     from hustings.agent.command import CommandSpec, Say
@@ -241,7 +241,7 @@ def run(
         name=name,
         seeds=seeds,
         protocol=protocol,
-        settings=parsing.settings(pairs),
+        settings=parse_settings(pairs),
         choice=choice,
         attributes=_attributes(attributes),
         bind=bind,
@@ -250,7 +250,7 @@ def run(
         insecure=insecure,
         multicast=multicast,
         detector=detector,
-        detector_settings=parsing.settings(detecting),
+        detector_settings=parse_settings(detecting),
         preempt=preempt,
         preempt_after=preempt_after,
         stall_bound=stall_bound,

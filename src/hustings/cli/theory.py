@@ -6,9 +6,9 @@ import click
 
 from hustings.cli.output import show_json, show_table
 from hustings.core.errors import BadInput
-from hustings.lab import parsing
 from hustings.lab.closed_forms.page import markdown
 from hustings.lab.closed_forms.registry import evaluate, names, parameters
+from hustings.lab.options import parse_settings
 
 
 @click.command()
@@ -49,7 +49,7 @@ def theory(
     if protocol is None:
         _list(settings, as_json)
         return
-    result = evaluate(protocol, parsing.settings(settings))
+    result = evaluate(protocol, parse_settings(settings))
     if as_json:
         show_json(result.to_json())
         return

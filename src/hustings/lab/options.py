@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import msgspec
 
 from hustings.core.choice import Choice, MemberId
-from hustings.core.config import parse_whole
+from hustings.core.config import finite_number, parse_whole
 from hustings.core.election import Election
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab import parsing
 from hustings.layers.lease import LeaseLayer
 from hustings.protocols.registry import Protocol, is_ours
 from hustings.sim import experiment as sim_experiment
 from hustings.sim.delay import parse_delay
 from hustings.sim.experiment import Composed, Description, Experiment, ToVoting
+from hustings.sim.faults import parse_faults, parse_members
 from hustings.sim.loss import parse_loss
 from hustings.sim.member import Clocks
 from hustings.sim.mobility import Mobility, parse_mobility
 from hustings.sim.network import Network
 from hustings.sim.pauses import Pauses, parse_pauses
-from hustings.sim.scenarios import JOINING, Order, Rates, Scenario
+from hustings.sim.scenarios import JOINING, Order, Rates, Scenario, parse_order
 from hustings.sim.sites import parse_sites, site_delay, site_loss
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Options:
     @property
     def clockwise(self) -> Order | None:
         """The order of ids round the ring, if one was typed."""
-        return None if self.order is None else parsing.order(self.order)
+        return None if self.order is None else parse_order(self.order)
 
     @property
     def size(self) -> int:
@@ -222,6 +222,42 @@ class Options:
         return replace(self, seed=seed)
 
 
+def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """`KEY=VALUE` texts as a table; a key given twice is a mistake."""
+    table: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise BadInput(f"--set {pair!r} is not understood: write KEY=VALUE")
+        if key.strip() in table:
+            raise BadInput(f"--set {key.strip()} is given twice")
+        table[key.strip()] = value.strip()
+    return table
+
+
+def parse_attributes(texts: Iterable[str]) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
+    """What each attribute's values are; one given twice is a mistake."""
+    table: dict[str, tuple[float, ...] | None] = {}
+    for text in texts:
+        name, values = _attribute(text)
+        if name in table:
+            raise BadInput(f"--attribute {name} is given twice")
+        table[name] = values
+    return tuple(table.items())
+
+
+def _attribute(text: str) -> tuple[str, tuple[float, ...] | None]:
+    """`cpu=3,1,2` lists values by member; `cpu=random` leaves them to the seed."""
+    name, equals, values = text.partition("=")
+    if not equals or not name.strip():
+        raise BadInput(f"--attribute {text!r} is not understood: write NAME=1,2,3 or NAME=random")
+    if values.strip() == "random":
+        return name.strip(), None
+    return name.strip(), tuple(
+        finite_number(value, f"attribute {name}") for value in values.split(",")
+    )
+
+
 def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Experiment:
     """An experiment from plain words.
 
@@ -231,25 +267,25 @@ def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Expe
         Description(
             kind=kind,
             members=typed.size,
-            settings=parsing.settings(typed.settings),
+            settings=parse_settings(typed.settings),
             scenario=_scenario(typed),
             network=_network(typed),
             choice=typed.choice,
-            attributes=parsing.attributes(typed.attributes),
+            attributes=parse_attributes(typed.attributes),
             order=typed.clockwise,
             seed=typed.seed,
             view=typed.view,
             clocks=Clocks(typed.drift, typed.offset),
             pauses=_pauses(typed),
             detection=typed.detection,
-            detection_settings=parsing.settings(typed.detection_settings),
+            detection_settings=parse_settings(typed.detection_settings),
             guard=lease(typed.guard, typed.guard_settings),
             voting=voting(typed.guard, typed.guard_settings, typed.size),
             composer=_composer() if typed.composed else None,
-            leadership_settings=parsing.settings(typed.leadership_settings),
-            measure=parsing.settings(typed.measure),
+            leadership_settings=parse_settings(typed.leadership_settings),
+            measure=parse_settings(typed.measure),
             membership=typed.membership,
-            gossip_settings=parsing.settings(typed.gossip_settings),
+            gossip_settings=parse_settings(typed.gossip_settings),
             until=typed.until,
             max_events=typed.max_events,
             time_series=typed.time_series,
@@ -268,7 +304,7 @@ def _composer() -> Callable[[Description, Mapping[str, object]], Composed]:
 
 def _network(typed: Options) -> Network:
     delay = parse_delay(typed.delay, typed.links)
-    settings = parsing.settings(typed.loss_settings)
+    settings = parse_settings(typed.loss_settings)
     loss = parse_loss(typed.loss_model, typed.loss, typed.collision, settings)
     if typed.sites is None:
         if typed.between or typed.between_loss:
@@ -290,7 +326,7 @@ def _network(typed: Options) -> Network:
 
 
 def _pauses(typed: Options) -> Pauses | None:
-    settings = parsing.settings(typed.pause_settings)
+    settings = parse_settings(typed.pause_settings)
     if typed.pause is not None:
         return parse_pauses(typed.pause, settings)
     if settings:
@@ -301,10 +337,10 @@ def _pauses(typed: Options) -> Pauses | None:
 def _scenario(typed: Options) -> Scenario:
     return Scenario(
         name=typed.scenario,
-        crashed=parsing.members(typed.crashed, "--crashed") if typed.crashed.strip() else (),
+        crashed=parse_members(typed.crashed, "--crashed") if typed.crashed.strip() else (),
         detectors=_ids(typed.detectors, "--detector"),
         initiators=_ids(typed.initiators, "--initiator"),
-        extra=parsing.faults(typed.faults),
+        extra=parse_faults(typed.faults),
         rates=Rates(typed.arrivals, typed.departures, typed.orderly),
         linger=typed.linger,
         mobility=_mobility(typed),
@@ -312,7 +348,7 @@ def _scenario(typed: Options) -> Scenario:
 
 
 def _mobility(typed: Options) -> Mobility | None:
-    settings = parsing.settings(typed.mobility_settings)
+    settings = parse_settings(typed.mobility_settings)
     if typed.mobility is not None:
         return parse_mobility(typed.mobility, settings)
     if settings:
@@ -321,7 +357,7 @@ def _mobility(typed: Options) -> Mobility | None:
 
 
 def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:
-    return tuple(member for text in texts for member in parsing.members(text, what))
+    return tuple(member for text in texts for member in parse_members(text, what))
 
 
 # A guard
@@ -331,7 +367,7 @@ def lease(guard: str, typed: tuple[str, ...]) -> dict[str, str] | None:
     """What members ask the guard for, if there is one."""
     if guard not in GUARDS:
         raise UnknownName("guard", guard, GUARDS)
-    given = parsing.settings(typed)
+    given = parse_settings(typed)
     if guard == "none":
         if given:
             raise BadInput("--guard-set goes with --guard memory or --guard quorum")
@@ -345,7 +381,7 @@ def voting(guard: str, typed: tuple[str, ...], members: int) -> ToVoting | None:
     """The first members as voters, if they are the guard."""
     if guard != "quorum":
         return None
-    text = str(parsing.settings(typed).get("voters", VOTERS))
+    text = str(parse_settings(typed).get("voters", VOTERS))
     try:
         count = parse_whole(text)
     except ValueError:

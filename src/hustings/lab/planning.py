@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from hustings.core.errors import BadInput, UnknownName
-from hustings.lab import parsing
 from hustings.lab.byzantine.adversaries import load
 from hustings.lab.byzantine.engines import LargePlayer
 from hustings.lab.byzantine.large import check
-from hustings.lab.options import Options
+from hustings.lab.options import Options, parse_settings
 from hustings.lab.options import Settings as Given
 from hustings.lab.runs.engines import (
     QUIESCENT,
@@ -160,7 +159,7 @@ def plan(
     import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
     load()
     words = Options.of(settings=settings).settings
-    given: dict[str, object] = {**parsing.settings(words)}
+    given: dict[str, object] = {**parse_settings(words)}
     adversary = str(given.pop("adversary", "random"))
     for word in adversary.split("+"):
         if word.strip() not in (*known(), "aware"):

@@ -6,8 +6,7 @@ import math
 
 from hustings.core.choice import ByAttributes, MemberId
 from hustings.core.election import Election
-from hustings.lab import parsing
-from hustings.lab.options import Options, Voters
+from hustings.lab.options import Options, Voters, parse_settings
 from hustings.lab.runs.engines import Report
 from hustings.protocols.announce.settings import AnnounceConfig
 from hustings.sim import faults
@@ -33,7 +32,7 @@ def warnings_on(experiment: Experiment, typed: Options) -> list[str]:
             f"{kind.about.name} assumes that messages arrive; with loss it may end "
             "without a leader, or with two"
         )
-    given = parsing.settings(typed.settings)
+    given = parse_settings(typed.settings)
     composed = experiment.composition is not None
     for key, value in ({} if composed else scenario_settings(kind, experiment.scenario)).items():
         if key in given:
@@ -55,7 +54,7 @@ def warnings_on(experiment: Experiment, typed: Options) -> list[str]:
 def idle(experiment: Experiment, typed: Options) -> list[str]:
     """On what was typed and changes nothing."""
     leaving = _leaving(experiment)
-    given = parsing.settings(typed.settings)
+    given = parse_settings(typed.settings)
     return [
         *experiment.config.unused(given, leaving=leaving),
         *_who(experiment, typed),

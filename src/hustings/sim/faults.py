@@ -5,14 +5,16 @@ A scenario is a list of these values; `schedule` puts them into a world.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
 from hustings.core.choice import Candidate, MemberId
-from hustings.core.errors import BadInput
+from hustings.core.config import finite_number
+from hustings.core.errors import BadInput, UnknownName
 from hustings.sim.carrier import Carrier
 from hustings.sim.crash_points import Trap
 from hustings.sim.guarding import GUARD
@@ -320,3 +322,133 @@ def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...],
     if world.tracer is not None:  # a trace tells of members, and the guard is not a member
         shown = tuple(tuple(one for one in side if one != GUARD) for side in sides)
         world.tracer.add(Linked(world.now, what, name, shown))
+
+
+# Faults as people type them
+
+SIMPLE: dict[str, Callable[..., Happening]] = {
+    "crash": Crash,
+    "restart": Restart,
+    "pause": Pause,
+    "resume": Resume,
+    "leave": Leave,
+    "call": Call,
+}
+Cut = Partition | OneWay
+CUTS: dict[str, type[Cut]] = {"partition": Partition, "one-way": OneWay}  # what `heal` ends
+Sides = tuple[tuple[MemberId, ...], ...]
+FAULTS = (*SIMPLE, "suspect", "alive", "partition", "one-way", "heal")
+
+
+def parse_members(text: str, what: str) -> tuple[MemberId, ...]:
+    """`60,61,64` or `60-64` as ids."""
+    ids: list[MemberId] = []
+    for part in text.split(","):
+        span = re.fullmatch(r"\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*", part)
+        if span is None:
+            raise BadInput(f"{what} {text!r} is not understood: write ids as 3 or 3,5 or 3-7")
+        first, last = int(span[1]), int(span[2] or span[1])
+        if last < first:
+            raise BadInput(f"{what} {part.strip()!r} runs backwards: write the lower id first")
+        if last - first > 1_000_000:
+            raise BadInput(f"{what} {part.strip()!r} names more than a million members")
+        ids.extend(range(first, last + 1))
+    return tuple(dict.fromkeys(ids))
+
+
+def parse_faults(texts: Iterable[str]) -> tuple[Happening, ...]:
+    """All faults of one run: each cut under a name of its own, so that cuts add up.
+
+    A heal ends one cut, as `heal:one-way:3>4`, or all of a kind, as `heal:one-way`.
+    """
+    found = _named([parse_fault(text) for text in texts])
+    cuts = [one for one in found if isinstance(one, Cut)]
+    return tuple(
+        each for one in found for each in (_heals(one, cuts) if isinstance(one, Heal) else [one])
+    )
+
+
+def _named(found: list[Happening]) -> list[Happening]:
+    """The first cut of a kind is called after its kind; the others bear a number, too."""
+    kinds: dict[type[Happening], list[Sides]] = {}
+    for place, one in enumerate(found):
+        if isinstance(one, Cut):
+            known = kinds.setdefault(type(one), [])
+            if _sides(one) not in known:
+                known.append(_sides(one))
+            number = known.index(_sides(one)) + 1
+            found[place] = one if number == 1 else replace(one, name=f"{one.name}-{number}")
+    return found
+
+
+def _heals(heal: Heal, cuts: list[Cut]) -> list[Heal]:
+    """What a heal ends, by name; the one that was typed if there is no such cut."""
+    kind, colon, who = heal.name.partition(":")
+    typed = _between(kind, who, heal.at, f"heal:{heal.name}") if colon else None
+    only = _sides(typed) if isinstance(typed, Cut) else None
+    names = dict.fromkeys(
+        cut.name
+        for cut in cuts
+        if cut.at <= heal.at and isinstance(cut, CUTS[kind]) and only in (None, _sides(cut))
+    )
+    return [replace(heal, name=name) for name in names] or [heal]
+
+
+def _sides(cut: Cut) -> Sides:
+    sides = cut.sides if isinstance(cut, Partition) else (cut.senders, cut.to)
+    return tuple(tuple(sorted(side)) for side in sides)
+
+
+def parse_fault(text: str) -> Happening:
+    """One fault with its time, as `crash:7@2.5`; see `hustings sim --help` for all forms."""
+    match = re.fullmatch(r"([a-z-]+):(.*)@([^@]+)", text.strip())
+    if match is None:
+        raise BadInput(f"--fault {text!r} is not understood: write WHAT:WHO@TIME, as crash:7@2.5")
+    what, who, when = match[1], match[2].strip(), match[3]
+    if what not in FAULTS:
+        raise UnknownName("fault", what, FAULTS)
+    at = finite_number(when, f"the time of --fault {text!r}")
+    if at < 0:
+        raise BadInput(f"the time of --fault {text!r} must be >= 0")
+    if what == "crash" and "+" in who:
+        one, _, sends = who.partition("+")
+        if re.fullmatch(r"\s*[0-9]{1,9}\s*", sends) is None:
+            raise BadInput(f"--fault {text!r} needs a number of sends after the +: crash:7+3@TIME")
+        after = int(sends)
+        return Crash(member=_one(one, text), at=at, after_sends=after)
+    if what in SIMPLE:
+        return SIMPLE[what](member=_one(who, text), at=at)
+    return _between(what, who, at, text)
+
+
+def _between(what: str, who: str, at: float, text: str) -> Happening:
+    if what == "heal":
+        name, colon, ends = who.partition(":")
+        if who and name not in CUTS:
+            raise UnknownName("cut", name, CUTS)
+        if colon:
+            _between(name, ends, at, text)
+        return Heal(name=who or "partition", at=at)
+    if what == "partition":
+        sides = tuple(parse_members(side, "a partition's side") for side in who.split("|"))
+        if len(sides) < 2:
+            raise BadInput(f"--fault {text!r} needs two sides: partition:1,2|3,4@TIME")
+        return Partition(sides=sides, at=at)
+    left, arrow, right = who.partition(">")
+    if not arrow:
+        raise BadInput(f"--fault {text!r} needs an arrow: {what}:3>7@TIME")
+    if what == "one-way":
+        senders, to = parse_members(left, "senders"), parse_members(right, "receivers")
+        for member in senders:
+            if member in to:
+                raise BadInput(f"--fault {text!r} cuts {member} off from itself: name others")
+        return OneWay(senders=senders, to=to, at=at)
+    kind = Suspect if what == "suspect" else Alive
+    return kind(member=_one(left, text), about=_one(right, text), at=at)
+
+
+def _one(text: str, whole: str) -> MemberId:
+    ids = parse_members(text, f"the member in --fault {whole!r}:")
+    if len(ids) != 1:
+        raise BadInput(f"--fault {whole!r} takes one member")
+    return ids[0]

@@ -14,6 +14,7 @@ those of the same rank, because an election only compares.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -174,6 +175,16 @@ DECREASING = "decreasing"
 MOST_SHOWN = 20
 
 Order = str | Sequence[MemberId]
+
+
+def parse_order(text: str) -> Order:
+    """`random`, `decreasing`, or ids in their order clockwise, as `3,32,5,80,6,12`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not text.strip() or not parts[0][:1].isdecimal():
+        return text.strip()
+    if any(re.fullmatch(r"[0-9]{1,9}", part) is None for part in parts):
+        raise BadInput(f"--order {text!r} is not understood: write ids as 3,32,5,80,6,12")
+    return tuple(int(part) for part in parts)
 
 
 def places_of(order: Order, members: int) -> tuple[float, ...] | None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hustings.lab.parsing import faults
-from hustings.sim.faults import Happening, Heal, OneWay, Partition
+from hustings.sim.faults import Happening, Heal, OneWay, Partition, parse_faults
 from hustings.sim.network import Partitions
 
 
 def in_force(*typed: str) -> Partitions:
     """The cuts that are left when all of it has happened."""
     cuts = Partitions()
-    for one in sorted(faults(typed), key=lambda each: each.at):
+    for one in sorted(parse_faults(typed), key=lambda each: each.at):
         _happen(cuts, one)
     return cuts
 
@@ -59,5 +58,5 @@ def test_cuts_add_up(typed: tuple[str, ...], left: list[str]) -> None:
 
 def test_a_cut_alone_is_called_after_its_kind() -> None:
     """Traces and digests of such runs stay what they were."""
-    names = [getattr(one, "name", "") for one in faults(["one-way:1>2@1", "partition:1|2@1"])]
+    names = [getattr(one, "name", "") for one in parse_faults(["one-way:1>2@1", "partition:1|2@1"])]
     assert names == ["one-way", "partition"]

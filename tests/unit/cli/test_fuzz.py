@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hustings.cli.app import run
-from hustings.lab.parsing import FAULTS
+from hustings.sim.faults import FAULTS
 from tests.unit.cli.commands import Result
 
 # Nothing that is typed can hold a NUL or a lone surrogate.

@@ -9,7 +9,7 @@ import pytest
 from hustings._version import __version__
 from hustings.cli.app import hustings as group
 from hustings.cli.output import Lines
-from hustings.lab.parsing import FAULTS
+from hustings.sim.faults import FAULTS
 from tests.unit.cli.commands import Hustings, in_own_process
 
 COMMANDS = list(group.commands)
