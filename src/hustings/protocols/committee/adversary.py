@@ -1,9 +1,9 @@
-"""Adversaries: whom they corrupt and what those then say.
+"""Adversaries: which members they corrupt, and what those members then send.
 
-An adversary is a small class with `corrupt` and `speak`. Those of the catalogue are made of one
-corruption and some behaviours, written `greedy+pack+lie`; with no behaviour named the bad members
-do the worst known in every stage. To write another one, subclass `Adversary`, give it a name
-and register it; its name may then stand among the words, too.
+An adversary is a small class with `corrupt` and `speak`. Those of the catalogue combine one
+corruption and some behaviours, written `greedy+pack+lie`. If no behaviour is named, the bad members
+do the worst known in every stage. To write another adversary, subclass `Adversary`, give it a name
+and register it. Its name may then stand among the words, too.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from hustings.protocols.committee.misbehaving import (
 )
 from hustings.protocols.committee.roster import Roster
 
-MARK = Bits(1, 1)  # what a question or a nod says
-LISTS = ("down", "report", "answer", "decided")  # the stages in which something is told
+MARK = Bits(1, 1)  # the content of a question or a nod
+LISTS = ("down", "report", "answer", "decided")  # the stages in which a list is sent
 
 
 class Adversary:
-    """Base of adversaries: corrupts at random, and lets the bad behave."""
+    """Base of adversaries: corrupts members at random, and lets them behave."""
 
     name: ClassVar[str] = ""
     idea: ClassVar[str] = ""
     packs = lies = floods = claims = False  # what the large-scale engine has to know of `speak`
 
     def corrupt(self, roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-        """Who is bad: at most `budget` members, chosen before the election begins."""
+        """Return the bad members: at most `budget`, chosen before the election begins."""
         return at_random(roster, budget, rng)
 
     def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
-        """What a bad member says instead of `mine`, which its honest script would say."""
+        """Return what a bad member sends instead of `mine`, the output of its honest script."""
         return mine.outbox
 
 
 def budget(b: float, members: int) -> int:
-    """How many members a share of b is; never a third of them unless b is.
+    """Return how many members a share of b is; a third of them only if b is.
 
     >>> budget(0.1, 50), budget(0.3, 10), budget(0.33, 3)
     (5, 3, 0)
@@ -61,11 +61,11 @@ def budget(b: float, members: int) -> int:
     return floor(b * members + 1e-9)
 
 
-# What bad members do once committees have agreed. The other behaviours are those of `misbehaving`.
+# What bad members do once committees have agreed. The other behaviours are in `misbehaving`.
 
 
 class Lie:
-    """Wrong lists and a wrong leader: its own members, as many as a true list has."""
+    """Sends wrong lists and a wrong leader: bad members, as many as a true list has."""
 
     name: ClassVar[str] = "lie"
     idea: ClassVar[str] = "tells others that its own members were elected"
@@ -87,14 +87,14 @@ class Lie:
         return outbox
 
     def _opposite(self, bad: tuple[MemberId, ...], roster: Roster, bits: Bits, width: int) -> Bits:
-        """Instead of a list one of its own members; of a word that is no list, every bit turned."""
+        """Return bad members instead of a list; for a word that is no list, flip every bit."""
         if 0 < bits.length < width:
             return Bits(bits.value ^ (1 << bits.length) - 1, bits.length)
         chosen = bad[: max(1, bits.length // width)]
         return pack((roster.position[each], width) for each in chosen)
 
     def _marks(self, scene: AdversaryScene, mine: Spoken) -> Outbox:
-        """A list by marks: no more than the true one has, else it would not be believed."""
+        """Return a list by marks, no longer than the true one: else no member would believe it."""
         ours = [each for each in mine.stage.about if scene.is_bad(each)]
         told: dict[int, Bits] = {}
         for bits in mine.outbox.values():
@@ -113,7 +113,7 @@ class Lie:
 
 
 class Flood:
-    """Asks all whom it may ask, and answers everybody: good members must bear it."""
+    """Asks all members that it may ask, and answers all: good members must bear it."""
 
     name: ClassVar[str] = "flood"
     idea: ClassVar[str] = "asks all monitors, and answers everybody in the last step"
@@ -125,7 +125,7 @@ class Flood:
 
 
 class Claim:
-    """Asks everybody in the last step, as if it had been elected."""
+    """Asks all members in the last step, as if it had been elected."""
 
     name: ClassVar[str] = "claim"
     idea: ClassVar[str] = "asks everybody in the last step, as if it had been elected"
@@ -148,11 +148,11 @@ BEHAVIOURS: dict[str, type[Voice]] = {
     "flood": Flood,
     "claim": Claim,
 }
-WORST = ("split", "pack", "lie", "flood", "claim")  # what they do if nothing is named
+WORST = ("split", "pack", "lie", "flood", "claim")  # the behaviours if none is named
 
 
 class Compound(Adversary):
-    """One corruption and some behaviours, of which each changes what the one before would say."""
+    """One corruption and some behaviours; each behaviour changes the output of the one before."""
 
     def __init__(
         self, corruption: str, behaviours: Sequence[str], others: Sequence[Adversary] = ()
@@ -183,7 +183,7 @@ _registered: dict[str, Adversary] = {}
 
 
 def register(adversary: Adversary) -> None:
-    """Let an adversary be called by its name; the name must be a new word."""
+    """Register an adversary under its name; the name must be a new word."""
     name = adversary.name
     if not name or "+" in name or name in CORRUPTIONS or name in BEHAVIOURS:
         raise BadInput(f"an adversary cannot be called {name!r}: take a new word without +")
@@ -191,12 +191,12 @@ def register(adversary: Adversary) -> None:
 
 
 def known() -> list[str]:
-    """All words that an adversary can be made of."""
+    """List all words of which an adversary can be made."""
     return [*CORRUPTIONS, *BEHAVIOURS, *_registered]
 
 
 def parse_adversary(text: str) -> Adversary:
-    """An adversary from its words: at most one corruption, any behaviours, joined by +.
+    """Make an adversary from its words: at most one corruption, any behaviours, joined by +.
 
     >>> adversary = parse_adversary("greedy+pack")
     >>> adversary.packs, adversary.lies, parse_adversary("leaf").lies
@@ -222,7 +222,7 @@ def parse_adversary(text: str) -> Adversary:
 
 
 def catalogue() -> Mapping[str, tuple[str, str]]:
-    """Every word, whether it says who is bad or what they do, and its idea."""
+    """Return every word, whether it selects bad members or their behaviour, and its idea."""
     found = {name: ("corruption", idea) for name, (_, idea) in CORRUPTIONS.items()}
     for name, voice in BEHAVIOURS.items():
         found[name] = ("behaviour", str(getattr(voice, "idea", "")))

@@ -1,24 +1,24 @@
 """Byzantine agreement without signatures: phase king and recursive phase king, in batches.
 
-Model      k participants in a public order, in synchronous rounds, of whom f lie as they like and
-           say different things to different members. t = floor((k-1)/3) unless given.
-Idea       Graded consensus takes two rounds. Vote: tell all your value. Propose: if k-t members
+Model      k participants in a public order, in synchronous rounds. f of them are bad: they send
+           arbitrary values, different ones to different members. t = floor((k-1)/3) unless given.
+Idea       Graded consensus takes two rounds. Vote: send your value to all. Propose: if k-t members
            voted for the same value propose it, else propose nothing; then adopt a value that more
            than t proposed, and be sure of it if k-t did. If one good member is sure, all good ones
-           hold its value. A member that is not sure listens to somebody: in phase king to the king
-           of the phase, and t+1 phases have one good king; in recursive phase king first to one
-           half of the participants, which agreed among itself in the same way, then to the other
-           half.
+           hold its value. A member that is not sure follows another. In phase king it follows the
+           king of the phase, and one of t+1 phases has a good king. In recursive phase king it
+           follows first one half of the participants, which agreed among itself in the same way,
+           then the other half.
 Invariant  Once all good members hold the same value they are all sure of it in every later graded
-           consensus, so no king and no half, however bad, moves them any more. No two good members
+           consensus, so no king and no half, however bad, changes it any more. No two good members
            ever propose different values.
 Cost       Phase king: 3(t+1) rounds; every participant sends (t+1)(k-1)(v+v') bits per instance,
            the t+1 kings (k-1)v more, where v bits hold a value and v' a value or nothing.
            Recursive: C(k) = (k-1)(2(v+v')+v) + C(half) bits and R(k) = 6 + R(one half) + R(other)
            rounds down to halves of at most 16, which use phase king: about 14k bits for one bit.
 Guarantee  With f <= t: all good participants decide the same, and if all good ones began with the
-           same value they decide it. A half too bad to agree does no harm: if 3f < k, then one of
-           the halves has less than a third of bad ones, too. With f > t nothing.
+           same value they decide it. A half with too many bad members does no harm: if 3f < k, then
+           less than a third of one of the halves is bad, too. With f > t nothing.
 Paper      Scalable Leader Election, section 2, which needs any agreement for k > 3t and takes one
            with O(k^3) bits from its reference [10]; and broadcast made of it. Decided here: what
            does not arrive, or has another size, or is no value, is read as value 0 in votes, from
@@ -55,27 +55,27 @@ BASE = 16  # this many or fewer use phase king; 8 would send a little less, in m
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One member's seat in one committee: who it is, and what all of the committee know."""
+    """One member's seat in one committee: its id, and what all of the committee know."""
 
     me: MemberId
     members: tuple[MemberId, ...]  # in public order; the first t+1 are kings
-    place: int = 0  # which committee this is, for the adversary's eyes
+    place: int = 0  # the committee's number, which the adversary may use
     method: Method = "recursive"
-    t: int | None = None  # how many liars to be ready for; None: as many as can be borne
+    t: int | None = None  # how many bad members to tolerate; None: as many as possible
 
     @property
     def bears(self) -> int:
-        """How many liars the thresholds are made for."""
+        """The number of bad members for which the thresholds are made."""
         return tolerated(len(self.members)) if self.t is None else self.t
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """This many instances of agreement on one of this many options."""
+    """A number of instances of agreement, each on one of this many options."""
 
     count: int
     options: int
-    about: tuple[MemberId, ...] = ()  # whose word each instance is about, if so
+    about: tuple[MemberId, ...] = ()  # the member whose word each instance is about, if any
 
     @property
     def everything(self) -> int:
@@ -83,7 +83,7 @@ class Batch:
 
 
 def tolerated(members: int) -> int:
-    """The most liars that a committee of this size can bear.
+    """Return the most bad members that a committee of this size can tolerate.
 
     >>> [tolerated(k) for k in (1, 3, 4, 6, 7, 16, 128)]
     [0, 0, 1, 1, 2, 5, 42]
@@ -92,7 +92,7 @@ def tolerated(members: int) -> int:
 
 
 def agreement_rounds(members: int, method: Method = "recursive", t: int | None = None) -> int:
-    """How many rounds an agreement of this many takes.
+    """Return how many rounds an agreement of this many members takes.
 
     >>> agreement_rounds(128), agreement_rounds(1024), agreement_rounds(128, "king")
     (186, 1530, 129)
@@ -104,15 +104,15 @@ def agreement_rounds(members: int, method: Method = "recursive", t: int | None =
 
 
 def broadcast_rounds(members: int, method: Method = "recursive", t: int | None = None) -> int:
-    """How many rounds it takes to broadcast by sending to all and agreeing on what came."""
+    """Return how many rounds a broadcast takes: send to all, then agree on what arrived."""
     return 1 + agreement_rounds(members, method, t)
 
 
-# Reading what may be lies
+# Reading values that may be false
 
 
 def _values(bits: Bits | None, batch: Batch) -> Planes:
-    """A vector of values; those that are none read as 0, and so does a vector of another size."""
+    """Read a vector of values; a wrong value reads as 0, and so does a vector of another size."""
     width = width_of(batch.options)
     planes = planes_of_bits(bits, width, batch.count)
     if planes is None:
@@ -124,7 +124,7 @@ def _values(bits: Bits | None, batch: Batch) -> Planes:
 
 
 def _proposals(bits: Bits | None, batch: Batch) -> Planes:
-    """A vector of proposals: 0 for nothing, a+1 for value a; whatever else reads as nothing."""
+    """Read a vector of proposals: 0 for nothing, a+1 for value a; others read as nothing."""
     return _values(bits, replace(batch, options=batch.options + 1))
 
 
@@ -132,7 +132,7 @@ def _proposals(bits: Bits | None, batch: Batch) -> Planes:
 
 
 def _most(ballots: Sequence[Planes], width: int, quorum: int) -> Planes:
-    """Bit by bit, what at least `quorum` ballots say: the only value that this many can hold."""
+    """Return bit by bit what at least `quorum` ballots say: the only value so many can hold."""
     winner = []
     for bit in range(width):
         tally = BitCounts()
@@ -143,7 +143,7 @@ def _most(ballots: Sequence[Planes], width: int, quorum: int) -> Planes:
 
 
 def _equal(one: Planes, other: Planes, among: int) -> int:
-    """In which of these instances two vectors are the same."""
+    """Return in which of these instances two vectors are the same."""
     differ = 0
     for mine, yours in zip(one, other, strict=True):
         differ |= mine ^ yours
@@ -151,12 +151,12 @@ def _equal(one: Planes, other: Planes, among: int) -> int:
 
 
 def _choose(mask: int, one: Planes, other: Planes) -> Planes:
-    """One where the mask is set, the other elsewhere."""
+    """Return one where the mask is set, the other elsewhere."""
     return tuple(b ^ (a ^ b) & mask for a, b in zip(one, other, strict=True))
 
 
 def _proposing(value: Planes, where: int, width: int) -> Planes:
-    """value + 1 where the mask is set, 0 elsewhere."""
+    """Return value + 1 where the mask is set, 0 elsewhere."""
     proposal = []
     carry = where
     for plane in value:
@@ -168,7 +168,7 @@ def _proposing(value: Planes, where: int, width: int) -> Planes:
 
 
 def _proposed(proposal: Planes, where: int, width: int) -> Planes:
-    """proposal - 1, of use where the mask is set."""
+    """Return proposal - 1, valid where the mask is set."""
     value = []
     borrow = where
     for plane in proposal[:width]:
@@ -181,7 +181,7 @@ def _proposed(proposal: Planes, where: int, width: int) -> Planes:
 
 
 def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[Planes, int]]:
-    """Vote and propose: the value now held, and in which instances this member is sure of it."""
+    """Vote and propose; return the value, and in which instances this member is sure of it."""
     me, members, k, t = seat.me, seat.members, len(seat.members), seat.bears
     others = [each for each in members if each != me]
 
@@ -208,13 +208,13 @@ def graded(seat: Seat, batch: Batch, value: Planes, step: int) -> Script[tuple[P
 
 
 def _favourite(proposals: Sequence[Planes], width: int) -> tuple[Planes, BitCounts]:
-    """The value that most proposals are for, and its proposals.
+    """Return the value with most proposals, and its proposals.
 
     Good members propose only one value. If, with at most t lies, more than t propose a value, then
     more than half of all that propose anything propose it: so it has the majority bit by bit.
     """
     present = BitCounts()
-    made = []  # by instance, whether anything was proposed
+    made = []  # whether anything was proposed, by instance
     for proposal in proposals:
         something = 0
         for plane in proposal:
@@ -237,7 +237,7 @@ def _favourite(proposals: Sequence[Planes], width: int) -> tuple[Planes, BitCoun
 
 
 def phase_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
-    """t+1 phases, each with a king whom those follow who are not sure."""
+    """Run t+1 phases, each with a king; members that are not sure follow it."""
     me, members = seat.me, seat.members
     for phase in range(seat.bears + 1):
         value, sure = yield from graded(seat, batch, value, phase)
@@ -252,7 +252,7 @@ def phase_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
 
 
 def recursive_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
-    """As phase king with two phases, whose kings are the two halves of the participants."""
+    """Run phase king with two phases, whose kings are the two halves of the participants."""
     me, members = seat.me, seat.members
     if len(members) <= BASE:
         return (yield from phase_king(seat, batch, value))
@@ -277,17 +277,17 @@ def recursive_king(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
 
 
 def _valid(value: Planes, batch: Batch) -> Planes:
-    """Bits from different results may together be no value: a half that is so bad advises 0."""
+    """Replace an invalid value, which mixed bits of several results may give, by 0."""
     return _values(bits_of_planes(value, batch.count), batch)
 
 
 def agree(seat: Seat, batch: Batch, value: Planes) -> Script[Planes]:
-    """The agreement that the seat's committee uses."""
+    """Run the agreement that the seat's committee uses."""
     return (recursive_king if seat.method == "recursive" else phase_king)(seat, batch, value)
 
 
 def agree_on(seat: Seat, values: Sequence[int], options: int) -> Script[list[int]]:
-    """Agree on one of `options` values in as many instances as there are values."""
+    """Agree on one of `options` values, in as many instances as there are values."""
     batch = Batch(len(values), options)
     decided = yield from agree(seat, batch, planes_of(values, width_of(options)))
     return values_of(decided, batch.count)
@@ -303,12 +303,12 @@ def broadcast(
     step: int = 0,
     detail: object = None,
 ) -> Script[list[int]]:
-    """All `senders` tell the committee one of `options` values: what it takes them to have said.
+    """Let all `senders` send one of `options` values, and agree on what each has sent.
 
-    Each sends to all, then all agree on what came, all senders in one batch. `value` is this
-    member's own word if it is a sender. With f <= t all good members hold the same list, and a good
-    sender's own word is in it; a sender that said nothing readable said 0. `kind`, `step` and
-    `detail` tell the adversary what the word is about.
+    Each sends to all, then all agree on what arrived, all senders in one batch. `value` is this
+    member's own word if it is a sender. With f <= t all good members get the same list, and a good
+    sender's own word is in it; a sender without a readable word sent 0. `kind`, `step` and `detail`
+    tell the adversary what the word is about.
     """
     me, members = seat.me, seat.members
     width = width_of(options)

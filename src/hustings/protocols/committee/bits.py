@@ -1,12 +1,13 @@
-"""Bits: what members of a committee say to each other, measured to the bit.
+"""Bits: what members of a committee send each other, measured to the bit.
 
 The paper counts bits, so a message carries exactly the bits that a formula counts, and one more: on
-the wire a leading 1 marks where they begin, so that the length follows from the bytes. Reading what
-a liar wrote never raises: what is too short reads as zeros, what is no text of ours is missing.
+the wire a leading 1 marks where they begin, so the length follows from the bytes. To read what a
+bad member wrote never raises: a text that is too short reads as zeros, and an invalid text as
+missing.
 
 A vector of values, one for each of many instances of agreement, goes as planes: first the lowest
 bit of all values, then the next, and so on. Bit i of a plane belongs to instance i. So one integer
-operation serves all instances at once, and `Tally` counts the votes of all of them together.
+operation serves all instances at once, and `BitCounts` counts the votes of all of them together.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from msgspec import Meta
 from hustings.core.errors import ProtocolBug
 from hustings.core.messages import Message, Role
 
-MAX_PAYLOAD = 1 << 16  # bytes: more than any committee has to say in one round
+MAX_PAYLOAD = 1 << 16  # bytes: more than any committee has to send in one round
 MAX_CHANNEL = 1 << 62
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Bits(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """This many bits; the first one written is the lowest of `value`."""
+    """A number of bits; the first one written is the lowest of `value`."""
 
     value: int
     length: int
@@ -37,7 +38,7 @@ NOTHING = Bits(0, 0)
 
 
 class SlateMsg(Message, frozen=True, tag="SLATE"):
-    """What a member has to say in this round, on one channel."""
+    """What a member sends in this round, on one channel."""
 
     role: ClassVar[Role] = Role.ELECTION
     channel: Annotated[int, Meta(ge=0, le=MAX_CHANNEL)]
@@ -45,7 +46,7 @@ class SlateMsg(Message, frozen=True, tag="SLATE"):
 
 
 def slate(channel: int, bits: Bits) -> SlateMsg:
-    """The message that carries these bits.
+    """Return the message that carries these bits.
 
     >>> slate(7, Bits(0b101, 3))
     SlateMsg(channel=7, payload=b'\\r')
@@ -57,7 +58,7 @@ def slate(channel: int, bits: Bits) -> SlateMsg:
 
 
 def bits_of(payload: bytes) -> Bits | None:
-    """The bits of a payload; None if it has no mark, or is too long to be one of ours.
+    """Return the bits of a payload; None without a mark, or if it is too long to be one of ours.
 
     >>> bits_of(slate(0, Bits(5, 3)).payload)
     Bits(value=5, length=3)
@@ -72,7 +73,7 @@ def bits_of(payload: bytes) -> Bits | None:
 
 
 def value_bits(message: SlateMsg) -> int:
-    """The bits that a formula counts: those without the mark; 0 if there are none.
+    """Return the bits that a formula counts: those without the mark; 0 if there are none.
 
     >>> value_bits(slate(0, Bits(0, 12)))
     12
@@ -81,12 +82,12 @@ def value_bits(message: SlateMsg) -> int:
 
 
 def wire_bits(message: SlateMsg) -> int:
-    """The bits of the encoded message."""
+    """Return the number of bits of the encoded message."""
     return 8 * len(_encode(message))
 
 
 def pack(fields: Iterable[tuple[int, int]]) -> Bits:
-    """Numbers of given widths, one after the other.
+    """Write numbers of given widths, one after the other.
 
     >>> pack([(3, 2), (0, 1), (9, 4)])
     Bits(value=75, length=7)
@@ -101,7 +102,7 @@ def pack(fields: Iterable[tuple[int, int]]) -> Bits:
 
 
 class Reader:
-    """Takes numbers off some bits in the order in which they were packed.
+    """Reads numbers from bits in the order in which they were packed.
 
     >>> reader = Reader(pack([(3, 2), (0, 1), (9, 4)]))
     >>> reader.take(2), reader.take(1), reader.left, reader.take(4), reader.short
@@ -115,10 +116,10 @@ class Reader:
     def __init__(self, bits: Bits) -> None:
         self._rest = bits.value
         self.left = bits.length
-        self.short = False  # whether more was taken than there was
+        self.short = False  # whether more bits were taken than there were
 
     def take(self, width: int) -> int:
-        """The next number; bits that are not there read as zeros."""
+        """Return the next number; missing bits read as zeros."""
         number = self._rest & (1 << width) - 1
         self._rest >>= width
         if width > self.left:
@@ -128,7 +129,7 @@ class Reader:
 
 
 def width_of(options: int) -> int:
-    """How many bits tell this many options apart: ceil(log2 options).
+    """Return how many bits tell this many options apart: ceil(log2 options).
 
     >>> [width_of(options) for options in (1, 2, 3, 4, 5, 128, 129)]
     [0, 1, 2, 2, 3, 7, 8]
@@ -142,7 +143,7 @@ Planes = tuple[int, ...]  # the values of all instances, lowest bits first
 
 
 def planes_of(values: Sequence[int], width: int) -> Planes:
-    """Values of instances 0, 1, ... as planes.
+    """Return values of instances 0, 1, ... as planes.
 
     >>> planes_of([2, 0, 3], 2)
     (4, 5)
@@ -155,7 +156,7 @@ def planes_of(values: Sequence[int], width: int) -> Planes:
 
 
 def values_of(planes: Planes, count: int) -> list[int]:
-    """The values of instances 0 to count-1.
+    """Return the values of instances 0 to count-1.
 
     >>> values_of((4, 5), 3)
     [2, 0, 3]
@@ -167,7 +168,7 @@ def values_of(planes: Planes, count: int) -> list[int]:
 
 
 def bits_of_planes(planes: Planes, count: int) -> Bits:
-    """A vector of `count` values as it is sent."""
+    """Return a vector of `count` values in the form for sending."""
     value = 0
     for plane in reversed(planes):
         value = value << count | plane
@@ -175,7 +176,7 @@ def bits_of_planes(planes: Planes, count: int) -> Bits:
 
 
 def planes_of_bits(bits: Bits | None, width: int, count: int) -> Planes | None:
-    """The vector that was sent; None if nothing came, or something of another size.
+    """Return the vector that was sent; None if nothing arrived, or a vector of another size.
 
     >>> planes_of_bits(bits_of_planes((4, 5), 3), 2, 3)
     (4, 5)
@@ -191,12 +192,12 @@ def planes_of_bits(bits: Bits | None, width: int, count: int) -> Planes | None:
 
 
 def within(planes: Planes, options: int, count: int) -> int:
-    """In which instances the value is one of 0 .. options-1, as a mask.
+    """Return as a mask in which instances the value is one of 0 .. options-1.
 
     >>> bin(within(planes_of([0, 1, 2, 3], 2), 3, 4))
     '0b111'
     """
-    same = (1 << count) - 1  # as far as looked, the value equals the largest one allowed
+    same = (1 << count) - 1  # in the bits so far, the value equals the largest one allowed
     less = 0
     most = options - 1
     for bit in range(len(planes) - 1, -1, -1):
@@ -212,8 +213,8 @@ def within(planes: Planes, options: int, count: int) -> int:
 class BitCounts:
     """Counts for every instance at once how often its bit was set.
 
-    The counts are kept as planes, too: adding a vector ripples a carry through them, which takes
-    two operations on average, however many instances there are.
+    The counts are kept as planes, too. Adding a vector ripples a carry through them, which takes
+    two operations on average, for any number of instances.
 
     >>> tally = BitCounts()
     >>> for vector in (0b011, 0b001, 0b101):
@@ -239,12 +240,12 @@ class BitCounts:
             planes.append(vector)
 
     def at_least(self, number: int) -> int:
-        """The instances that have this many votes or more; `number` is at least 1."""
+        """Return the instances that have this many votes or more; `number` is at least 1."""
         planes = self.planes
         if number >> len(planes):
             return 0
         more = 0
-        same = -1  # as far as looked, from the highest plane down, the count equals `number`
+        same = -1  # in the planes so far, from the highest down, the count equals `number`
         for place in range(len(planes) - 1, -1, -1):
             plane = planes[place]
             if number >> place & 1:
@@ -255,8 +256,8 @@ class BitCounts:
         return more | same
 
     def exceeds_half_of(self, other: BitCounts) -> int:
-        """The instances that have more than half of the votes which `other` has there."""
-        mine = [0, *self.planes]  # twice as many
+        """Return the instances with more than half of the votes that `other` has there."""
+        mine = [0, *self.planes]  # doubled
         more = 0
         same = -1
         for place in range(max(len(mine), len(other.planes)) - 1, -1, -1):
@@ -267,5 +268,5 @@ class BitCounts:
         return more
 
     def of(self, place: int) -> int:
-        """The votes of one instance."""
+        """Return the votes of one instance."""
         return sum((plane >> place & 1) << bit for bit, plane in enumerate(self.planes))

@@ -1,13 +1,13 @@
-"""Whom to corrupt: an adversary's choice before the election, with the roster in its hands.
+"""Which members to corrupt: an adversary's choice before the election, when it knows the roster.
 
 Each function takes a roster, a budget and a stream, and returns that many members, by id. None is
-the best possible adversary, which would have to solve a hard covering problem: what they reach
-bounds from below what can be done. An electorate is owned from a third on, a leaf's word from a
-half on.
+the best possible adversary, which would have to solve a hard covering problem. So the results are a
+lower bound of what is possible. An adversary owns an electorate from a third of its members on, and
+a leaf's word from a half on.
 
-Without a network the candidates are known before anybody is corrupted, and so is the public tree of
-their path. `well_seated` looks down that tree; where its sight ends before the tree does, the
-member that is found there counts as leader.
+Without a network the candidates are known before any member is corrupted, and so is the public tree
+of their path. `well_seated` searches that tree down to a limited depth. If the tree goes deeper,
+the member at the limit counts as leader.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Corruption = Callable[[Roster, int, Stream], tuple[MemberId, ...]]
 
 
 def nobody(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """All are good."""
+    """Corrupt no member."""
     return ()
 
 
 def at_random(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Any members, each as likely: who knows nothing of the network."""
+    """Corrupt any members, each equally likely: the adversary does not know the network."""
     return tuple(sorted(rng.sample(roster.members, min(budget, len(roster.members)))))
 
 
 def the_first(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """The lowest ids: in a committee these are kings before all others."""
+    """Corrupt the lowest ids: in a committee these are kings before all others."""
     return roster.members[:budget]
 
 
 def greedy(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Own as many electorates as possible, a third of each; members left over sit in the others."""
+    """Own as many electorates as possible, a third of each; the rest sit in the others."""
     market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
     _, taken = market.best(market.targets(rng))
     return market.spread(taken)
@@ -58,14 +58,14 @@ def second(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def by_leaf(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Own the word of as many leaves as possible: half of each, and the plurality is theirs."""
+    """Own the word of as many leaves as possible: half of each gives the plurality."""
     market = Market.of(roster.leaves, 2, roster, budget, rng)
     _, taken = market.best(market.targets(rng))
     return _filled(taken, roster, budget, rng)
 
 
 def clustered(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Whole electorates, one neighbour after the other, from a random one on."""
+    """Corrupt whole electorates, each the neighbour of the last, from a random one on."""
     rows = roster.electorates or roster.leaves
     first = rng.below(len(rows))
     chosen: dict[MemberId, None] = {}
@@ -77,9 +77,9 @@ def clustered(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def mixed(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Own some electorates and pack in the others, as many of either as do most harm.
+    """Own some electorates and pack in the others, in the proportion that does most harm.
 
-    How many that are follows from an estimate; as many as greedy owns are tried against them.
+    An estimate gives the proportion. It is compared with that of `greedy`.
     """
     market = Market.of(_electorates(roster), PARTS, roster, budget, rng)
     owned, taken = market.best(market.targets(rng))
@@ -93,7 +93,7 @@ def mixed(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
 
 
 def in_the_tree(roster: Roster, budget: int, rng: Stream) -> tuple[MemberId, ...]:
-    """Those who sit well in the tree of the path, where that is known before; else as greedy."""
+    """Corrupt members well placed in the path's tree, if it is known before; else as greedy."""
     if not roster.path or len(roster.leaves[0]) < len(roster.members):
         return greedy(roster, budget, rng)
     return well_seated(roster.leaves[0], roster.path, budget, rng)
@@ -113,14 +113,14 @@ CORRUPTIONS: dict[str, tuple[Corruption, str]] = {
 
 
 def _electorates(roster: Roster) -> Sequence[Row]:
-    """Who elect first; without a network the one public committee."""
+    """Return the members that elect first; without a network the one public committee."""
     return roster.electorates or roster.leaves
 
 
 def _below(layers: Sequence[Sequence[Sequence[int]]], need: Sequence[int]) -> list[int]:
-    """Nodes of the first layer in such an order that nodes of the last fall one after another."""
+    """Order nodes of the first layer so that nodes of the last are owned one after another."""
     price = list(need)
-    falls: list[list[int]] = [[node] for node in range(len(price))]  # what to own below each
+    falls: list[list[int]] = [[node] for node in range(len(price))]  # the nodes to own below each
     for groups in layers:
         upper, costs = [], []
         for group in groups:
@@ -135,22 +135,22 @@ def _below(layers: Sequence[Sequence[Sequence[int]]], need: Sequence[int]) -> li
 def _filled(
     chosen: Iterable[MemberId], roster: Roster, budget: int, rng: Stream
 ) -> tuple[MemberId, ...]:
-    """Some members and, up to the budget, others at random."""
+    """Return some members and, up to the budget, others at random."""
     taken = dict.fromkeys(chosen)
     others = [member for member in roster.members if member not in taken]
     more = rng.sample(others, min(max(0, budget - len(taken)), len(others)))
     return tuple(sorted([*taken, *more]))
 
 
-SIGHT = 10  # levels that are written out
+SIGHT = 10  # levels that are expanded
 STEPS = 8  # sets that are tried, each made from the one before
-MOST_WORK = 1 << 19  # places looked at in one round of exchanges; where there are more, none
+MOST_WORK = 1 << 19  # places examined in one round of exchanges; with more, there is no exchange
 
 
 def well_seated(
     candidates: tuple[MemberId, ...], depth: int, budget: int, rng: Stream
 ) -> tuple[MemberId, ...]:
-    """This many members that make a good leader as unlikely as this search can."""
+    """Return this many members that make a good leader as unlikely as this search can."""
     tree = PathTree(candidates, min(depth, SIGHT))
     order = list(candidates)
     rng.shuffle(order)
@@ -167,7 +167,7 @@ def well_seated(
 def _exchanged(
     tree: PathTree, bad: list[MemberId], value: float, order: Sequence[MemberId]
 ) -> list[MemberId]:
-    """One for another, whichever does most harm, as long as any does."""
+    """Exchange the member that does most harm, as long as an exchange does harm."""
     while len(bad) * (len(order) - len(bad)) * 2 * len(tree.levels[-1]) <= MOST_WORK:
         best, found = bad, value
         for place in range(len(bad)):
@@ -184,7 +184,7 @@ def _exchanged(
 
 
 class PathTree:
-    """The holders of its first levels, from the top."""
+    """The holders of the first levels of the tree, from the top."""
 
     def __init__(self, candidates: tuple[MemberId, ...], levels: int) -> None:
         self.candidates = candidates
@@ -195,7 +195,7 @@ class PathTree:
             self.levels.append([walk.holder for walk in walks])
 
     def value(self, is_bad: Callable[[MemberId], bool]) -> float:
-        """P(good leader)."""
+        """Return P(good leader)."""
         return self._values(is_bad)[0][0]
 
     def _values(self, is_bad: Callable[[MemberId], bool]) -> list[list[float]]:
@@ -213,7 +213,7 @@ class PathTree:
         return values
 
     def harms(self, is_bad: Callable[[MemberId], bool]) -> tuple[float, dict[MemberId, float]]:
-        """The value, and what each member takes from it by being bad, the others as they are."""
+        """Return the value, and how far each member reduces it by being bad, the others as now."""
         values = self._values(is_bad)
         harm = dict.fromkeys(self.candidates, 0.0)
         reach = [1.0]

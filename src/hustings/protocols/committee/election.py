@@ -1,34 +1,35 @@
-"""Election by committees: a leader for a large group, some of whose members lie.
+"""Election by committees: a leader for a large group, some of whose members are Byzantine.
 
 Model      Synchronous rounds, messages between any two members, whose sender is known. A static
-           adversary has corrupted fewer than a third; it sees everything, speaks last in every
-           round and says different things to different members. No signatures.
+           adversary has corrupted fewer than a third. It sees everything, sends last in every
+           round, and sends different words to different members. No signatures.
 Idea       Members sit in small public leaves. The leaves under a node elect a few of their members
-           by lightest bin, these and those of neighbouring nodes elect fewer, and so on up to the
-           root, where what is left elects one. The result goes down the same tree.
-Invariant  Of an honest node all good participants know the same participants and the same result:
-           what happens in a broken one touches those below it only, and the share it adds above.
-Cost       Measured: `bits` and `rounds` of each member. How many rounds there are follows from
-           public numbers alone, so that all stay in step; a member that has nothing to do waits.
-Guarantee  Advisory. A good leader with a probability that depends on the bad share at the root; if
+           by lightest bin. These and the committees of neighbouring nodes elect fewer, and so on up
+           to the root, where the rest elects one. The result goes down the same tree.
+Invariant  If a node is honest, all good participants know the same participants and the same
+           result. A broken node affects only those below it, and the bad share that it adds above.
+Cost       Measured: `bits` and `rounds` of each member. The number of rounds follows from public
+           numbers alone, so all members stay in step; a member with nothing to do waits.
+Guarantee  Advisory. A good leader with a probability that depends on the bad share at the root. If
            the root is honest, all good members with an honest way up from most of their leaves know
            the same leader, and no other good member takes itself for it.
 Paper      Scalable Leader Election, section 5: LEADER-ELECTION, steps 1 to 9.
 
-What the paper leaves open or gets wrong is decided as follows.
-- Silence (step 7): with more than tau committees of one layer, not 8 (see `Network.tau`). A silent
-  member still listens and passes word down; it only elects no more.
-- Who notices that more than t of the participants say nothing voids the election: it elects nobody.
-  Below a third of bad and silent ones that never happens, above nothing could be relied on.
-- Participants are distinct members: two seats are one voice. (HEAVYWEIGHT meets c1 L^13 seats, not
-  L^10 as the paper has it; it is the sum over all nodes of the last layer.)
-- Nobody is added to a light bin (see `bins`). If all sit in one bin by chance, the first by id go
-  on, as many as there may be.
-- After the halvings of an endgame those left play among themselves and tell the other participants.
-- Who took part at the root believes what it saw there; all others take the plurality over their
-  leaves (step 8).
-- Step 9: only who believes to be the leader asks (`conjunction`). If everybody asks, as printed,
-  a member whom enough bad ones were asked by chance takes itself for the leader.
+The paper leaves some points open and has some errors. The decisions here:
+- Silence (step 7): a member falls silent with more than tau committees of one layer, not 8 (see
+  `Network.tau`). A silent member still listens and passes word down; it only elects no more.
+- If a member notices that more than t of the participants are silent, the election is void: it
+  elects no member. With fewer than a third of bad and silent members that never happens. With more
+  no result would be reliable.
+- Participants are distinct members: two seats give one voice. (HEAVYWEIGHT meets c1 L^13 seats, not
+  L^10 as in the paper; it is the sum over all nodes of the last layer.)
+- No member is added to a light bin (see `bins`). If all sit in one bin by chance, the first by id
+  remain, as many as are allowed.
+- After the halvings of an endgame the remaining members play alone and tell the other participants.
+- A member that took part at the root believes what it saw there. All others take the plurality over
+  their leaves (step 8).
+- Step 9: only a member that believes that it leads asks (`conjunction`). If every member asks,
+  as printed, a member takes itself for the leader if by chance it asks enough bad ones.
 """
 
 from __future__ import annotations
@@ -85,12 +86,12 @@ NOT_CONFIRMED = "elected, but most of those asked did not confirm it"
 
 
 class CommitteeResult(msgspec.Struct, frozen=True):
-    """What a member came out with: what a study reads."""
+    """What a member came out with; studies read it."""
 
-    believed: MemberId | None  # whom it takes for elected
+    believed: MemberId | None  # the member that it takes for elected
     leads: bool  # whether it takes itself for the leader
     in_root: bool  # whether it took part at the root
-    chosen: MemberId | None  # whom the root elected, as seen by one who took part
+    chosen: MemberId | None  # the member that the root elected, as a participant saw it
     silenced: int  # the layer on which it fell silent; 0: never
     seats: tuple[int, ...]  # in how many committees of each layer it sat, leaves first
 
@@ -101,7 +102,7 @@ class CommitteeResult(msgspec.Struct, frozen=True):
 def guarded(
     script: Script[Members], voters: Members, me: MemberId, hushed: bool
 ) -> Script[Members]:
-    """A part in an election, without a word if `hushed`; nobody if too many say nothing."""
+    """Play a part in an election, silent if `hushed`; none is elected if too many are silent."""
     enough = len(voters) - tolerated(len(voters))
     void = False
     try:
@@ -120,7 +121,7 @@ def guarded(
 def subcommittee(
     seat: Seat, shape: tuple[int, int, int], knobs: Knobs, most: int, rng: Stream
 ) -> Script[Members]:
-    """ELECT-SUBCOMMITTEE: some of the participants, `most` of them at most."""
+    """ELECT-SUBCOMMITTEE: elect at most `most` of the participants."""
     times = shape[2]
     if knobs.bins == "halving":
         chosen = yield from halving(seat, times, rng)
@@ -132,14 +133,14 @@ def subcommittee(
 
 
 def subcommittee_rounds(node: CommitteeNode, shape: tuple[int, int, int], knobs: Knobs) -> int:
-    """The most rounds that an election of this node takes."""
+    """Return the most rounds that an election of this node takes."""
     times = shape[2] if knobs.bins == "halving" else 1
     return times * _most_rounds(node.voters)
 
 
 @lru_cache(maxsize=64)
 def root_rounds(voters: int, knobs: Knobs) -> int:
-    """The most rounds that the root takes."""
+    """Return the most rounds that the root takes."""
     return max(
         leader_rounds(
             Seat(0, tuple(range(k))),
@@ -197,25 +198,25 @@ class Committee(Lockstep):
         self.chosen: MemberId | None = None
         self.in_root = False
         self.leads = False
-        self.nobody = False  # word came that nobody was elected
+        self.nobody = False  # word came that no member was elected
         self.silenced = 0
 
-    # What others may ask
+    # For others to read
 
     @property
     def network(self) -> CommitteeNetwork:
-        """The network, once the election has begun."""
+        """Return the network, once the election has begun."""
         assert self._network is not None
         return self._network
 
     @property
     def book(self) -> Book:
-        """What this member knows of who sits where."""
+        """Return what this member knows of the committees."""
         assert self._book is not None
         return self._book
 
     def result(self) -> CommitteeResult:
-        """What this member came out with."""
+        """Return what this member came out with."""
         seats: tuple[int, ...] = ()
         if self._book is not None:
             seats = tuple(len(self.book.seats(layer)) for layer in range(self.network.top + 1))
@@ -236,7 +237,7 @@ class Committee(Lockstep):
         return self.election(ctx.rng)
 
     def election(self, rng: Stream) -> Program[object]:
-        """LEADER-ELECTION, from the first layer to the last question."""
+        """Run LEADER-ELECTION, from the first layer to the last question."""
         yield from self.climb(rng)
         chosen = yield from self.elect_root(rng)
         yield from self.take_word(chosen)
@@ -244,12 +245,12 @@ class Committee(Lockstep):
         return None
 
     def climb(self, rng: Stream) -> Program[None]:
-        """Step 1: one layer after the other."""
+        """Run step 1: one layer after the other."""
         for layer in range(1, self.network.top + 1):
             yield from self.elect_layer(layer, rng)
 
     def take_word(self, chosen: Value | None) -> Program[None]:
-        """Step 8: whom this member takes for elected."""
+        """Run step 8: set the member that this one takes for elected."""
         if chosen:
             self.chosen = chosen[0]
         word = yield from self.inform(chosen, Lists(self.network, 1))
@@ -257,7 +258,7 @@ class Committee(Lockstep):
         self.believed = word[0] if word else None
 
     def elect_layer(self, layer: int, rng: Stream) -> Program[None]:
-        """Steps 2 to 7: committees for one layer, and those who must know them learn them."""
+        """Run steps 2 to 7: elect a layer, and tell the members that must know its committees."""
         network, book, knobs = self.network, self.book, self.network.knobs
         shape = knobs.layers[layer - 1]
         scripts = {}
@@ -283,7 +284,7 @@ class Committee(Lockstep):
         yield from learn(book, layer, held, rng)
 
     def elect_root(self, rng: Stream) -> Program[Value | None]:
-        """Step 5: what the root comes to; None for those who take no part."""
+        """Run step 5 and return the root's result; None for members that take no part."""
         voters = self.voters(self.network.root)
         scripts = {}
         if self._me in voters:
@@ -294,22 +295,21 @@ class Committee(Lockstep):
         return results.get(0)
 
     def at_root(self, seat: Seat, rng: Stream) -> Script[Value]:
-        """What those do who have come so far."""
+        """Run the part of the members that have reached the root."""
         knobs = self.network.knobs
         return leader_of(seat, knobs.endgame, rng, depth=knobs.depth, r_end=knobs.r_end, apart=True)
 
     def root_rounds(self) -> int:
-        """The most rounds that it takes."""
+        """Return the most rounds that the root takes."""
         return root_rounds(self.network.root.voters, self.network.knobs)
 
     @property
     def hushed(self) -> bool:
-        """Whether it elects no more; one that others speak for says what they like."""
+        """Whether this member elects no more; it stays active if an adversary controls it."""
         return bool(self.silenced) and not self.mute
 
     def voters(self, node: CommitteeNode) -> Members:
-        """Who takes part in the election of a node, as far as this member knows; none if it is not
-        concerned."""
+        """Return the known participants in a node's election; none if this member has no part."""
         layer = node.layer - 1
         mine = self.book.seats(layer)
         if not any(below in mine for below in node.below):
@@ -317,7 +317,7 @@ class Committee(Lockstep):
         return distinct(self.book.committee(layer, below) for below in node.below)
 
     def inform(self, said: Value | None, codec: ListCodec) -> Program[Value | None]:
-        """Steps 6 and 8: word from the root down to everybody; what this member takes it to be."""
+        """Run steps 6 and 8: send the root's word down to all, and return this member's reading."""
         network, book, top = self.network, self.book, self.network.top
         held: dict[tuple[int, int], Value] = {}
         if said is not None:
@@ -330,7 +330,7 @@ class Committee(Lockstep):
         return word if said is None else said
 
     def _tell_outsiders(self, said: Value | None, codec: ListCodec) -> Program[Value | None]:
-        """A public committee has no tree: it tells everybody else itself."""
+        """Tell all other members: a public committee has no tree, so it does this itself."""
         committee, everybody = self.network.roster.leaves[0], self.network.roster.members
         outbox: Outbox = {}
         if said is not None:
@@ -340,7 +340,7 @@ class Committee(Lockstep):
         return self.book.hears(heard[0], committee, None, codec)
 
     def confirm(self, rng: Stream) -> Program[None]:
-        """Step 9: who believes to be the leader asks others, who answer only whom they believe."""
+        """Run step 9: a member that believes it leads asks others; they confirm only their choice."""
         network, me = self.network, self._me
         knobs = network.knobs
         others = [each for each in network.roster.members if each != me]
@@ -376,10 +376,10 @@ def cast(
     seed: int,
     make: type[Committee] = Committee,
 ) -> tuple[Callable[[], Lockstep], AdversaryScene]:
-    """The members of a world in which the adversary of these settings has its share.
+    """Make the members of a world in which the adversary of these settings has its share.
 
-    Who is bad depends on the seed, the settings and the ids. The scene knows all inner elections by
-    id once the world has started.
+    The bad members depend on the seed, the settings and the ids. The scene knows all inner
+    elections by id once the world has started.
     """
     ids = tuple(sorted(members))
     if config.network_seed is None:

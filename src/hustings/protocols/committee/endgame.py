@@ -1,24 +1,24 @@
 """Endgames: from a committee to one leader.
 
 Model      As for lightest bins: r candidates in a public order, x of them bad, in a committee that
-           can broadcast; bad ones choose last and know all that is known, but not future coins.
+           can broadcast. Bad members choose last and know all that is known, but not future coins.
 Idea       Three games. Feige: lightest bin with two bins, down to one. Baton: the first candidate
-           holds a baton and passes it to one who has not had it; the last to get it leads. Path: a
+           holds a baton and passes it to one that has not had it; the last to get it leads. Path: a
            public binary tree has a candidate at every node; the one at the root chooses a branch,
-           then the one found there, D times; a member that is found at the end leads.
+           then the one at that node, D times; the member at the end leads.
 Invariant  All good participants see the same position of the game, since moves are broadcast.
 Cost       Feige about log2(r) broadcasts by all left; baton r-2 and path D by one member each, of
            ceil(log2 of those left) and of one bit.
 Guarantee  A good leader with a probability that falls with x/r; `theory` has it exactly. Feige
            loses most. Baton is good for x below r/log r and holds against any adversary. Path is
-           the best of them, if the adversary cannot choose its members after the tree: the tree is
-           labelled by a hash of the agreed candidates, and D >= 128 is meant for an adversary that
-           can try at most 2^80 of them (assumed, and outside the paper's model).
+           the best of them, if the adversary cannot choose its members after the tree: a hash of
+           the agreed candidates labels the tree, and D >= 128 is meant for an adversary that can
+           try at most 2^80 of them (assumed, and outside the paper's model).
 Paper      Scalable Leader Election, section 2 and reference [2]; the paper takes Feige's, [12].
-           Decided here: a holder that says nothing readable moves to the first place it could.
+           Decided here: a holder without a readable move moves to the first place that it could.
 
-`style` says how a committee gets there: "feige"; "full", a path among all; "small", halve to at
-most r_end, then a path among those; "baton", likewise and then the baton.
+`style` says how a committee gets there. "feige"; "full": a path among all; "small": halve to at
+most r_end, then a path among the rest; "baton": the same, then the baton.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ R_END = 128
 
 @dataclass(frozen=True, slots=True)
 class Baton:
-    """Who holds the baton, and who has not had it."""
+    """The member that holds the baton, and the members that have not had it."""
 
     holder: MemberId
     waiting: Members
 
     @classmethod
     def begin(cls, candidates: Members) -> Baton:
-        """The lowest id is the first to hold it."""
+        """Begin with the lowest id as the holder."""
         first, *rest = sorted(candidates)
         return cls(first, tuple(rest))
 
     def passed(self, place: int) -> Baton:
-        """To the one at this place among those waiting.
+        """Pass the baton to the member at this place among the waiting.
 
         >>> Baton.begin((4, 2, 3)).passed(1)
         Baton(holder=4, waiting=(3,))
@@ -85,29 +85,30 @@ class Walk:
 
     @classmethod
     def begin(cls, candidates: Members, depth: int) -> Walk:
-        """At the root of the tree that belongs to these candidates."""
+        """Begin at the root of the tree that belongs to these candidates."""
         text = ",".join(str(each) for each in sorted(candidates))
         return cls(candidates, blake2b(text.encode(), digest_size=32).digest(), depth)
 
     @property
     def holder(self) -> MemberId:
-        """Who chooses here, or leads if this is the end."""
+        """Return the member that chooses here, or that leads if this is the end."""
         path = self.node.to_bytes(self.node.bit_length() // 8 + 1, "big")
         label = blake2b(path, key=self.key, digest_size=16).digest()
         return self.candidates[int.from_bytes(label, "big") % len(self.candidates)]
 
     def step(self, branch: int) -> Walk:
-        """One step down; branch is 0 or 1."""
+        """Take one step down; branch is 0 or 1."""
         return Walk(self.candidates, self.key, self.left - 1, 2 * self.node + branch)
 
 
-# Scripts: what a participant says
+# Scripts: what a participant sends
 
 
 def pass_baton(seat: Seat, candidates: Members, rng: Stream) -> Script[MemberId]:
-    """The baton until everybody has had it: the last one."""
+    """Pass the baton until every candidate has had it; return the last one."""
     game = Baton.begin(candidates)
-    for step in range(len(candidates) - 2):  # the last pass needs no word: there is only one left
+    # The last pass needs no word: only one candidate is left.
+    for step in range(len(candidates) - 2):
         places = len(game.waiting)
         mine = rng.below(places) if game.holder == seat.me else 0
         (place,) = yield from broadcast(
@@ -118,7 +119,7 @@ def pass_baton(seat: Seat, candidates: Members, rng: Stream) -> Script[MemberId]
 
 
 def walk_down(seat: Seat, candidates: Members, depth: int, rng: Stream) -> Script[MemberId]:
-    """The path from the root of the public tree: who is found at its end."""
+    """Walk from the root of the public tree; return the member at the end."""
     game = Walk.begin(candidates, depth)
     for step in range(depth):
         holder = game.holder
@@ -140,10 +141,11 @@ def leader_of(
     candidates: Members | None = None,
     apart: bool = False,
 ) -> Script[Members]:
-    """The one leader of a committee, by the game of this style; nobody if no word of it came.
+    """Elect the one leader of a committee by the game of this style; None if no word of it came.
 
-    The whole committee follows every move; or, `apart`, only those who are left after halving play
-    on, which is cheaper, and tell the others. These bear no more liars than a third of those left.
+    The whole committee follows every move. With `apart` only those that are left after halving play
+    on, which is cheaper, and tell the others. They tolerate only a third of bad ones among the
+    rest.
     """
     among = seat.members if candidates is None else candidates
     if style == "feige":
@@ -176,7 +178,7 @@ def _moves(style: Style, candidates: int, depth: int) -> int:
 
 
 def _announce(seat: Seat, left: Members, winner: MemberId | None) -> Script[Members]:
-    """Those who played tell the other participants who won; these believe most of them."""
+    """Send the winner from the players to the other participants, which believe the most."""
     members, width = seat.members, width_of(len(seat.members))
     outbox: Outbox = {}
     if winner is not None:
@@ -201,7 +203,7 @@ def leader_rounds(
     candidates: int | None = None,
     apart: bool = False,
 ) -> int:
-    """The most rounds that `leader_of` takes with these numbers."""
+    """Return the most rounds that `leader_of` takes with these numbers."""
     among = len(seat.members) if candidates is None else candidates
     once = broadcast_rounds(len(seat.members), seat.method, seat.t)
     if style == "feige":

@@ -1,17 +1,17 @@
-"""What else the same parts can do: agreement of the whole group, and a common coin.
+"""Further uses of the same parts: agreement of the whole group, and a common coin.
 
-Model      That of the election by committees.
+Model      As in the election by committees.
 Idea       Agreement: the root is halved to a small set, which is good for more than two thirds if
-           the root is; it agrees on a bit, tells the root, and word goes down the tree. Coin: the
-           leader, once elected, throws it for all, and the root agrees on what it said.
-Invariant  As in the election: an honest root says one thing, and all with an honest way up from
-           most of their leaves hear it.
-Cost       Agreement: that of the election with the endgame replaced by one agreement in the small
-           set. Coin: one broadcast at the root and one more way down.
+           the root is. It agrees on a bit and tells the root, and word goes down the tree. Coin:
+           the leader, once elected, throws it for all, and the root agrees on what it sent.
+Invariant  As in the election: an honest root sends one word, and all members with an honest way up
+           from most of their leaves get it.
+Cost       Agreement: as the election with one agreement in the small set instead of the endgame.
+           Coin: one broadcast at the root and one more way down.
 Guarantee  Agreement: nearly all good members decide the same, and if all good members wanted the
-           same, that; the set is 2/3 good with a probability that grows with its size. Coin: fair
-           if the leader is good, and then nearly all good members see the same; else whatever the
-           adversary likes. So a fair coin comes as often as a good leader.
+           same, they decide it. The set is 2/3 good with a probability that grows with its size.
+           Coin: fair if the leader is good, and then nearly all good members see the same; else the
+           adversary chooses it. So a fair coin comes as often as a good leader.
 Paper      Scalable Leader Election, section 1.2 (sketched there).
 """
 
@@ -54,7 +54,7 @@ from hustings.protocols.committee.tree import Value, Word, plurality
 
 
 class GroupAgreementConfig(CommitteeConfig, frozen=True, kw_only=True):
-    """What members want to begin with, and how many shall decide for them."""
+    """The values that members begin with, and the number of members that decide for them."""
 
     input: Annotated[
         Literal["random", "same", "split"],
@@ -69,7 +69,7 @@ class GroupAgreementConfig(CommitteeConfig, frozen=True, kw_only=True):
 
 
 def deciders_of(config: CommitteeConfig, n: int) -> int:
-    """How many decide at most in a group of n.
+    """Return how many members decide at most in a group of n.
 
     >>> deciders_of(GroupAgreementConfig(), 1000), deciders_of(GroupAgreementConfig(deciders=9), 5)
     (56, 9)
@@ -79,11 +79,11 @@ def deciders_of(config: CommitteeConfig, n: int) -> int:
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What a member wanted and what it takes to be decided."""
+    """The value that a member wanted, and the value that it takes for decided."""
 
     wanted: int
     decided: int | None
-    in_set: bool  # whether it was one of those who decided
+    in_set: bool  # whether it was one of those that decided
 
 
 class GroupAgreement(Committee):
@@ -108,7 +108,7 @@ class GroupAgreement(Committee):
         self.wanted = 0
         self.decided: int | None = None
         self.in_set = False
-        self._nominees: tuple[MemberId, MemberId] = (0, 0)  # whom 0 and 1 stand for
+        self._nominees: tuple[MemberId, MemberId] = (0, 0)  # the members that 0 and 1 stand for
 
     def script(self, ctx: Context) -> Program[object]:
         config = self._config
@@ -125,7 +125,7 @@ class GroupAgreement(Committee):
 
     @property
     def most(self) -> int:
-        """How many decide at most."""
+        """Return how many members decide at most."""
         return deciders_of(self._config, len(self.network.roster.members))
 
     def election(self, rng: Stream) -> Program[object]:
@@ -137,7 +137,7 @@ class GroupAgreement(Committee):
         return None
 
     def at_root(self, seat: Seat, rng: Stream) -> Script[Value]:
-        """Halve, agree among those left, tell the other participants."""
+        """Halve, agree among the rest, tell the other participants."""
         me, members, most = seat.me, seat.members, self.most
         left = (yield from halving(seat, halvings_to(len(members), most), rng))[:most]
         self.in_set = me in left
@@ -158,7 +158,7 @@ class GroupAgreement(Committee):
         return _deciding_rounds(self.network.root.voters, self.most)
 
     def verdict(self) -> Decision:
-        """What this member came out with."""
+        """Return what this member came out with."""
         return Decision(self.wanted, self.decided, self.in_set)
 
     def conclude(self, ctx: Context, result: object) -> None:
@@ -179,7 +179,7 @@ def _deciding_rounds(voters: int, most: int) -> int:
 
 
 class CommonCoin(Committee):
-    """A leader is elected, and throws a coin for everybody."""
+    """An election whose leader throws a coin for all members."""
 
     __slots__ = ("coin",)
 
@@ -209,7 +209,7 @@ class CommonCoin(Committee):
         return None
 
     def at_root(self, seat: Seat, rng: Stream) -> Script[Value]:
-        """The election, then the leader's coin by broadcast: the leader and the coin."""
+        """Elect the leader, then broadcast its coin; return the leader and the coin."""
         chosen = yield from super().at_root(seat, rng)
         if not chosen:
             yield from silent(broadcast_rounds(len(seat.members)))

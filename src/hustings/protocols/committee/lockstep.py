@@ -1,24 +1,24 @@
-"""Synchronous rounds: everybody speaks, everybody has heard, the next round begins.
+"""Synchronous rounds: all members send, all receive, and the next round begins.
 
 Model      All members start at one instant, and a message arrives within delta. A round lasts two
-           delta: good members speak at its beginning; a bad one may wait until it has seen what
-           they say (delta/2 later) and its words still arrive in time (by 3/2 delta).
-Idea       A protocol is a generator. It yields what it says in a round and is handed what it heard
-           in it; so a program of rounds reads from top to bottom, as in the paper.
+           delta. Good members send at its beginning. A bad one may wait until it has seen these
+           messages (delta/2 later), and its words still arrive in time (by 3/2 delta).
+Idea       A protocol is a generator. It yields what it sends in a round, and gets what it received
+           in that round. So a program of rounds reads from top to bottom, as in the paper.
 Invariant  All scripts of one channel are in the same round at the same instant: how many rounds
            they take depends on public numbers only.
-Cost       Those of the script. `bits` counts what formulas count, `wire` the encoded messages.
-Guarantee  None of its own. Nothing that arrives raises: what comes on a channel where nothing is
-           awaited, a second message of one sender in one round, and what is no text of ours are
-           not heard. Whether a sender should have spoken, and whether it said as much as it
-           should, only the script knows: it looks up those it expects, and reads carefully.
+Cost       That of the script. `bits` counts what formulas count, `wire` the encoded messages.
+Guarantee  None of its own. No message raises. A message is ignored if no script waits on its
+           channel, if it is a second message of one sender in one round, or if its text is invalid.
+           Only the script knows whether a sender should have sent, and how much: it looks up those
+           that it expects, and reads carefully.
 Paper      Scalable Leader Election, section 1.1 (the point-to-point full information model).
 
-How it fits together: a `Script` speaks on one channel. `together` makes a `Program` of several
+How the parts fit together: a `Script` sends on one channel. `together` makes a `Program` of several
 scripts on several channels, and programs follow each other by `yield from`. `Lockstep.script` gives
 a member's whole program; `conclude` declares what it returned. A script may use the context it was
-made with only until its first `yield` (take the id, the ids of the view and the stream out of it
-at once): a context dies with the handler call.
+made with only until its first `yield`, because a context ends with the handler call. So it must
+read the id, the ids of the view and the stream at once.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ T = TypeVar("T")
 
 ROUND = "round"
 
-Outbox = Mapping[MemberId, Bits]  # to whom what
-Inbox = Mapping[MemberId, Bits]  # from whom what, in the order of ids
+Outbox = Mapping[MemberId, Bits]  # receiver and word
+Inbox = Mapping[MemberId, Bits]  # sender and word, in the order of ids
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Which part of the protocol a round is: public, so the adversary may go by it.
+    """The part of the protocol that a round belongs to: public, so the adversary may use it.
 
     A vector message has `count` values of `width` bits, as planes (see `bits`); `options` says how
     many values have a meaning. Of a "propose", 0 is "nothing" and a+1 stands for value a.
     """
 
     kind: str  # "vote", "propose", "king", "result", "bin", "pick", ...
-    place: int = 0  # where in the network: a node, or whatever else a protocol numbers
+    place: int = 0  # the place in the network: a node, or another number of a protocol
     step: int = 0  # which one of several
     width: int = 0
     count: int = 0
     options: int = 0
-    members: tuple[MemberId, ...] = ()  # those who take part, in their public order
-    about: tuple[MemberId, ...] = ()  # whom the instances of a vector are about, where so
-    bears: int = 0  # for how many liars the thresholds of an agreement are made
-    detail: object = None  # what else is public, such as the position in a game; hashable
+    members: tuple[MemberId, ...] = ()  # the members that take part, in their public order
+    about: tuple[MemberId, ...] = ()  # the members that the instances of a vector are about, if any
+    bears: int = 0  # how many bad members the thresholds of an agreement tolerate
+    detail: object = None  # further public data, such as the position in a game; hashable
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What one member says in one round on one channel."""
+    """What one member sends in one round on one channel."""
 
     stage: Stage
     outbox: Outbox
-    channel: int = 0  # filled in for the adversary, who is asked channel by channel
+    channel: int = 0  # set for the adversary, which is asked channel by channel
 
 
 Script = Generator[Spoken, Inbox, T]
@@ -77,24 +77,24 @@ SILENCE = Spoken(Stage("silence"), {})
 
 
 def silent(rounds: int, stage: Stage | None = None) -> Script[None]:
-    """Sit some rounds out, perhaps those of a known stage."""
+    """Wait some rounds, perhaps those of a known stage."""
     spoken = SILENCE if stage is None else Spoken(stage, {})
     for _ in range(rounds):
         yield spoken
 
 
 def to_all(receivers: Sequence[MemberId], me: MemberId, bits: Bits) -> Outbox:
-    """The same to everybody else."""
+    """Send the same to all other members."""
     outbox = dict.fromkeys(receivers, bits)
     outbox.pop(me, None)
     return outbox
 
 
 def together(scripts: Mapping[int, Script[T]], rounds: int = 0) -> Program[dict[int, T]]:
-    """Several channels in lock step, until the last has ended: the results by channel.
+    """Run several channels in lock step, until the last has ended: the results by channel.
 
-    It takes `rounds` rounds at least, so that members who take part in less, or in nothing, stay in
-    step with the others.
+    It takes at least `rounds` rounds, so that members that take part in less, or in nothing, stay
+    in step with the others.
     """
     results: dict[int, T] = {}
     running: dict[int, Script[T]] = {}
@@ -141,23 +141,23 @@ class Lockstep(Election):
     def __init__(self, config: Config, choice: Choice) -> None:
         super().__init__(config, choice)
         self._program: Program[object] | None = None
-        self._group: frozenset[MemberId] = frozenset()  # to be asked only
-        self._heard: dict[int, dict[MemberId, Bits]] = {}  # in this round, by channel
+        self._group: frozenset[MemberId] = frozenset()  # for membership tests only
+        self._heard: dict[int, dict[MemberId, Bits]] = {}  # received in this round, by channel
         self.spoken: Mapping[int, Spoken] = {}  # in this round, by channel
-        self.mute = False  # somebody else speaks for this member: see misbehaving.Traitor
+        self.mute = False  # another object sends for this member: see misbehaving.Traitor
         self.rounds = 0  # begun so far
         self.bits = 0  # sent so far, as formulas count
         self.wire = 0  # sent so far, as encoded
         self.said = 0  # messages sent so far
 
-    # What a subclass gives
+    # Methods of a subclass
 
     def script(self, ctx: Context) -> Program[object]:
-        """This member's program; the context is good until its first `yield`."""
+        """Return this member's program; the context is valid until its first `yield`."""
         raise NotImplementedError
 
     def conclude(self, ctx: Context, result: object) -> None:
-        """The program has ended: declare what came of it."""
+        """Declare the program's result after its end."""
         raise NotImplementedError
 
     # Rounds
@@ -198,10 +198,10 @@ class Lockstep(Election):
         """Whether there is no further round."""
         return self._program is None
 
-    # Speaking and hearing
+    # Sending and receiving
 
     def say(self, ctx: Context, channel: int, outbox: Outbox) -> None:
-        """Send, to members of the group only: a list of receivers may be somebody's invention."""
+        """Send to members of the group only: a bad member may have invented the receivers."""
         me, group = ctx.me.id, self._group
         last: Bits | None = None
         message = SlateMsg(0, b"")
@@ -209,7 +209,7 @@ class Lockstep(Election):
         for to, bits in outbox.items():
             if to not in group or to == me:
                 continue
-            if bits is not last:  # nearly always all hear the same
+            if bits is not last:  # nearly always all get the same
                 last = bits
                 message = slate(channel, bits)
                 size = wire_bits(message)

@@ -1,16 +1,16 @@
-"""What bad members do: they speak last, know everything, and tell everybody something else.
+"""What bad members do: they send last, know everything, and send different words to each member.
 
-Model      The adversary of the paper: it picked its members before the run (static), it sees what
-           all good members say in a round before its own members speak (rushing), and it knows all
-           that anybody knows (full information) but coins not yet thrown.
-Idea       A `Traitor` stands around every member. A good one it lets alone; of a bad one it lets
-           the honest script run, so that it stays in step, but at half a delta into each round, all
-           good members having spoken, says what the adversary wants instead.
-Invariant  Nothing here changes what a good member says or hears: bad members have words only.
+Model      The adversary of the paper. It picked its members before the run (static). It sees what
+           all good members send in a round before its own members send (rushing). It knows all that
+           any member knows (full information) except coins not yet thrown.
+Idea       A `Traitor` wraps every member. It leaves a good one alone. For a bad one it runs the
+           honest script, so that the member stays in step. At half a delta into each round, when
+           all good members have sent, it sends what the adversary wants instead.
+Invariant  Nothing here changes what a good member sends or receives: bad members can only send.
 Paper      Scalable Leader Election, section 1.1.
 
-A behaviour is a small class with `speak`: from what the honest script would say to what is said.
-It returns the honest words where the stage is not its business, so that behaviours can be chained.
+A behaviour is a small class with `speak`, which turns the output of the honest script into what is
+sent. It returns the honest output at stages that it does not handle, so behaviours can be chained.
 `split`, `minority` and `edge` are for agreement: they keep the good members apart as long as they
 can. `pack` plays lightest bins and endgames as well as the adversary can.
 """
@@ -49,11 +49,11 @@ WHISPER = "whisper"
 AGREEING = ("vote", "propose", "king", "result")  # the stages of an agreement
 TELLING = ("send", "bin", "baton", "path")  # the first round of a broadcast
 
-LOOKAHEAD = 8  # how many steps of a path a bad holder looks down
+LOOKAHEAD = 8  # how many steps of a path a bad holder looks ahead
 
 
 class AdversaryScene:
-    """All that the adversary knows: everybody's words in this round, who is bad, the roster."""
+    """All that the adversary knows: all words of this round, the bad members, the roster."""
 
     def __init__(self, bad: Iterable[MemberId], rng: Stream, roster: object = None) -> None:
         self.bad = tuple(sorted(bad))
@@ -63,20 +63,20 @@ class AdversaryScene:
         self.members: dict[MemberId, Lockstep] = {}  # all that have started, in that order
         self.round = 0
         self._plans: dict[tuple[object, ...], object] = {}  # of this round
-        self.notes: dict[object, object] = {}  # whatever a behaviour wants to remember
+        self.notes: dict[object, object] = {}  # free for behaviours to store data
 
     def is_bad(self, member: MemberId) -> bool:
         """Whether the adversary owns this member."""
         return member in self._bad
 
     def turn(self, number: int) -> None:
-        """The round whose words are spoken now."""
+        """Begin the round whose words are sent now."""
         if number != self.round:
             self.round = number
             self._plans = {}
 
     def good(self, mine: Spoken) -> dict[MemberId, Spoken]:
-        """What good members say now on this channel at this stage, by id."""
+        """Return what good members send now on this channel at this stage, by id."""
         heard = {}
         for member in sorted(self.members):
             if member in self._bad:
@@ -87,7 +87,7 @@ class AdversaryScene:
         return heard
 
     def once(self, name: str, mine: Spoken, make: Callable[[], T]) -> T:
-        """What the adversary thinks out once in a round for all its members at one stage."""
+        """Compute something once in a round for all bad members at one stage."""
         key = (name, mine.channel, mine.stage)
         if key not in self._plans:
             self._plans[key] = make()
@@ -95,14 +95,14 @@ class AdversaryScene:
 
 
 class Voice(Protocol):
-    """Who says what bad members say: an adversary, or one behaviour of it."""
+    """The source of what bad members send: an adversary, or one behaviour of it."""
 
     def speak(self, scene: AdversaryScene, member: MemberId, mine: Spoken) -> Outbox:
-        """What `member` says instead of `mine`, which is what its honest script would say."""
+        """Return what `member` sends instead of `mine`, the output of its honest script."""
 
 
 class Traitor(Lockstep):
-    """A member in a world with an adversary: itself if it is good, its master's voice if not."""
+    """A member in a world with an adversary, which sends in its place if the member is bad."""
 
     __slots__ = ("inner", "scene", "voice")
 
@@ -154,15 +154,15 @@ class Traitor(Lockstep):
 def infiltrated(
     make: Callable[[], Lockstep], adversary: Voice, scene: AdversaryScene
 ) -> Callable[[], Lockstep]:
-    """What makes the members of a world with this adversary."""
+    """Return what makes the members of a world with this adversary."""
     return lambda: Traitor(make(), adversary, scene)
 
 
-# Anywhere
+# At any stage
 
 
 class Honest:
-    """Bad members that behave."""
+    """Bad members that behave correctly."""
 
     name: ClassVar[str] = "honest"
     idea: ClassVar[str] = "bad members follow the protocol"
@@ -172,7 +172,7 @@ class Honest:
 
 
 class Silent:
-    """Bad members that never say a word."""
+    """Bad members that never send."""
 
     name: ClassVar[str] = "silent"
     idea: ClassVar[str] = "bad members say nothing"
@@ -182,7 +182,7 @@ class Silent:
 
 
 class Noise:
-    """Bad members that say something random to everybody, of the right length."""
+    """Bad members that send random words of the right length to all."""
 
     name: ClassVar[str] = "noise"
     idea: ClassVar[str] = "random bits, others for every receiver"
@@ -203,7 +203,7 @@ def _random(length: int, rng: Stream) -> Bits:
 
 @dataclass(frozen=True, slots=True)
 class Mood:
-    """Of each instance: the value most good members are for, one that competes, and how many."""
+    """Of each instance: the value most good members are for, a rival value, and their votes."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
@@ -211,9 +211,9 @@ class Mood:
 
 
 def _mood(scene: AdversaryScene, mine: Spoken) -> Mood:
-    """What the good members of this committee are for; where they are silent, what it was last.
+    """Return what the good members of this committee are for; without new words the last known.
 
-    A king is alone to speak in its round: the adversary then goes by what it heard before.
+    Only the king sends in its round. The adversary then uses what it saw before.
     """
     stage = mine.stage
     remembered = (mine.channel, stage.members)
@@ -250,7 +250,7 @@ def _ranked(counts: Sequence[Mapping[int, int]], options: int, before: Mood | No
 
 
 def _camps(scene: AdversaryScene, mine: Spoken) -> dict[MemberId, bool]:
-    """The receivers in two camps: every other good one, so that both halves have of both."""
+    """Split the receivers into two camps that alternate among the good ones."""
     camps = {}
     number = 0
     for to in mine.outbox:
@@ -260,7 +260,7 @@ def _camps(scene: AdversaryScene, mine: Spoken) -> dict[MemberId, bool]:
 
 
 def _words(mine: Spoken, values: Sequence[int | None]) -> Bits:
-    """These values in the shape of this stage; None proposes nothing."""
+    """Write these values in the form of this stage; None proposes nothing."""
     stage = mine.stage
     shift = stage.kind == "propose"
     codes = [0 if value is None else value + shift for value in values]
@@ -268,7 +268,7 @@ def _words(mine: Spoken, values: Sequence[int | None]) -> Bits:
 
 
 class Split:
-    """One thing to one half of the good members, another to the other."""
+    """Sends one value to one half of the good members, another to the other half."""
 
     name: ClassVar[str] = "split"
     idea: ClassVar[str] = "tells each half of the good members that its own value leads"
@@ -289,7 +289,7 @@ class Split:
 
 
 class Minority:
-    """All for the weaker side."""
+    """Sends the value of the weaker side."""
 
     name: ClassVar[str] = "minority"
     idea: ClassVar[str] = "backs what fewer good members are for, to keep both sides alive"
@@ -302,7 +302,7 @@ class Minority:
 
 
 class Edge:
-    """Lifts some good members just over a threshold, and the others not."""
+    """Lifts some good members just over a threshold, and not the others."""
 
     name: ClassVar[str] = "edge"
     idea: ClassVar[str] = "lifts half of the good members over a threshold that the others miss"
@@ -336,10 +336,11 @@ class Edge:
 
 
 def packing(good: Sequence[int], bad: int) -> list[int]:
-    """The bins in which this many bad candidates do best, given how many good ones are in each.
+    """Return the bins in which this many bad candidates do best, given the good ones in each.
 
-    Some of them join the bin that is to win, as many as it bears and stays the lightest; the others
-    fill up those bins that would be lighter. Of all bins, the one with the highest share of bad.
+    Some of them join the bin that is to win, as many as it can take and stay the lightest. The
+    others fill up those bins that would be lighter. The bin with the highest share of bad ones is
+    chosen.
 
     >>> packing([2, 4], 2), packing([4, 2], 2)
     ([0, 0], [1, 0])
@@ -364,7 +365,7 @@ def packing(good: Sequence[int], bad: int) -> list[int]:
 
 
 def _missing(good: Sequence[int], target: int, load: int) -> list[int]:
-    """How many more each bin needs so that the target, with this load, is the lightest.
+    """Return how many more each bin needs so that the target, with this load, is the lightest.
 
     Of equally light ones the first wins; an empty one does not count.
     """
@@ -375,10 +376,10 @@ def _missing(good: Sequence[int], target: int, load: int) -> list[int]:
 
 
 def outlook(walk: Walk, scene: AdversaryScene, steps: int) -> float:
-    """How likely a good leader is from here, as far as one can look down the tree.
+    """Return the probability of a good leader from here, as far as `steps` levels show.
 
-    A good holder throws a coin, a bad one takes the worse branch; where sight ends, the holder
-    there stands for what comes.
+    A good holder throws a coin; a bad one takes the worse branch. At the last level the holder
+    there stands for the result.
     """
     if steps == 0 or walk.left == 0:
         return 0.0 if scene.is_bad(walk.holder) else 1.0
@@ -387,7 +388,7 @@ def outlook(walk: Walk, scene: AdversaryScene, steps: int) -> float:
 
 
 class Pack:
-    """Plays the games of an election as well as it can, after the good ones have moved."""
+    """Plays the games of an election as well as it can, after the good members have moved."""
 
     name: ClassVar[str] = "pack"
     idea: ClassVar[str] = "fills the lightest bin with its own, having seen all good choices"
@@ -418,11 +419,11 @@ class Pack:
         return dict(zip(ours, packing(good, len(ours)), strict=True))
 
     def move(self, scene: AdversaryScene, game: object) -> int:
-        """What a bad holder does at this position of a path or a baton."""
+        """Return the move of a bad holder at this position of a path or a baton."""
         if isinstance(game, Walk):
             views = [outlook(game.step(branch), scene, LOOKAHEAD) for branch in (0, 1)]
             return int(views[1] < views[0])
-        if isinstance(game, Baton):  # who has had it cannot be the last: let the good have it
+        if isinstance(game, Baton):  # a past holder cannot be the last: pass it to the good members
             places = range(len(game.waiting))
             return next((each for each in places if not scene.is_bad(game.waiting[each])), 0)
         return 0

@@ -1,10 +1,11 @@
-"""The layered network: who elects whom, who tells whom, who knows whom. All of it is public.
+"""The layered network: which members elect, tell and know which others. All of it is public.
 
-Layer 0 are the leaves of the roster. Every layer above has fewer nodes, elected by those below, and
-one root is adjacent to all nodes of the last layer. The children of a node in the tree, at most q
-and as many as its neighbours in the layer have, but for one, follow each other in the layer below;
-s - q more nodes there are drawn at random. All of these elect its committee, which speaks to its
-children only: they took part in electing it and so know it, as it knows them.
+Layer 0 are the leaves of the roster. Every higher layer has fewer nodes, which those below elect.
+One root is adjacent to all nodes of the last layer. The children of a node in the tree follow each
+other in the layer below; there are at most q of them, and as many as its neighbours in the layer
+have, give or take one. s - q further nodes of that layer are drawn at random. All of these elect
+the node's committee. The committee sends to its children only: they took part in electing it, so
+they know it, as it knows them.
 
 The paper writes "an edge between layer l and layer l"; it means l and l + 1.
 """
@@ -31,7 +32,7 @@ from hustings.protocols.committee.roster import (
 
 @dataclass(frozen=True)
 class CommitteeNode:
-    """One node: where it stands and what stands around it. Committees come later."""
+    """One node: its place and its neighbours. Committees are elected later."""
 
     layer: int
     index: int
@@ -50,25 +51,25 @@ class CommitteeNetwork:
     knobs: Knobs
     roster: Roster
     layers: tuple[tuple[CommitteeNode, ...], ...]  # layer 0 first, the root's last
-    above: tuple[tuple[tuple[int, ...], ...], ...]  # of each node: whom it helps to elect
+    above: tuple[tuple[tuple[int, ...], ...], ...]  # of each node: the nodes that it helps to elect
 
     @property
     def root(self) -> CommitteeNode:
-        """The one node of the last layer."""
+        """Return the one node of the last layer."""
         return self.layers[-1][0]
 
     @property
     def top(self) -> int:
-        """The last layer that has committees."""
+        """Return the last layer that has committees."""
         return len(self.layers) - 2
 
     @cached_property
     def label(self) -> int:
-        """Bits that name a member."""
+        """Return the bits that name a member."""
         return width_of(len(self.roster.members))
 
     def marked(self, layer: int, index: int) -> tuple[MemberId, ...]:
-        """Those on whose list marks tell a committee, if that is public and shorter than names."""
+        """Return the list on which marks tell a committee, if it is public and this is shorter."""
         if layer != 1 or not self.knobs.marks:
             return ()
         voters = self.roster.electorates[index]
@@ -76,7 +77,7 @@ class CommitteeNetwork:
 
     @cached_property
     def parent(self) -> tuple[tuple[int, ...], ...]:
-        """The parent in the tree of each node of each layer but the root's."""
+        """Return the parent in the tree of each node of each layer but the root's."""
         found = []
         for lower, upper in pairwise(self.layers):
             row = [0] * len(lower)
@@ -88,7 +89,7 @@ class CommitteeNetwork:
 
     @cached_property
     def relatives(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """With which others of its layer each node elects: whom its members must know."""
+        """Return the nodes of its layer that each node elects with: its members must know them."""
         found = []
         for layer in range(len(self.layers) - 1):
             row = []
@@ -101,7 +102,7 @@ class CommitteeNetwork:
 
     @cached_property
     def guards(self) -> tuple[tuple[tuple[MemberId, ...], ...], ...]:
-        """For each layer and node: the members of its monitors, who keep its list."""
+        """Return for each layer and node the members of its monitors, which keep its list."""
         leaves = self.roster.leaves
         return tuple(
             tuple(distinct(leaves[leaf] for leaf in node.monitors) for node in layer)
@@ -110,7 +111,7 @@ class CommitteeNetwork:
 
     @cached_property
     def hearings(self) -> tuple[dict[MemberId, dict[int, tuple[MemberId, ...]]], ...]:
-        """For each layer: of which nodes each guard hears, and from which of their guards."""
+        """Return for each layer the nodes that each guard hears of, and from which guards."""
         found = []
         for layer in range(len(self.layers) - 1):
             row: dict[MemberId, dict[int, dict[MemberId, None]]] = {}
@@ -131,11 +132,11 @@ class CommitteeNetwork:
     def _sources(
         self, layer: int, node: int, other: int
     ) -> Iterator[tuple[MemberId, tuple[MemberId, ...]]]:
-        """Each guard of a node, and the guards of another node that it hears of that one from.
+        """Return each guard of a node, and the guards of another node that report to it.
 
-        In the paper the i-th leaf of m(B) tells the i-th of m(A), all members all. Here the i-th
-        guard of A hears `fan` guards of B, from the i-th on in an order that is public and mixed:
-        a fraction of the words, and nobody's word counts more than another's.
+        In the paper the i-th leaf of m(B) tells the i-th of m(A), from all members to all. Here the
+        i-th guard of A hears `fan` guards of B, from the i-th on in an order that is public and
+        mixed. That is a fraction of the words, and each guard's word counts the same.
         """
         leaves, knobs = self.roster.leaves, self.knobs
         if knobs.graph:
@@ -152,7 +153,7 @@ class CommitteeNetwork:
 
     @cached_property
     def reports(self) -> tuple[dict[MemberId, dict[int, tuple[MemberId, ...]]], ...]:
-        """The same from the other side: to whom each guard tells which node's list."""
+        """Return the same from the other side: to which guards each guard sends which list."""
         found = []
         for hearings in self.hearings:
             row: dict[MemberId, dict[int, list[MemberId]]] = {}
@@ -169,16 +170,16 @@ class CommitteeNetwork:
         return tuple(found)
 
     def slots(self, layer: int) -> float:
-        """How often a member sits in a committee of a layer on average: at most, that is."""
+        """Return in how many committees of a layer a member sits on average, at most."""
         return sum(node.most for node in self.layers[layer]) / len(self.roster.members)
 
     def tau(self, layer: int) -> float:
-        """In how many committees of one layer a member may sit; with more, it falls silent.
+        """Return in how many committees of one layer a member may sit; with more, it is silent.
 
-        The paper says 8. But its own first elected layer has n/L^2 nodes of c1 L^3 seats, c1 L for
-        each member on average, so that 8 silences nearly all of them; its Lemma 5.1 takes 16 L^4
-        elections for a member's share where on that layer it is 2 L^8. Four times the average is
-        rarely exceeded, and it is the same balance of load that the rule is for.
+        The paper says 8. But its own first elected layer has n/L^2 nodes of c1 L^3 seats, which is
+        c1 L for each member on average, so 8 would silence nearly all of them. Its Lemma 5.1 takes
+        16 L^4 elections for a member's share where on that layer the share is 2 L^8. Four times the
+        average is rarely exceeded, and it balances the load in the same way.
         """
         given = self.knobs.tau
         return max(8.0, 4.0 * self.slots(layer)) if given is None else float(given)
@@ -186,7 +187,7 @@ class CommitteeNetwork:
 
 @lru_cache(maxsize=16)
 def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> CommitteeNetwork:
-    """The network of a group; every member works out the same one."""
+    """Lay out the network of a group; every member works out the same one."""
     leaves: tuple[tuple[MemberId, ...], ...]
     if knobs.single:
         order = list(members)
@@ -217,7 +218,7 @@ def lay_out(members: tuple[MemberId, ...], knobs: Knobs) -> CommitteeNetwork:
 
 
 def throws_of(halvings: int, bins: str) -> tuple[int, ...]:
-    """Into how many bins an electorate throws, one time after the other.
+    """Return into how many bins an electorate throws, one time after the other.
 
     >>> throws_of(2, "halving"), throws_of(2, "oneshot")
     ((2, 2), (4,))
@@ -232,7 +233,7 @@ def _next_layer(
     shape: tuple[int, int, int],
     knobs: Knobs,
 ) -> tuple[CommitteeNode, ...]:
-    """A layer on top of `lower`: at most q children for each node, and s - q others."""
+    """Put a layer on top of `lower`: at most q children for each node, and s - q others."""
     q, s, h = shape
     layer = lower[0].layer + 1
     rng = Stream(derive(knobs.network_seed, "layer", layer))
@@ -274,7 +275,7 @@ def _voters(
     leaves: Sequence[Sequence[MemberId]],
     members: Sequence[MemberId],
 ) -> int:
-    """How many distinct members can meet: exact over leaves, a bound over elected committees."""
+    """Count the distinct members that can meet: exact over leaves, a bound over committees."""
     if under[0].layer == 0:
         return len(distinct(leaves[node.index] for node in under))
     return min(len(members), sum(node.most for node in under))
@@ -283,20 +284,20 @@ def _voters(
 def over_representation(
     network: CommitteeNetwork, members: Iterable[MemberId], layer: int = 0
 ) -> tuple[float, ...]:
-    """By how much each node has a larger share of `members` than the whole group has.
+    """Return by how much each node's share of `members` exceeds that of the whole group.
 
-    Layer 0 are the leaves; layer 1 those who take part in each of the first elections. A network is
-    a good sampler if, whatever members one takes, few nodes have much more than their share.
+    Layer 0 are the leaves; layer 1 are the participants in each of the first elections. A network
+    is a good sampler if, for any set of members, few nodes have much more than their share.
     """
     roster = network.roster
-    chosen = frozenset(members)  # asked only
+    chosen = frozenset(members)  # for membership tests only
     share = sum(member in chosen for member in roster.members) / len(roster.members)
     rows = roster.leaves if layer == 0 else roster.electorates
     return tuple(sum(member in chosen for member in row) / len(row) - share for row in rows)
 
 
 def share_above(excesses: Sequence[float], bound: float) -> float:
-    """The share of nodes whose excess is larger than a bound: what Lemma 3.1 limits.
+    """Return the share of nodes whose excess is larger than a bound: what Lemma 3.1 limits.
 
     >>> share_above((0.1, -0.2, 0.3, 0.0), 0.05)
     0.5
@@ -305,7 +306,7 @@ def share_above(excesses: Sequence[float], bound: float) -> float:
 
 
 def _turned(count: int, rows: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
-    """Who names each of `count`: a table of neighbours read the other way."""
+    """Return which rows name each of `count`: a table of neighbours read the other way."""
     found: list[list[int]] = [[] for _ in range(count)]
     for index, row in enumerate(rows):
         for each in row:

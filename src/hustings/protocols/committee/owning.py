@@ -1,9 +1,8 @@
-"""How an adversary pays for nodes: which members own many of them, and where the rest does most.
+"""What nodes cost an adversary: which members own many nodes, and where the rest does most harm.
 
-A member that sits in several electorates counts in all of them. A member that is left over when no
-more nodes can be owned sits in those that stay honest, about equally many in each, where packing
-turns a few into many. `best_number` weighs one against the other by an estimate, `harm` by trying
-it out.
+A member that sits in several electorates counts in all of them. When the adversary can own no more
+nodes, its remaining members sit in the nodes that stay honest, about equally many in each. There
+packing turns a few into many. `best_number` compares the two uses by an estimate, `harm` by trials.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from hustings.protocols.committee.misbehaving import packing
 from hustings.protocols.committee.roster import Roster
 
 REFINEMENTS = 6  # lists of targets that are tried, each made from the one before
-CHOICES = 25  # numbers of nodes to own, and of bad participants, that are looked at
-TRIALS = 40  # elections by which it is found out what packing brings
-PARTS = 3  # of an electorate one is enough to own it
-TRIED = 320  # electorates in which a choice is tried out, in at least two and at most 16 elections
-LOSS = 2.5  # of success, about, for every part of the root that is bad, until a third of it is
+CHOICES = 25  # numbers of nodes to own, and of bad participants, that are examined
+TRIALS = 40  # elections that measure what packing brings
+PARTS = 3  # one part of this many is enough to own an electorate
+TRIED = 320  # electorates in which a choice is tried, in at least two and at most 16 elections
+LOSS = 2.5  # of success, about, for every bad part of the root, up to a third of it
 
-GHOST = -1  # a seat of an owned node: nobody good, and no face
+GHOST = -1  # a seat of an owned node: no good member, and no identity
 
 Row = Sequence[MemberId]
 
 
 @dataclass(frozen=True)
 class Market:
-    """Rows of members, and what one needs of each."""
+    """Rows of members, and how many of each row the adversary needs."""
 
     rows: Sequence[Row]
     need: Sequence[int]
-    order: Sequence[MemberId]  # which of two members that do the same is taken
+    order: Sequence[MemberId]  # which of two equally useful members is taken
     sits: Mapping[MemberId, Sequence[int]]
     budget: int
 
@@ -44,9 +43,9 @@ class Market:
     def of(
         cls, rows: Sequence[Row], parts: int, roster: Roster, budget: int, rng: Stream
     ) -> Market:
-        """To own a row takes one of this many parts of it."""
+        """Make a market in which a row costs one of this many parts of it."""
         order = list(roster.members)
-        rng.shuffle(order)  # which of two members that do the same is chance
+        rng.shuffle(order)  # chance decides between equally useful members
         sits: dict[MemberId, list[int]] = {member: [] for member in order}
         for place, row in enumerate(rows):
             for member in row:
@@ -55,17 +54,17 @@ class Market:
         return cls(rows, need, order, sits, min(budget, len(order)))
 
     def targets(self, rng: Stream) -> list[int]:
-        """All rows, the cheapest first."""
+        """Return all rows, the cheapest first."""
         found = list(range(len(self.rows)))
         rng.shuffle(found)
         found.sort(key=lambda place: self.need[place])
         return found
 
     def best(self, targets: list[int]) -> tuple[list[int], list[MemberId]]:
-        """Rows that can be owned at once, as many as possible, and the members that do it.
+        """Return as many rows as possible that can be owned at once, and the members for it.
 
-        A member that was taken sits in other rows, too: ordering targets by what they still lack
-        then makes a better list.
+        A member that was taken sits in other rows, too. So to order the targets by what they still
+        lack makes a better list.
         """
         best: list[MemberId] = []
         owned: list[int] = []
@@ -83,7 +82,7 @@ class Market:
         return owned, best
 
     def reach(self, targets: Sequence[int]) -> tuple[list[MemberId], int]:
-        """The longest beginning of the targets that the budget pays for, by bisection."""
+        """Return the longest prefix of the targets that the budget pays for, by bisection."""
         low, high = 0, len(targets)
         taken: list[MemberId] = []
         while low < high:
@@ -96,7 +95,7 @@ class Market:
         return taken, low
 
     def price(self, targets: Sequence[int]) -> list[MemberId] | None:
-        """Members that own all targets, those first who sit in most of them; None: too many."""
+        """Return members that own all targets, the most useful first; None: too many."""
         lacking = [0] * len(self.need)
         for place in targets:
             lacking[place] = self.need[place]
@@ -123,7 +122,7 @@ class Market:
         return None if left else taken
 
     def spread(self, taken: Iterable[MemberId]) -> tuple[MemberId, ...]:
-        """These and, up to the budget, others: the rows that are not owned about equally."""
+        """Add others up to the budget, about equally over the rows that are not owned."""
         chosen = dict.fromkeys(taken)
         held = [sum(member in chosen for member in row) for row in self.rows]
         honest = [mine < need for mine, need in zip(held, self.need, strict=True)]
@@ -141,14 +140,14 @@ class Market:
                 chosen[member] = None
                 for place in places:
                     held[place] += 1
-            if len(later) == len(waiting) and bound > max(held):  # nobody left sits in honest rows
+            if len(later) == len(waiting) and bound > max(held):  # no other sits in honest rows
                 chosen |= dict.fromkeys(later[: self.budget - len(chosen)])
             waiting = later
         return tuple(sorted(chosen))
 
 
 def best_number(market: Market, owned: Sequence[int], throws: Sequence[int], rng: Stream) -> int:
-    """How many of these rows to own: the rest of the budget goes where it packs."""
+    """Return how many of these rows to own: the rest of the budget goes where it packs."""
     rows = len(market.rows)
     seats = sum(map(len, market.rows))
     k = round(seats / rows)
@@ -160,7 +159,7 @@ def best_number(market: Market, owned: Sequence[int], throws: Sequence[int], rng
     best, found = -1.0, 0
     for number in sorted({round(len(owned) * step / (CHOICES - 1)) for step in range(CHOICES)}):
         used = market.price(owned[:number])
-        if used is None:  # fewer rows may cost more: those who are taken first sit elsewhere
+        if used is None:  # fewer rows may cost more: the members taken first sit elsewhere
             continue
         each = (market.budget - len(used)) * held / max(1, rows - number)
         share = _root_share(rows, number, k, elected, each, _between(packed, each), held)
@@ -170,14 +169,14 @@ def best_number(market: Market, owned: Sequence[int], throws: Sequence[int], rng
 
 
 def harm(market: Market, chosen: Iterable[MemberId], roster: Roster, rng: Stream) -> float:
-    """What corrupting these costs the good on average, tried out: 1 where the root falls."""
-    bad = frozenset(chosen)  # asked only
+    """Return what corrupting these members costs the good on average: 1 if the root falls."""
+    bad = frozenset(chosen)  # for membership tests only
     times = max(2, min(16, TRIED // len(market.rows)))
     return sum(_harm_once(market, bad, roster, rng) for _ in range(times)) / times
 
 
 def _harm_once(market: Market, bad: frozenset[MemberId], roster: Roster, rng: Stream) -> float:
-    """One election of all layers, and who sits in the root after it."""
+    """Run one election of all layers and return the members of the root."""
     below = [_subcommittee(row, bad, roster.throws[0], rng) for row in market.rows]
     for groups, throws in zip(roster.above, roster.throws[1:], strict=True):
         met = (_together([below[node] for node in group]) for group in groups)
@@ -191,7 +190,7 @@ def _harm_once(market: Market, bad: frozenset[MemberId], roster: Roster, rng: St
 
 
 def _together(committees: Iterable[Row]) -> list[MemberId]:
-    """Distinct members of some committees, and all seats that have no face."""
+    """Return the distinct members of some committees, and all seats without identity."""
     seats = [member for committee in committees for member in committee]
     return [*dict.fromkeys(m for m in seats if m != GHOST), *(m for m in seats if m == GHOST)]
 
@@ -199,7 +198,7 @@ def _together(committees: Iterable[Row]) -> list[MemberId]:
 def _subcommittee(
     row: Row, bad: frozenset[MemberId], throws: Sequence[int], rng: Stream
 ) -> list[MemberId]:
-    """Which of these are elected if the bad pack; an adversary that owns them fills all seats."""
+    """Return which of these are elected if the bad pack; an owned committee is all theirs."""
     theirs = [member for member in row if member == GHOST or member in bad]
     if PARTS * len(theirs) >= len(row):
         return [GHOST] * (len(row) // prod(throws))
@@ -221,7 +220,7 @@ def _subcommittee(
 def _root_share(
     rows: int, owned: int, k: int, c: int, bad: float, inside: float, held: float
 ) -> float:
-    """About what share of the root is faulty: distinct members, and all seats of owned nodes.
+    """Estimate the faulty share of the root: distinct members, and all seats of owned nodes.
 
     Honest nodes have `bad` of k bad participants, and a share `inside` of the c elected.
     """
@@ -236,7 +235,7 @@ def _root_share(
 
 
 def _packed_shares(k: int, throws: Sequence[int], rng: Stream) -> list[tuple[int, float]]:
-    """What share of the elected is bad, tried out, by how many bad take part."""
+    """Measure what share of the elected is bad, by how many bad members take part."""
     most = max(2, k // PARTS)
     steps = [int(most ** (step / (CHOICES - 1))) - 1 for step in range(CHOICES)]
     found = []
@@ -247,7 +246,7 @@ def _packed_shares(k: int, throws: Sequence[int], rng: Stream) -> list[tuple[int
 
 
 def _packed(good: int, bad: int, throws: Sequence[int], rng: Stream) -> float:
-    """One election into which the bad pack: their share in what is elected."""
+    """Run one election into which the bad pack: their share of the elected."""
     for bins in throws:
         loads = [0] * bins
         for _ in range(good):
@@ -260,7 +259,7 @@ def _packed(good: int, bad: int, throws: Sequence[int], rng: Stream) -> float:
 
 
 def _between(points: Sequence[tuple[int, float]], at: float) -> float:
-    """What lies at a place between some points; beyond the last, what the last has."""
+    """Interpolate between points; beyond the last, return its value."""
     for (x0, y0), (x1, y1) in pairwise(points):
         if at <= x1:
             return y0 + (y1 - y0) * (at - x0) / (x1 - x0)

@@ -1,17 +1,17 @@
-"""Named sets of knobs, and what each of them means in a group of a given size.
+"""Named sets of parameters, and what each of them means in a group of a given size.
 
 `lean`     one leaf for each member and one elected layer: the cheapest network.
-`robust`   four to eight leaves for each member: who corrupts with the network in mind gains less.
-`tuned`    lean with what was found to be better, at twice the rounds: see docs/decisions/0015.
+`robust`   four to eight leaves for each member: an adversary that knows the network gains less.
+`tuned`    lean with measured improvements, at twice the rounds: see docs/decisions/0015.
 `high-b`   large electorates that are halved only once: for nearly a third of bad members.
 `single`   no network: one committee, drawn by a public seed, elects and tells the others.
-`printed`  the paper's numbers as they stand. Its tree has no layers below n = 3.4e15, so that all
+`printed`  the paper's numbers as they stand. Its tree has no layers below n = 3.4e15, so all
            members together run HEAVYWEIGHT-LEADER-ELECTION; in smaller groups layers may be forced.
 
-From 129 members on the numbers are those for large groups (one elected layer; a second one would
-let an adversary who owns a third of a node's neighbours own the node). Below, the committees of
-`lean` and `single` are small enough to be played message by message: at most 64 members agree at
-once, and all of them walk the last path, of 64 steps. Every member is halved away once and no more:
+From 129 members on the numbers are those for large groups, with one elected layer. With a second
+layer an adversary that owns a third of a node's neighbours would own the node. Below 129, the
+committees of `lean` and `single` are small enough to be played message by message: at most 64
+members agree at once, and all of them walk the last path, of 64 steps. Halving happens only once;
 that is what costs success in a small group.
 """
 
@@ -30,7 +30,7 @@ Binning = Literal["halving", "oneshot"]
 Final = Literal["conjunction", "printed"]
 Shape = tuple[int, int, int]  # children in the tree, neighbours below, halvings
 
-BY_MESSAGE = 128  # members: up to here the profiles are made for the event simulator
+BY_MESSAGE = 128  # members: up to this size the profiles are made for the event simulator
 LARGEST_COMMITTEE = 64  # members that agree message by message
 
 ROBUST = (  # below this many members: leaf size, leaves of a member, children, halvings, monitors
@@ -43,14 +43,14 @@ ROBUST = (  # below this many members: leaf size, leaves of a member, children, 
 
 
 class Knobs(msgspec.Struct, frozen=True, kw_only=True):
-    """All numbers of one election. A member that has these and the ids knows the whole schedule."""
+    """All numbers of one election. With these and the ids a member knows the whole schedule."""
 
     members: int
     c0: int  # members of a leaf, or one more
     d0: int  # leaves of a member
     layers: tuple[Shape, ...]
-    monitors: int  # leaves that a member asks who sits in other nodes
-    fan: int  # members from whom each of those has heard it; leaves, if signed
+    monitors: int  # leaves that a member asks for the members of other nodes
+    fan: int  # members that tell each of those; leaves, if signed
     depth: int  # steps of a random path
     r_end: int  # candidates left when an endgame other than `full` begins
     poll: int  # members that the last step asks
@@ -61,13 +61,14 @@ class Knobs(msgspec.Struct, frozen=True, kw_only=True):
     signed: bool = False
     single: int = 0  # size of the one public committee, if there is no network
     padding: bool = False  # printed: fill a subcommittee up, arbitrarily
-    marks: bool = True  # tell first committees by marks on who took part, where that is shorter
+    # Tell first committees by marks on the participants' list, where that is shorter.
+    marks: bool = True
     graph: bool = False  # printed: the paper's graph of leaves, and whole leaves report
     network_seed: int = 0
 
 
 def levels(n: int) -> int:
-    """l*: the least l with n / L^l <= L^10, where L = ln n; the layers of the paper's network.
+    """Return l*: the least l with n / L^l <= L^10, L = ln n: the layers of the paper's network.
 
     >>> levels(1000), levels(10**15), levels(4 * 10**15)
     (0, 0, 1)
@@ -82,7 +83,7 @@ def levels(n: int) -> int:
 
 
 def polls(n: int) -> int:
-    """How many members the last step asks: about 32 for each power of ten beyond the first."""
+    """Return how many members the last step asks: about 32 per power of ten after the first."""
     for bound, number in ((3163, 64), (31623, 96), (316228, 128)):
         if n < bound:
             return min(number, max(1, n - 1))
@@ -90,7 +91,7 @@ def polls(n: int) -> int:
 
 
 def _shape(n: int) -> tuple[int, Shape]:
-    """Leaf size and first layer of a lean network: electorates grow like the fourth root of n."""
+    """Return leaf size and first layer of a lean network: electorates grow like n^(1/4)."""
     for bound, c0, shape in (
         (32, 4, (2, 2, 1)),
         (64, 4, (4, 4, 1)),
@@ -107,7 +108,7 @@ def _shape(n: int) -> tuple[int, Shape]:
 
 
 def _common(n: int) -> Knobs:
-    """What the practical profiles share."""
+    """Return the numbers that the practical profiles share."""
     small = n <= BY_MESSAGE
     return Knobs(
         members=n,
@@ -127,18 +128,18 @@ def _common(n: int) -> Knobs:
 
 
 def lean(n: int) -> Knobs:
-    """One leaf each, one elected layer."""
+    """One leaf for each member, one elected layer."""
     c0, shape = _shape(n)
     fan = 9 if BY_MESSAGE < n < 3163 else 3  # where few are asked, three tellers mislead too many
     return msgspec.structs.replace(_common(n), c0=c0, layers=(shape,), fan=fan)
 
 
 def robust(n: int) -> Knobs:
-    """Several small leaves each, and electorates that are halved only once.
+    """Several small leaves for each member, and electorates that are halved only once.
 
-    Nearly every good member is then elected somewhere: a node that the adversary owns has few names
-    left to add. From 125,000 members on a root of nearly all is too dear, and electorates are
-    halved twice and then three times.
+    Nearly every good member is then elected somewhere, so a node that the adversary owns has few
+    names left to add. From 125,000 members on a root of nearly all members costs too much, and
+    electorates are halved twice and then three times.
     """
     common = _common(n)
     if n <= BY_MESSAGE:
@@ -154,7 +155,7 @@ def robust(n: int) -> Knobs:
 def high_b(n: int) -> Knobs:
     """Two large electorates, or as many of 2048 as there are, halved once.
 
-    With nearly a third of liars a monitor that hears from three others is misled too often: nine.
+    With nearly a third of bad members, three tellers mislead a monitor too often: it needs nine.
     """
     if n >= 4096:
         return msgspec.structs.replace(_common(n), c0=32, layers=((64, 64, 1),), fan=9)
@@ -164,7 +165,7 @@ def high_b(n: int) -> Knobs:
 
 
 def tuned(n: int) -> Knobs:
-    """Smaller electorates and a halving less than lean, fewer monitors, of more tellers each.
+    """Smaller electorates and one halving less than lean, fewer monitors, with more tellers each.
 
     Better than lean in success and bits from 10,000 members on, at twice the rounds.
     """
@@ -176,7 +177,7 @@ def tuned(n: int) -> Knobs:
 
 
 def single(n: int) -> Knobs:
-    """One public committee: of 128, or of all; of 64 where elections are played by messages."""
+    """One public committee: of 128, or of all; of 64 if elections are played message by message."""
     size = min(n, LARGEST_COMMITTEE if n <= BY_MESSAGE else 128)
     return msgspec.structs.replace(_common(n), single=size)
 
@@ -221,7 +222,7 @@ PROFILES: dict[str, tuple[Callable[[int], Knobs], int, str]] = {
 
 
 def profile(name: str, n: int) -> Knobs:
-    """The knobs of a named profile for a group of n.
+    """Return the parameters of a named profile for a group of n.
 
     >>> profile("lean", 10_000).layers
     ((16, 16, 2),)

@@ -1,10 +1,10 @@
-"""Who sits in which leaf: the one seating that everybody knows from the beginning.
+"""Which members sit in which leaf: the seating that every member knows from the beginning.
 
-Two ways to seat the group, both drawn from a public seed. `seated` lays `d0` random orders of the
-group out in a row each and cuts every row into leaves of about `c0`: each member sits in exactly
-`d0` leaves, and leaves differ by one seat at most. `seated_by_graph` is the paper's bipartite graph
-G(L_0, R_0): a leaf holds its own stretch of the labels and others at random, so that members sit in
-about as many leaves each.
+There are two ways to seat the group, both drawn from a public seed. `seated` lays `d0` random
+orders of the group out in a row each and cuts every row into leaves of about `c0`. Each member sits
+in exactly `d0` leaves, and leaf sizes differ by one seat at most. `seated_by_graph` is the paper's
+bipartite graph G(L_0, R_0): a leaf holds its own stretch of the labels and others at random, so
+that members sit in about equally many leaves.
 
 The paper labels nodes 0..|R_i|, one too many; here the last label is |R_i| - 1.
 """
@@ -22,10 +22,10 @@ from hustings.core.streams import Stream, derive
 
 @dataclass(frozen=True)
 class Roster:
-    """The members, the leaves, and which of them elect one committee of the first elected layer.
+    """The members, the leaves, and which leaves elect one committee of the first elected layer.
 
-    That, and the public numbers of the layers above, is all that somebody who picks whom to corrupt
-    can go by: who sits above is elected.
+    An adversary that picks members to corrupt can use only that and the public numbers of the
+    layers above, because the members above are elected.
     """
 
     members: tuple[MemberId, ...]  # by id
@@ -37,12 +37,12 @@ class Roster:
 
     @cached_property
     def position(self) -> dict[MemberId, int]:
-        """A member's place in the list of all: what messages name it by."""
+        """Return a member's place in the list of all, which names it in messages."""
         return {member: place for place, member in enumerate(self.members)}
 
     @cached_property
     def leaves_of(self) -> dict[MemberId, tuple[int, ...]]:
-        """The leaves that each member sits in."""
+        """Return the leaves that each member sits in."""
         found: dict[MemberId, list[int]] = {member: [] for member in self.members}
         for leaf, seats in enumerate(self.leaves):
             for member in seats:
@@ -51,12 +51,12 @@ class Roster:
 
     @cached_property
     def electorates(self) -> tuple[tuple[MemberId, ...], ...]:
-        """Who takes part in each of the first elections."""
+        """Return the members that take part in each of the first elections."""
         return tuple(distinct(self.leaves[leaf] for leaf in group) for group in self.groups)
 
 
 def distinct(committees: Iterable[Iterable[MemberId]]) -> tuple[MemberId, ...]:
-    """All members of some committees, each once however many seats it holds, by id.
+    """Return all members of some committees, by id, each once for any number of seats.
 
     The paper leaves open whether a member that is elected twice counts twice. It counts once: an
     adversary would gain weight by being elected often, and a member can say only one thing.
@@ -72,7 +72,7 @@ def distinct(committees: Iterable[Iterable[MemberId]]) -> tuple[MemberId, ...]:
 
 
 def seated(members: Sequence[MemberId], c0: int, d0: int, seed: int) -> tuple[list[MemberId], ...]:
-    """Leaves of `c0` members or a few more, `d0` for each member.
+    """Seat members in leaves of `c0` members or a few more, `d0` leaves for each member.
 
     >>> [len(leaf) for leaf in seated(range(10), 4, 1, 0)]
     [5, 5]
@@ -90,7 +90,7 @@ def seated(members: Sequence[MemberId], c0: int, d0: int, seed: int) -> tuple[li
 def seated_by_graph(
     members: Sequence[MemberId], c0: int, d0: int, seed: int
 ) -> tuple[list[MemberId], ...]:
-    """As many leaves of `c0` members or a few more, by the paper's graph.
+    """Make equally many leaves of `c0` members or a few more, by the paper's graph.
 
     >>> [len(leaf) for leaf in seated_by_graph(range(10), 4, 2, 0)]
     [4, 4, 4, 4]
@@ -106,7 +106,7 @@ def seated_by_graph(
 def bipartite(
     left: int, stretches: Sequence[Sequence[int]], more: int | Sequence[int], rng: Stream
 ) -> list[list[int]]:
-    """A bipartite graph: for each right node its own stretch of the left ones, and `more` others.
+    """Make a bipartite graph: each right node gets its stretch of left ones, and `more` others.
 
     The others come off random orders of all left nodes, one order after the other, so that left
     nodes differ little in degree. Neighbours are distinct; where there are no more, fewer.
@@ -127,6 +127,6 @@ def bipartite(
                 put_back.append(label)
             else:
                 row[label] = None
-        order += reversed(put_back)  # they are due: the next node takes them
+        order += reversed(put_back)  # they come first: the next node takes them
         rows.append(sorted(row))
     return rows

@@ -1,8 +1,8 @@
-"""Settings of the election by committees: a profile, the knobs that override it, who is bad.
+"""Settings of the election by committees: profile, parameters that override it, adversary.
 
-What can be said without knowing the group is refused when the settings are read; the rest by
-`knobs_of`, which also turns settings and a size into plain numbers. `too_large` says what cannot be
-played message by message.
+Rules that do not depend on the group are checked when the settings are read. `knobs_of` checks the
+rest, and also turns settings and a size into plain numbers. `too_large` says what cannot be played
+message by message.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class CommitteeConfig(Config, frozen=True, kw_only=True):
 
 
 def parse_layers(text: str) -> tuple[Shape, ...]:
-    """Elected layers from a text.
+    """Read elected layers from a text.
 
     >>> parse_layers("32:32:2,16:16:4")
     ((32, 32, 2), (16, 16, 4))
@@ -233,7 +233,7 @@ def parse_layers(text: str) -> tuple[Shape, ...]:
 
 
 def knobs_of(config: CommitteeConfig, n: int) -> Knobs:
-    """The numbers that a configuration means in a group of n, or a sentence why there are none."""
+    """Return the numbers of a configuration in a group of n, or refuse with a sentence."""
     base = profile(config.profile, n)
     if config.profile == "printed" and config.layers and config.c0 is None:
         raise BadInput("profile printed has one node of all members: to force layers, give c0 too")
@@ -280,7 +280,7 @@ def _checked(knobs: Knobs, n: int) -> Knobs:
 
 
 def too_large(config: CommitteeConfig, n: int) -> str | None:
-    """Why this election cannot be played message by message; None if it can."""
+    """Say why this election cannot be played message by message; None if it can."""
     if config.model == "signed":
         return "model=signed is for the large-scale engine: take --engine fast"
     knobs = knobs_of(config, n)
@@ -307,7 +307,7 @@ def too_large(config: CommitteeConfig, n: int) -> str | None:
 
 
 def messages_of(network: CommitteeNetwork) -> int:
-    """About how many messages the agreements of an election take, at most."""
+    """Estimate how many messages the agreements of an election take, at most."""
     knobs = network.knobs
     total = 0
     for nodes, (_, _, h) in zip(network.layers[1:], knobs.layers, strict=False):
@@ -324,7 +324,7 @@ def messages_of(network: CommitteeNetwork) -> int:
 
 
 def _broadcast(k: int) -> int:
-    """Messages of one broadcast by all of k: to all, and an agreement in halves."""
+    """Count the messages of one broadcast by all of k: to all, and an agreement in halves."""
     return k * (k - 1) + _agreement(k)
 
 

@@ -1,17 +1,17 @@
 """One public committee: the whole group agrees on a bit, or elects a part of itself.
 
 Model      All members form one committee in the order of their ids, in synchronous rounds; fewer
-           than a third of them lie.
+           than a third of them are bad.
 Idea       The parts of the committee election, each as an election of its own, to be watched and
            measured: `agreement` runs one batch of agreements, `lightest-bin` one election by bins,
-           with an endgame if one is wanted.
-Invariant  All good members take the same number of rounds: nothing but n and the settings, and for
-           the endgame what all of them agreed on, decides it.
+           with an endgame if the settings ask for it.
+Invariant  All good members take the same number of rounds. It depends only on n and the settings,
+           and for the endgame on what all of them agreed on.
 Cost       Agreement: about 14n bits per member and instance (recursive), about n^2 (phase king).
            Lightest bin: an agreement with as many instances as candidates for each halving.
-Guarantee  Agreement: with at most t liars all good members declare the same, and what they all
-           wanted, if they all wanted the same. Lightest bin: with fewer than a third of liars all
-           good members declare the same; how many of the elected are good is a matter of chance.
+Guarantee  Agreement: with at most t bad members all good members declare the same, and what they
+           all wanted, if they all wanted the same. Lightest bin: with fewer than a third of bad
+           members all good members declare the same; how many of the elected are good is chance.
 Paper      Scalable Leader Election, section 2.
 """
 
@@ -41,7 +41,7 @@ Liars = Annotated[int, Meta(ge=0, description="how many liars to be ready for; d
 
 
 class CommitteeOfAll(Config, frozen=True, kw_only=True):
-    """What both elections share: the agreement below them, and who misbehaves."""
+    """What both elections share: the agreement below them, and the adversary."""
 
     protocol: Annotated[Method, Meta(description="phase king, or the recursive one")] = "recursive"
     t: Liars | None = None
@@ -49,7 +49,7 @@ class CommitteeOfAll(Config, frozen=True, kw_only=True):
     bad: Annotated[int, Meta(ge=0, description="how many are bad; default t")] | None = None
 
     def seat(self, me: MemberId, members: Members) -> Seat:
-        """A member's seat, if the group is large enough for this many liars."""
+        """Return a member's seat, if the group is large enough for this many bad members."""
         if self.t is not None and self.t > tolerated(len(members)):
             raise BadInput(
                 f"t = {self.t} needs more than {3 * self.t} members, and there are {len(members)}"
@@ -57,14 +57,14 @@ class CommitteeOfAll(Config, frozen=True, kw_only=True):
         return Seat(me, members, method=self.protocol, t=self.t)
 
     def liars(self, members: int) -> int:
-        """How many are bad in a group of this size, unless there is no adversary."""
+        """Return how many are bad in a group of this size; 0 without an adversary."""
         if self.bad is not None:
             return self.bad
         return tolerated(members) if self.t is None else self.t
 
 
 class AgreementConfig(CommitteeOfAll, frozen=True, kw_only=True):
-    """What members want to begin with."""
+    """The values that members begin with."""
 
     input: Annotated[
         Literal["random", "same", "split"],
@@ -74,7 +74,7 @@ class AgreementConfig(CommitteeOfAll, frozen=True, kw_only=True):
 
 
 class LightestBinConfig(CommitteeOfAll, frozen=True, kw_only=True):
-    """How many bins how often, and what comes after."""
+    """How many bins how often, and what follows."""
 
     halvings: Annotated[int, Meta(ge=0, le=20, description="elections with two bins")] = 1
     bins: (
@@ -115,7 +115,7 @@ class Agreement(Lockstep):
         super().__init__(config, choice)
         self.inputs: tuple[int, ...] = ()
         self.decided: tuple[int, ...] | None = None
-        self.nominees: tuple[MemberId, MemberId] = (0, 0)  # whom 0 and 1 stand for
+        self.nominees: tuple[MemberId, MemberId] = (0, 0)  # the members that 0 and 1 stand for
 
     def script(self, ctx: Context) -> Program[object]:
         me, members = ctx.me.id, tuple(ctx.view.ids)
@@ -140,7 +140,7 @@ class Agreement(Lockstep):
         self.elect(ctx, self.nominees[self.decided[0]], 1)
 
     def result(self) -> tuple[int, ...] | None:
-        """What was decided, by instance; None before the end."""
+        """Return what was decided, by instance; None before the end."""
         return self.decided
 
 
@@ -195,5 +195,5 @@ class LightestBin(Lockstep):
                 raise ProtocolBug("an election by bins ended without anybody elected")
 
     def result(self) -> Members | None:
-        """Who was elected, before the endgame; None before the end."""
+        """Return the elected, before the endgame; None before the end."""
         return self.chosen

@@ -1,20 +1,20 @@
-"""How committees speak to members: SEND-MESSAGE-DOWN-TREE and LEARN-PROCESSORS.
+"""How committees send to members: SEND-MESSAGE-DOWN-TREE and LEARN-PROCESSORS.
 
-A node says something by all its members saying it; a member that hears it takes what most of them
-said, so it must know who they are. Leaves are public. Of an elected committee know its members
-those who took part in the election: so a node can speak to its children in the tree, and they
-understand it. Its monitors, the leaves under its neighbours, are told down the tree; their members,
-its guards, keep its list. Members of other committees of its layer, which will elect together with
-it, learn it in three rounds:
+A node sends a word when all its members send it. A receiver takes what most of the node's members
+sent, so it must know these members. Leaves are public. The members of an elected committee are
+known to the participants of its election: so a node can send to its children in the tree, and they
+understand it. Its monitors, the leaves under its neighbours, are told down the tree. The members of
+the monitors, its guards, keep its list. Members of other committees of its layer, which will elect
+together with it, learn the list in three rounds:
 
 report  guards of B tell guards of A who is in B (see `Network._sources`).
-ask     members of A ask all members of some monitors of A, drawn at random when everybody has long
-        been corrupted: one must own half of a whole monitoring set to keep A from learning.
-answer  guards of A tell those whom they believe to be in A, and nobody else: strangers cannot
+ask     members of A ask all members of some monitors of A, which are drawn at random long after the
+        adversary has chosen: it must own half of a whole monitoring set to keep A from learning.
+answer  guards of A tell the members that they believe to be in A, and no others: strangers cannot
         flood them.
 
-A list of members goes as their places in the list of all, in increasing order; or as marks on the
-list of those who took part in the election, where that is public and shorter.
+A list of members goes as their places in the list of all, in increasing order. Or it goes as marks
+on the list of the participants of the election, where that list is public and marks are shorter.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from hustings.protocols.committee.network import CommitteeNetwork
 from hustings.protocols.committee.roster import distinct
 
 Members = tuple[MemberId, ...]
-Value = tuple[int, ...]  # what is told: a list of members, or a word
-At = tuple[int, int]  # what it is about, and the node that holds word of it
+Value = tuple[int, ...]  # what is sent: a list of members, or a word
+At = tuple[int, int]  # the subject, and the node that holds word of it
 
-MARK = Bits(1, 1)  # all that a question or a nod says
+MARK = Bits(1, 1)  # the content of a question or a nod
 
 
 def plurality(values: Iterable[Value | None]) -> Value | None:
-    """The value that comes up most often; of several, the least. None does not count.
+    """Return the most frequent value; of several, the least. None does not count.
 
     >>> plurality([(3,), (1, 2), None, (3,)]), plurality([(2,), (1,)]), plurality([None])
     ((3,), (1,), None)
@@ -61,15 +61,15 @@ def plurality(values: Iterable[Value | None]) -> Value | None:
 
 
 class ListCodec(ABC):
-    """How what a committee says is written, and read although it may be a lie."""
+    """How a committee's words are written, and read although they may be false."""
 
     @abstractmethod
     def write(self, value: Value) -> Bits:
-        """The value as it is sent."""
+        """Write the value for sending."""
 
     @abstractmethod
     def read(self, bits: Bits) -> Value | None:
-        """The value that was sent; None if it is none that a good member could send."""
+        """Read the value that was sent; None if no good member could send it."""
 
 
 class Lists(ListCodec):
@@ -100,7 +100,7 @@ class Lists(ListCodec):
 
 
 class Marks(ListCodec):
-    """Some of those who took part in a public election: one bit for each of them."""
+    """Some of the participants of a public election: one bit for each of them."""
 
     __slots__ = ("_most", "_voters")
 
@@ -134,13 +134,13 @@ class Word(ListCodec):
 
 
 def say(stage: Stage, outbox: Outbox) -> Script[Inbox]:
-    """One round: say this, and return what was heard."""
+    """Send this in one round, and return what was received."""
     heard = yield Spoken(stage, outbox)
     return heard
 
 
 class Book:
-    """What one member knows of who sits where."""
+    """What one member knows of the committees."""
 
     __slots__ = ("_known", "me", "network")
 
@@ -150,21 +150,21 @@ class Book:
         self._known: dict[tuple[int, int], Members] = {}
 
     def note(self, layer: int, index: int, members: Members) -> None:
-        """A committee became known."""
+        """Store a committee that became known."""
         self._known[layer, index] = members
 
     def knows(self, layer: int, index: int) -> bool:
-        """Whether this member knows a committee, be it an empty one."""
+        """Whether this member knows a committee, even an empty one."""
         return layer == 0 or (layer, index) in self._known
 
     def committee(self, layer: int, index: int) -> Members:
-        """A committee as far as known; an unknown one is empty."""
+        """Return a committee as far as known; an unknown one is empty."""
         if layer == 0:
             return self.network.roster.leaves[index]
         return self._known.get((layer, index), ())
 
     def seats(self, layer: int) -> tuple[int, ...]:
-        """The nodes of a layer whose committees this member sits in, by what it knows."""
+        """Return the known nodes of a layer in whose committees this member sits."""
         if layer == 0:
             return self.network.roster.leaves_of[self.me]
         return tuple(
@@ -176,7 +176,7 @@ class Book:
     def hears(
         self, inbox: Inbox, speakers: Members, own: Value | None, codec: ListCodec
     ) -> Value | None:
-        """What a committee says: what most of its members say, oneself perhaps among them."""
+        """Return a committee's word: what most members send, perhaps including this one."""
         counts: dict[Bits, int] = {}
         for each in speakers:
             if each != self.me and each in inbox:
@@ -198,10 +198,10 @@ def send_down(
     targets: Mapping[At, tuple[int, ...]],
     codec: ListCodec,
 ) -> Program[dict[At, Value]]:
-    """Word goes from nodes of a layer down to leaves: what this member hears at its leaves.
+    """Send word from nodes of a layer down to leaves; return what this member gets there.
 
-    `targets` says for each subject and node of the layer to which leaves under it the word shall
-    go; it is public. `held` is what this member says as one of those nodes. Takes `layer` rounds.
+    `targets` says for each subject and node of the layer to which leaves under it the word goes; it
+    is public. `held` is what this member sends as one of those nodes. Takes `layer` rounds.
     """
     network = book.network
     for level in range(layer, 0, -1):
@@ -236,7 +236,7 @@ def send_down(
 def _under(
     network: CommitteeNetwork, layer: int, index: int, leaves: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Those of some leaves that are under a node."""
+    """Return those of some leaves that are under a node."""
     under = network.layers[layer][index].leaves
     return tuple(leaf for leaf in leaves if leaf in under)
 
@@ -244,7 +244,7 @@ def _under(
 def _edges(
     network: CommitteeNetwork, level: int, targets: Mapping[At, tuple[int, ...]]
 ) -> list[tuple[int, int, int]]:
-    """Subject, parent and child for every edge of the tree that word must take at one level."""
+    """Return subject, parent and child for every edge of the tree that word takes at a level."""
     return [
         (subject, parent, child)
         for (subject, parent), leaves in sorted(targets.items())
@@ -254,7 +254,7 @@ def _edges(
 
 
 def to_monitors(network: CommitteeNetwork, layer: int) -> dict[At, tuple[int, ...]]:
-    """To which leaves the nodes of `layer` - 1 send word of who was elected on `layer`."""
+    """Return to which leaves the nodes of `layer` - 1 send the result of `layer`."""
     found = {
         (node.index, each): _under(network, layer - 1, each, node.monitors)
         for node in network.layers[layer]
@@ -267,9 +267,9 @@ def to_monitors(network: CommitteeNetwork, layer: int) -> dict[At, tuple[int, ..
 
 
 def learn(book: Book, layer: int, held: Mapping[At, Value], rng: Stream) -> Program[None]:
-    """Get to know the committees of a layer that one's own will elect with. Takes three rounds.
+    """Learn the committees of a layer that one's own will elect with. Takes three rounds.
 
-    `held` is what this member, as one of a leaf, knows of the nodes that the leaf monitors.
+    `held` is what this member, in a leaf, knows of the nodes that the leaf monitors.
     """
     lists = _kept(book, layer, held)
     told = yield from _report(book, layer, lists)
@@ -278,7 +278,7 @@ def learn(book: Book, layer: int, held: Mapping[At, Value], rng: Stream) -> Prog
 
 
 def _kept(book: Book, layer: int, held: Mapping[At, Value]) -> dict[int, Value]:
-    """The lists that this member keeps as a guard: by node, what most of its leaves heard."""
+    """Return the lists that this member keeps as a guard: by node, what most leaves received."""
     heard: dict[int, list[Value]] = {}
     for (subject, leaf), value in sorted(held.items()):
         if leaf in book.network.layers[layer][subject].monitors:
@@ -288,7 +288,7 @@ def _kept(book: Book, layer: int, held: Mapping[At, Value]) -> dict[int, Value]:
 
 
 def _report(book: Book, layer: int, lists: Mapping[int, Value]) -> Program[dict[int, Value]]:
-    """Guards hear of the nodes that theirs will elect with: what this member is told, by node."""
+    """Exchange reports among guards; return what this member is told, by node."""
     network, me = book.network, book.me
     readers = network.reports[layer].get(me, {})
     sources = network.hearings[layer].get(me, {})
@@ -318,14 +318,14 @@ def _report(book: Book, layer: int, lists: Mapping[int, Value]) -> Program[dict[
 
 
 class Asked(NamedTuple):
-    """Whom this member asked on behalf of which node, and who asked it."""
+    """The members that this one asked on behalf of each node, and the members that asked it."""
 
     guards: dict[int, Members]
     clients: Mapping[int, Inbox]
 
 
 def _ask(book: Book, layer: int, rng: Stream) -> Program[Asked]:
-    """Members of a committee ask some of its monitors, whom nobody could foresee."""
+    """Ask some monitors of one's own committees, which no adversary could foresee."""
     network, me = book.network, book.me
     leaves, knobs = network.roster.leaves, network.knobs
     asked: dict[int, Members] = {}
@@ -350,13 +350,13 @@ def _answer(
     told: Mapping[int, Value],
     asked: Asked,
 ) -> Program[None]:
-    """Guards tell members of their nodes what they heard; these note the committees."""
+    """Answer members of guarded nodes; members note the committees in the answers."""
     network, me = book.network, book.me
     relatives = network.relatives[layer]
     clients: dict[int, list[MemberId]] = {}
     for node, committee in lists.items():
         inbox = asked.clients.get(node, {})
-        known = [each for each in committee if each in inbox]  # strangers are not answered
+        known = [each for each in committee if each in inbox]  # strangers get no answer
         for subject in relatives[node]:
             clients.setdefault(subject, []).extend(known)
     wanted: dict[int, list[Members]] = {}
@@ -374,7 +374,7 @@ def _answer(
     heard = yield from together(scripts, 1)
     for subject, asking in wanted.items():
         if book.knows(layer, subject):
-            continue  # it took part in that election itself, and saw the result agreed on
+            continue  # it took part in that election itself, and saw the agreed result
         codec = _codec(book, layer, subject)
         speakers = distinct(asking)
         learnt = book.hears(heard.get(subject, {}), speakers, told.get(subject), codec)
@@ -383,7 +383,7 @@ def _answer(
 
 
 def _codec(book: Book, layer: int, subject: int) -> ListCodec:
-    """Names, or marks on a public list where these are fewer bits: both follow from the network."""
+    """Return names, or marks on a public list if shorter: both follow from the network."""
     most = book.network.layers[layer][subject].most
     marked = book.network.marked(layer, subject)
     return Marks(marked, most) if marked else Lists(book.network, most)
