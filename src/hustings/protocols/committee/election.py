@@ -340,7 +340,7 @@ class Committee(Lockstep):
         return self.book.hears(heard[0], committee, None, codec)
 
     def confirm(self, rng: Stream) -> Program[None]:
-        """Run step 9: a member that believes it leads asks others; they confirm only their choice."""
+        """Run step 9: a self-believed leader asks others, which confirm only their choice."""
         network, me = self.network, self._me
         knobs = network.knobs
         others = [each for each in network.roster.members if each != me]
