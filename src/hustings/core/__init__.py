@@ -1,1 +1,1 @@
-"""The seam between elections and the worlds that run them. Pure standard library plus msgspec."""
+"""What elections and the worlds that run them share. Standard library and msgspec only."""

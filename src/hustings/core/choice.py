@@ -1,7 +1,7 @@
 """Choice functions: the total order by which candidates are compared.
 
-A choice function is the same at all members, looks only at what a candidate carries, and breaks
-ties by id, so any two different candidates are ordered and every member orders them alike.
+A choice function is the same at all members. It reads only a candidate's own values. It breaks ties
+by id. So any two different candidates are ordered, and every member orders them alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Candidate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attributes: tuple[tuple[str, float], ...] = ()
 
     def attribute(self, name: str) -> float:
-        """The attribute's value; its absence is the user's mistake."""
+        """The attribute's value. If it is missing, the user made a mistake."""
         for key, value in self.attributes:
             if key == name:
                 return value
@@ -47,7 +47,7 @@ def candidate(member: MemberId, **attributes: float) -> Candidate:
 
 
 class Choice(ABC):
-    """A total order over candidates; `key` grows with how good a candidate is."""
+    """A total order over candidates. A better candidate has a larger `key`."""
 
     @property
     @abstractmethod
@@ -56,14 +56,14 @@ class Choice(ABC):
 
     @abstractmethod
     def key(self, candidate: Candidate) -> tuple[float, ...]:
-        """Sort key: the larger, the better; it ends with the id."""
+        """The sort key: a better candidate has a larger key. It ends with the id."""
 
     def better(self, one: Candidate, other: Candidate) -> bool:
         """Whether `one` is strictly better than `other`."""
         return self.key(one) > self.key(other)
 
     def can_rank(self, candidate: Candidate) -> bool:
-        """Whether a candidate that somebody told of has all that it is ranked by, and finite.
+        """Whether a candidate has all attributes that the choice ranks, with finite values.
 
         >>> parse_choice("highest:cpu").can_rank(Candidate(3)), HighestId().can_rank(Candidate(3))
         (False, True)
@@ -112,7 +112,7 @@ class LowestId(Choice):
 
 @dataclass(frozen=True, slots=True)
 class ByAttributes(Choice):
-    """Lexicographic over attributes, each the highest or the lowest; ties go to the higher id.
+    """Compare attributes in order, each the highest or the lowest. Ties go to the higher id.
 
     >>> choice = parse_choice("highest:cpu,lowest:load")
     >>> choice.better(candidate(1, cpu=8, load=0.1), candidate(2, cpu=8, load=0.9))

@@ -1,8 +1,8 @@
-"""Configuration: frozen structs that refuse bad values at the door, all broken rules at once.
+"""Configuration: frozen structs that refuse bad values at once, and report all broken rules.
 
-Numbers are read as people type them: ASCII digits, a point, an exponent. Python reads more than
-that: `1_000`, digits of other scripts, `nan`. None of these is what somebody means, so none is
-read. And Python reads `1e9` as no whole number, which it is.
+Numbers are read as people type them: ASCII digits, a point, an exponent. Python accepts more:
+`1_000`, digits of other scripts, `nan`. No user means these, so this module refuses them. And
+Python does not read `1e9` as a whole number, although it is one.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from hustings.core.errors import BadInput, UnknownName
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
-# The default of delta, an object of its own: a delta that somebody gave is another object, even if
-# it is 1. So a world can put its own bound in place of a default, and never of what was given.
+# The default of delta is an object of its own. A delta from the user is another object, even if it
+# is 1. So a world can put its own bound in place of the default, and never in place of the user's
+# value.
 _ASSUMED = float("1")
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a configuration takes the world to be like; None where it has nothing to say."""
+    """What a configuration assumes about the world. None where it assumes nothing."""
 
     p_ucastl: float | None = None  # loss of a message to one member
     p_mcastl: float | None = None  # loss of a multicast, at each receiver
-    p_fail: float | None = None  # a member's crash in the course of one round
-    view_prob: float | None = None  # that a member knows another one
+    p_fail: float | None = None  # a member's crash during one round
+    view_prob: float | None = None  # probability that a member knows another member
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of protocol configurations.
 
-    A subclass is a struct of plain fields with defaults; `Annotated[..., Meta(gt=0,
-    description="...")]` bounds and explains one field, `broken_rules` relates several.
+    A subclass is a struct of plain fields with defaults. `Annotated[..., Meta(gt=0,
+    description="...")]` bounds and explains one field. `broken_rules` checks several fields
+    together.
     """
 
     delta: Annotated[
@@ -51,7 +53,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def assumes_delta(self) -> bool:
-        """Whether nobody has given delta.
+        """Whether delta is the default.
 
         >>> Config().assumes_delta, Config(delta=1.0).assumes_delta, Config.parse({}).assumes_delta
         (True, False, True)
@@ -65,7 +67,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def attributes_needed(self) -> tuple[str, ...]:
-        """Attributes that each member must have, beside those that the choice ranks by."""
+        """Attributes that each member must have, besides the attributes that the choice ranks."""
         return ()
 
     def broken_rules(self) -> list[str]:
@@ -91,7 +93,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def for_group(cls, members: int, around: Surroundings) -> dict[str, object]:
-        """Settings that a simulator knows, for a group of its making, unless the user gives them.
+        """Settings that a simulator knows for a group that it makes, unless the user gives them.
 
         >>> Config.for_group(8, Surroundings())
         {}
@@ -100,7 +102,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def for_network(cls, delta: float, given: Collection[str] = ()) -> dict[str, object]:
-        """Settings on a real network, in seconds, where messages take about `delta` at most.
+        """Settings for a real network, in seconds. A message takes at most about `delta` there.
 
         `given` names what the user sets: what would contradict it is left out.
 
@@ -110,7 +112,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return {"delta": delta}
 
     def surroundings(self) -> Surroundings:
-        """The world that these settings are meant for: a simulator arranges it."""
+        """The world for which these settings are meant. A simulator arranges that world."""
         return Surroundings()
 
     @classmethod
@@ -142,7 +144,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @lru_cache(maxsize=64)
 def _fields(config: type[Config]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """A configuration's fields by name; to find out about them takes milliseconds."""
+    """A configuration's fields by name. Finding them takes milliseconds, so the result is kept."""
     return {field.name: field for field in msgspec.structs.fields(config)}
 
 
@@ -158,7 +160,7 @@ def describe(config: type[Config]) -> list[tuple[str, str, object, str]]:
 
 def _read(value: object, kind: object) -> object:
     if isinstance(value, str) and value != "nan":
-        with suppress(ValueError):  # if it is a word, perhaps the field knows it
+        with suppress(ValueError):  # if the value is a word, the field may accept it
             if float in _bases(kind):
                 value = parse_number(value)
             elif int in _bases(kind):
@@ -178,7 +180,7 @@ def _bases(kind: object) -> list[object]:
 
 
 def _meta(kind: object) -> msgspec.Meta | None:
-    """The bounds and words of a field, also of one that may be None."""
+    """The bounds and the description of a field, also of a field that may be None."""
     if get_origin(kind) is Annotated:
         return next((part for part in get_args(kind) if isinstance(part, msgspec.Meta)), None)
     metas = (_meta(part) for part in get_args(kind))
@@ -208,8 +210,8 @@ def _rule(kind: object) -> str:
 # Numbers as people type them
 
 _FORM = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_MANY_DIGITS = 400  # longer texts are refused unread: no float and no sensible count has more
-_LARGEST = 10**30  # of whole numbers
+_MANY_DIGITS = 400  # longer texts are refused unread: no float and no sensible count has more digits
+_LARGEST = 10**30  # largest whole number
 
 
 class TooLarge(ValueError):
@@ -231,7 +233,7 @@ def parse_number(text: str) -> float:
     if len(typed) > _MANY_DIGITS or _FORM.fullmatch(typed) is None:
         raise ValueError(f"{text!r} is not a number")
     value = float(typed)
-    if math.isinf(value):  # as 1e999: nobody meant that
+    if math.isinf(value):  # for example 1e999: no user means infinity
         raise TooLarge(f"{text!r} is too large")
     return value
 
@@ -258,7 +260,7 @@ def parse_whole(text: str) -> int:
 
 
 def plain(value: object) -> object:
-    """The same for JSON, which lacks infinities: they become the text "inf".
+    """The same value for JSON, which lacks infinities: they become the text "inf".
 
     >>> plain({"T_L": math.inf, "runs": (1, 2.5)})
     {'T_L': 'inf', 'runs': [1, 2.5]}

@@ -1,11 +1,11 @@
-"""The context: a protocol's only window on the world.
+"""The context: a protocol's only access to the world.
 
-A context is valid inside one handler call and no longer. There are three: the simulator's, which
-schedules at once; the network's, which records, persists and then sends; and the recording one,
-which returns effects as values. A protocol cannot tell which one it was given.
+A context is valid only inside one handler call. There are three: the simulator's context schedules
+at once; the network's context records, persists and then sends; the recording context returns
+effects as values. A protocol cannot tell which of them it uses.
 
-Between a world and a protocol there may be layers. Each gives the protocol above it a
-`ForwardingContext` of its own, which changes what that layer is there for and passes on the rest.
+Layers may stand between a world and a protocol. Each layer gives the protocol above it a
+`ForwardingContext` of its own. That context changes the layer's part and passes on the rest.
 """
 
 from __future__ import annotations
@@ -40,52 +40,54 @@ class Context(Protocol):
 
     @property
     def incarnation(self) -> int:
-        """1 at the first start, one more after each restart."""
+        """1 at the first start, and one more after each restart."""
 
     @property
     def stored(self) -> Mapping[str, object]:
         """What earlier incarnations persisted."""
 
     def now(self) -> float:
-        """The local clock; it may drift and says nothing about other members' clocks."""
+        """The local clock. It may drift, and says nothing about other members' clocks."""
 
     def send(self, to: MemberId, message: Message) -> None:
-        """Send to one member; counted when sent, also to the dead."""
+        """Send to one member. The message counts when it is sent, also to a dead member."""
 
     def multicast(self, message: Message) -> None:
-        """Send to the whole group but oneself; counts as one message."""
+        """Send to the whole group except this member. This counts as one message."""
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        """Fire `on_timer(key)` after `delay`; the same key re-arms, an infinite delay cancels.
+        """Call `on_timer(key)` after `delay`. The same key sets the timer again; infinity cancels
+        it.
 
-        At one instant eager timers fire before the arrivals, all others after them; a key is
-        eager or not for good.
+        At one instant eager timers fire before the arrivals, and all others after them. A key is
+        either always eager or never.
         """
 
     def cancel_timer(self, key: TimerKey) -> None:
-        """Forget a timer; one that is not armed is fine."""
+        """Cancel a timer. A timer that is not set is no error."""
 
     def persist(self, **fields: object) -> None:
-        """Store fields durably before anything this handler sends leaves."""
+        """Store fields durably, before any message of this handler leaves."""
 
     def declare(self, outcome: Outcome) -> None:
-        """Tell this member's owner what the election came to."""
+        """Tell this member's owner the outcome of the election."""
 
     def acquire(self, ttl: float, request: int) -> None:
-        """Ask the guard for the lease, for `ttl`; a member that holds it renews it by this.
+        """Ask the guard for the lease, for `ttl`. A member that holds the lease renews it with this
+        call.
 
         The answer, if one comes, is `on_verdict`. It carries `request`, which must grow from one
         call to the next. A world without a guard raises `ProtocolBug`.
         """
 
     def release(self, request: int) -> None:
-        """Give the lease back to the guard; there is no answer."""
+        """Give the lease back to the guard. There is no answer."""
 
 
 class ForwardingContext:
-    """Passes everything on to the context below it; a subclass changes a part.
+    """Passes all calls on to the context below. A subclass changes some of them.
 
-    It is valid, like the one below it, for one handler call.
+    Like the context below, it is valid for one handler call.
     """
 
     __slots__ = ("_below",)
@@ -142,10 +144,10 @@ class ForwardingContext:
 
 
 class _Closed:
-    """What is below a context whose handler has returned."""
+    """Stands below a context whose handler has returned."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by tools that look through modules, such as doctest
+        if name.startswith("__"):  # tools such as doctest ask for these when they search modules
             raise AttributeError(name)
         raise StaleContext("a context was used after its handler returned: do not keep it")
 
@@ -154,7 +156,7 @@ _CLOSED = cast("Context", _Closed())
 
 
 class CheckedContext(ForwardingContext):
-    """Debug mode: passes everything on until it is closed, then raises `StaleContext`."""
+    """Debug mode: passes all calls on until it is closed, then raises `StaleContext`."""
 
     __slots__ = ()
 

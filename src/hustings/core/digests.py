@@ -1,7 +1,7 @@
 """blake2b, and a comparison that takes the same time for all values, without OpenSSL.
 
-`hashlib` and `hmac` find them in the same places, and ask OpenSSL for all that it can besides:
-0.7 MB of every member's memory, for digests that nobody here takes.
+`hashlib` and `hmac` take both from the same places. But they also load all of OpenSSL's algorithms:
+0.7 MB of every member's memory, for digests that hustings never uses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 try:
     from _blake2 import blake2b
-except ImportError:  # an interpreter that keeps it elsewhere
+except ImportError:  # an interpreter that has it elsewhere
     from hashlib import blake2b
 
 if TYPE_CHECKING:

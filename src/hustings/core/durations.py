@@ -1,6 +1,6 @@
 """Durations of the real world as people write them: `250ms`, `2s`, `1.5m`, or a number of seconds.
 
-Simulated time has no unit and is not written so.
+Simulated time has no unit, and is not written this way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def parse_duration(value: object, what: str) -> float:
-    """Seconds, at least 0; `what` it is for goes into the sentence if it is refused.
+    """Seconds, at least 0. If the value is refused, the sentence names `what` it is for.
 
     >>> parse_duration("250ms", "grace"), parse_duration("2 s", "grace"), parse_duration(3, "grace")
     (0.25, 2.0, 3.0)
@@ -42,7 +42,7 @@ def is_duration(value: object) -> bool:
 
 
 def show_duration(seconds: float) -> str:
-    """As people write it.
+    """A duration as people write it.
 
     >>> show_duration(0.25), show_duration(2.0), show_duration(0.0004)
     ('250ms', '2s', '400us')

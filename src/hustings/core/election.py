@@ -1,8 +1,8 @@
 """The base of every election: handlers in, effects through the context, nothing else.
 
 Law of this file and of everything built on it: no clock, no socket, no global randomness, no
-logging, no thread, no await. Whatever a protocol needs to know or to do goes through the context
-it is handed, and it keeps no context beyond the call.
+logging, no thread, no await. A protocol learns and does everything through the context of the call.
+It keeps no context beyond the call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def upon(
 ) -> Callable[
     [Callable[[E, Context, MemberId, M], None]], Callable[[E, Context, MemberId, M], None]
 ]:
-    """Mark a method as the handler of one kind of message, or of several that are alike."""
+    """Mark a method as the handler of one kind of message, or of several similar kinds."""
 
     def mark(
         handler: Callable[[E, Context, MemberId, M], None],
@@ -43,21 +43,21 @@ def upon(
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a protocol takes for granted: a world arranges what it can and remarks on the rest."""
+    """What a protocol assumes. A world provides what it can, and warns about the rest."""
 
-    live_view: bool = False  # the view holds the live members only (somebody repairs it)
+    live_view: bool = False  # the view holds the live members only (another part repairs it)
     reliable: bool = True  # every message to a live member arrives within delta
-    displaces: bool = True  # a better member that turns up takes over from a living leader
-    agrees: bool = True  # in the end all hold one leader; a baseline may not care
+    displaces: bool = True  # a better member that appears takes over from a living leader
+    agrees: bool = True  # in the end all members have one leader; a baseline may not need this
     announces: bool = False  # leads by announcing itself: needs no detector
-    repeats: bool = True  # one that announces does so for ever; False: it falls silent
+    repeats: bool = True  # a member that announces does so for ever; False: it stops
     partial_views: bool = False  # works where members know only a part of the group
     ranks_by: str | None = None  # what members compare, where that is not the choice function
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A protocol's line in the catalogue."""
+    """A protocol's line in the registry."""
 
     name: str  # as typed: hyphens
     family: str
@@ -70,10 +70,10 @@ class About:
 
 
 def explain(error: KeyError) -> None:
-    """Say whose mistake it is if what was looked up in vain is a kind of message.
+    """Say whose mistake it is if a failed lookup was for a kind of message.
 
-    A table of handlers is a plain dict, the quickest there is; so a world that looks up a kind
-    which a protocol sends and does not handle gets a bare `KeyError`.
+    A table of handlers is a plain dict, because that is the quickest. So a world gets a bare
+    `KeyError` if a protocol sends a kind that it does not handle.
     """
     kind = error.args[0] if error.args else None
     if isinstance(kind, type) and issubclass(kind, Message):
@@ -83,9 +83,9 @@ def explain(error: KeyError) -> None:
 class Election(ABC):
     """One member's part in an election.
 
-    A subclass lists its message kinds in `messages` and marks one handler for each with `@upon`;
-    one that is missing, or one too many, or a tag that layers reserve, fails when the class is
-    created. `leader` and `term` are this member's present belief.
+    A subclass lists its message kinds in `messages` and marks one handler for each with `@upon`. If
+    a handler is missing, or there is one too many, or a layer reserves the tag, the class
+    definition fails. `leader` and `term` are this member's present belief.
     """
 
     __slots__ = ("choice", "config", "leader", "term")
@@ -104,7 +104,7 @@ class Election(ABC):
 
     @property
     def seats(self) -> int:
-        """How many leaders the group shall have."""
+        """How many leaders the group should have."""
         return 1
 
     @property
@@ -151,7 +151,7 @@ class Election(ABC):
         """The failure detector takes a suspicion back."""
 
     def on_verdict(self, ctx: Context, verdict: Verdict) -> None:
-        """The guard answers a proposal of this member, perhaps late or twice."""
+        """The guard answers a request of this member, perhaps late or twice."""
 
     def woke(self, ctx: Context, gap: float) -> None:
         """The world noticed that this member did not run for `gap`: others may have moved on."""
@@ -160,13 +160,13 @@ class Election(ABC):
         """The member departs in good order."""
 
     def can_rank(self, candidate: Candidate) -> bool:
-        """Whether it can compare a candidate that a message speaks of: a world refuses the rest."""
+        """Whether it can rank a candidate in a message. A world refuses the other candidates."""
         return self.choice.can_rank(candidate)
 
     def implies(self, message: Message) -> int:
-        """The term that a message leads to, where that is none of its own numbers; else 0.
+        """The term that a message leads to, if that is none of the message's own numbers; else 0.
 
-        A world that bounds terms asks before a message is handled.
+        A world that limits terms asks this before it delivers a message.
         """
         return 0
 
@@ -191,22 +191,22 @@ class Election(ABC):
         return self.choice.better(view.candidate(one), view.candidate(other))
 
     def remember(self, ctx: Context) -> None:
-        """Store the term, so that it grows across restarts too."""
+        """Store the term, so that it grows across restarts, too."""
         ctx.persist(term=self.term)
 
     def recall(self, ctx: Context) -> None:
-        """Take up the term that an earlier incarnation stored."""
+        """Load the term that an earlier incarnation stored."""
         stored = ctx.stored.get("term")
         if isinstance(stored, int) and stored > self.term:
             self.term = stored
 
     def disown(self, ctx: Context, reason: str) -> None:
-        """Hold no leader any more and declare it."""
+        """Have no leader any more, and declare it."""
         self.leader = None
         ctx.declare(NoLeader(reason))
 
     def give_up(self, ctx: Context, reason: str) -> None:
-        """Stop trying: a bound was reached."""
+        """Stop trying, because a bound was reached."""
         self.leader = None
         ctx.declare(GaveUp(reason))
 

@@ -1,8 +1,8 @@
 """The error tree: whose mistake was it?
 
-`BadInput` is the user's: one sentence that names the field and the rule, no traceback, exit code 2.
-`ProtocolBug` is ours: an invariant of the seam was broken by code in this repository.
-`BadPeer` is somebody else's: what arrived from outside could not be accepted.
+`BadInput` is the user's mistake: one sentence that names the field and the rule, no traceback, exit
+code 2. `ProtocolBug` is ours: code in this repository broke an invariant of the context. `BadPeer`
+comes from outside: something arrived that could not be accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def printable(text: str) -> str:
 
 
 class HustingsError(Exception):
-    """Base of everything hustings raises on purpose: a sentence that can be shown anywhere."""
+    """Base of all errors that hustings raises on purpose: a sentence that can be shown anywhere."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -40,7 +40,7 @@ class BadInput(HustingsError):
 
 
 class UnknownName(BadInput):
-    """A name that is not in a catalogue, with the nearest one that is.
+    """A name that is not in a table, with the nearest name that is.
 
     >>> str(UnknownName("protocol", "buly", ["bully", "ring"]))
     "unknown protocol 'buly': did you mean 'bully'? (known: bully, ring)"
@@ -60,12 +60,12 @@ class UnknownName(BadInput):
         self.known = tuple(names)
 
     def __reduce__(self) -> tuple[type[UnknownName], tuple[str, str, tuple[str, ...]]]:
-        """It may have to travel home from a worker process."""
+        """Support pickling: the error may have to return from a worker process."""
         return type(self), (self.kind, self.name, self.known)
 
 
 class ProtocolBug(HustingsError):
-    """Our own code broke a rule of the seam."""
+    """Our own code broke a rule between election and world."""
 
 
 class StaleContext(ProtocolBug):

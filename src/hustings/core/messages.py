@@ -8,16 +8,17 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-# Numbers that members outbid each other with. A message that says too high a number is refused on a
-# network (`net.plausible`): nobody could outbid it. `per_ms` is how fast such a number can grow at
-# most, so that the date bounds it; a number that is only ever compared with one's own is no matter.
+# Numbers with which members outbid each other. On a network, a message with too high a number is
+# refused (`net.plausible`), because no member could outbid it. `per_ms` is the fastest growth of
+# such a number, so that the date bounds it. A number that a member only compares with its own needs
+# no bound.
 #
-# An integer field that is called term, round, epoch, ballot or sequence counts as a `Term` without
-# saying so.
+# An integer field with the name term, round, epoch, ballot or sequence counts as a `Term` without
+# this mark.
 PACE = "per_ms"
 Term = Annotated[int, Meta(extra={PACE: 1, "follows": "term"})]
-# Tokens of a quorum begin where lives do, 1024 in a millisecond, and zxids need room. Engines end
-# at 2^53, which must stay far away.
+# Tokens of a quorum begin where incarnations do, 1024 in a millisecond, and zxids need room.
+# Engines end at 2^53, which must stay far away.
 TOKEN_PACE = 1280
 Token = Annotated[int, Meta(extra={PACE: TOKEN_PACE, "follows": "token"})]
 Count = Annotated[int, Meta(extra={PACE: 1})]
@@ -28,7 +29,7 @@ TERM_NAMES = frozenset(("term", "round", "epoch", "ballot", "sequence"))
 
 
 class Role(Enum):
-    """What a message is for; counts are reported by role so that protocols compare."""
+    """What a message is for. Counts are reported by role, so that protocols can be compared."""
 
     ELECTION = "election"  # calls, probes, candidates on their way
     ANSWER = "answer"  # OK, acknowledgement, an id in reply
@@ -40,21 +41,21 @@ class Role(Enum):
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
     """Base of all messages.
 
-    A subclass gives its papers' name as tag, `class Ok(Message, tag="OK")`: that is what traces
-    show and what stands on the wire. `gc=False` is sound because a frozen message holds only
-    values and so cannot be part of a cycle.
+    A subclass takes the paper's name as its tag: `class Ok(Message, tag="OK")`. Traces and the wire
+    show the tag. `gc=False` is sound because a frozen message holds only values and so cannot be
+    part of a cycle.
     """
 
     role: ClassVar[Role] = Role.OTHER
 
 
 class LayerMessage(Message, frozen=True):
-    """Base of the messages of layers, guards and the network, whose tags are theirs alone."""
+    """Base of the messages of layers, guards and the network. No election may use their tags."""
 
 
-# A group's messages share one wire with those of its layers. So these tags, and all that begin with
-# the prefix, are refused where an election's class is made: in the simulator it would run, and on a
-# network nobody could tell the two apart.
+# A group's messages share one wire with those of its layers. So these tags, and all tags that begin
+# with the prefix, are refused where an election's class is made. In the simulator such a class
+# would run, and on a network a member could not tell the two messages apart.
 RESERVED_TAGS = frozenset(
     (
         *("CAST", "CAST-ANSWER", "CAST-COORDINATOR", "CAST-DETECTOR", "CAST-ELECTION"),
@@ -69,7 +70,7 @@ RESERVED_PREFIX = "Q-"  # of voters
 
 
 def is_reserved(kind: type[Message]) -> bool:
-    """Whether an election may not have this kind of message: its tag is a layer's.
+    """Whether a layer has this tag, so that an election may not use this kind of message.
 
     >>> class Probe(Message, tag="PROBE"):
     ...     hops: int
@@ -83,5 +84,5 @@ def is_reserved(kind: type[Message]) -> bool:
 
 
 def kind_of(message: Message | type[Message]) -> str:
-    """The message kind's name, as in the paper: `ELECTION`, `OK`, ..."""
+    """The name of the message kind, as in the paper: `ELECTION`, `OK`, ..."""
     return str(message.__struct_config__.tag)

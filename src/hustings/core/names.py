@@ -1,7 +1,7 @@
-"""Names of members and of attributes: one rule for those that are given here and those that arrive.
+"""Names of members and of attributes: one rule for names given here and for names that arrive.
 
-Whatever breaks it never gets as far as a log, a terminal or a page: line ends and escapes could
-write there what they like, and two names that look the same could be two members.
+A name that breaks the rule never reaches a log, a terminal or a page. Line ends and escapes could
+write any text there, and two names that look the same could be two members.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from hustings.core.digests import blake2b
 
 LONGEST_NAME = 64  # characters
-PROJECT = "~"  # attributes whose names begin so are the project's own
+PROJECT = "~"  # attributes with this prefix are the project's own
 
 _MEMBER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def is_member_name(text: str) -> bool:
-    """Whether a member may be called so.
+    """Whether a member may have this name.
 
     >>> is_member_name("web-1"), is_member_name("web 1"), is_member_name("web-1\\n")
     (True, False, False)

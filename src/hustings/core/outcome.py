@@ -14,8 +14,8 @@ class Elected(
 ):
     """This member takes `leader` for the leader of `term`.
 
-    `risk`, where a protocol can tell, bounds the probability that some other member leads too: at
-    the settings in force, if losses are independent. Under a partition it says nothing.
+    `risk`, where a protocol can tell it, bounds the probability that another member leads too. It
+    holds at the settings in force, if losses are independent. Under a partition it says nothing.
     """
 
     leader: MemberId
@@ -23,7 +23,7 @@ class Elected(
     risk: float | None = None
 
 
-ELECTING = "electing"  # the reason while a run is under way; a run that ends so has hung
+ELECTING = "electing"  # the reason while a run is under way; a run that ends with it has hung
 
 
 class NoLeader(msgspec.Struct, frozen=True, tag=True, gc=False):
@@ -44,6 +44,6 @@ Outcome = Elected | NoLeader | GaveUp
 class Guarantee(Enum):
     """What a mode promises about exclusivity. Nothing is called safe that is not."""
 
-    ADVISORY = "advisory"  # no exclusivity under partition or a detector that errs
+    ADVISORY = "advisory"  # no exclusivity under a partition, or with a detector that errs
     LEASED = "leased"  # at most one holder while clocks drift less than a stated bound
-    FENCED = "fenced"  # a stale holder's writes are refused by the resource
+    FENCED = "fenced"  # the resource refuses a stale holder's writes

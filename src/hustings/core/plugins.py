@@ -1,4 +1,4 @@
-"""Classes that users bring: by an entry point, as `module:Class` or as `file.py:Class`.
+"""Classes from users: by an entry point, as `module:Class` or as `file.py:Class`.
 
 Protocols, loss models and delay models are found in this way. One `Plugins` stands for one kind.
 """
@@ -20,15 +20,15 @@ from hustings.core.errors import BadInput, HustingsError, UnknownName
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """One kind of class that users bring."""
+    """One kind of class that users provide."""
 
     group: str  # of entry points
-    noun: str  # what an error sentence calls it
+    noun: str  # the word for it in error sentences
     base: type  # every such class is a subclass of this one
     name_of: Callable[[object], object]  # the name that a class gives itself
 
     def load(self, wanted: str, ours: Collection[str]) -> object:
-        """What `module:Class`, `file.py:Class` or the name of an entry point stands for."""
+        """Load the class that `module:Class`, `file.py:Class` or an entry point's name means."""
         place, colon, named = wanted.rpartition(":")
         if colon:
             module = self._of_file(place) if place.endswith(".py") else self._of_name(place)
@@ -38,7 +38,7 @@ class Plugins:
         return self._installed(wanted, ours)
 
     def names(self, ours: Collection[str]) -> list[str]:
-        """The names that installed packages bring; they cannot replace ours."""
+        """The names from installed packages. They cannot replace ours."""
         return sorted(set(self._entries()) - set(ours))
 
     def _entries(self) -> dict[str, EntryPoint]:
@@ -61,7 +61,7 @@ class Plugins:
         if not all(part.isidentifier() for part in place.split(".")):
             raise BadInput(f"{place!r} names no module: write module:Class, or file.py:Class")
         here = str(Path.cwd())
-        if here not in sys.path:  # as it is with `python -m`, and not with a script
+        if here not in sys.path:  # `python -m` puts the folder there, and a script does not
             sys.path.append(here)
         try:
             return import_module(place)
@@ -75,7 +75,7 @@ class Plugins:
             raise _broken(place, error) from error
 
     def _of_file(self, place: str) -> ModuleType:
-        """A file as a module of its own name, in a folder that worker processes search, too."""
+        """Load a file as a module, in a folder that worker processes search, too."""
         path = Path(place).resolve()
         if not path.is_file():
             raise BadInput(f"there is no file {place!r} to read a {self.noun} from")
@@ -108,7 +108,7 @@ class Plugins:
 
 
 def source_digest(kind: type) -> str:
-    """A digest of the file that a user's class is in: kept results depend on it.
+    """A digest of the file that contains a user's class: kept results depend on it.
 
     "" for a class of ours, or where there is no file.
     """
@@ -133,7 +133,7 @@ def _executed(path: Path, place: str) -> ModuleType:
 
 
 def _broken(place: str, error: Exception) -> HustingsError:
-    """One sentence of what is wrong with a user's code; ours are sentences already."""
+    """One sentence about the error in a user's code. Our own errors are sentences already."""
     if isinstance(error, HustingsError):
         return BadInput(f"{place} cannot be used: {error}")
     if isinstance(error, SyntaxError):

@@ -1,4 +1,4 @@
-"""Elections that go round by round, and what a study of them asks."""
+"""Elections that go round by round, and the values that a study of them needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hustings.core.messages import Message
 
 
 class RoundBased(Election):
-    """An election whose messages open rounds; a subclass says which, and how long a round takes."""
+    """An election whose messages open rounds. A subclass says which, and how long a round takes."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ class RoundBased(Election):
     def opens(self, message: Message) -> tuple[int, ...] | None:
         """The round that sending this message opens, if it opens one.
 
-        A key that grows from round to round and ends with the round's number; several messages may
+        The key grows from round to round, and ends with the round's number. Several messages may
         open the same round.
         """
 

@@ -1,10 +1,10 @@
 """Random streams: one seed makes the whole world.
 
-Every stream's seed is derived from the world's seed and a path of labels by blake2b, so it depends
+blake2b derives every stream's seed from the world's seed and a path of labels. So the seed depends
 neither on the order in which streams are made nor on PYTHONHASHSEED.
 
-`Stream` is SplitMix64. It is here because a member's stream must be small: the standard library's
-Mersenne Twister holds 2.5 kB of state, more than the rest of a simulated member together.
+`Stream` is SplitMix64, because a member's stream must be small. The standard library's Mersenne
+Twister holds 2.5 kB of state, more than the rest of a simulated member together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Thinning by delay: of all who notice that a round has failed, one should ask for the next."""
+"""Thinning by delay: of all members that notice a failed round, one should ask for the next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from math import exp, log
 
 
 def pause(u: float, size: float) -> float:
-    """The part of the window that a detector waits: few wait short, so these few are heard in time.
+    """The part of the window that a detector waits. Few wait short, so these few are heard in time.
 
     A truncated exponential with as many e-foldings as it takes to leave about one of `size` members
     in the first part of the window, however many of them have noticed.

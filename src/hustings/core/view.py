@@ -1,8 +1,8 @@
-"""Views: the members one member knows, in the order of their ids.
+"""Views: the members that one member knows, in the order of their ids.
 
-A view is shared where it can be (all full views of a group are one object) and is changed only by
-the world that owns it; a protocol reads. `version` grows with every change, so a protocol may keep
-what it computed from a view and know when to compute it again.
+Views are shared where possible (all full views of a group are one object). Only the world that owns
+a view changes it. A protocol reads it. `version` grows with every change. So a protocol may keep
+what it computed from a view, and knows when to compute it again.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Ranking:
 
 
 class Seats:
-    """The members of one view round a ring, by the attribute that says each one's place.
+    """The members of one view round a ring, by the attribute that gives each member's place.
 
-    A member without it, or with something that is no number, stands behind all others; members at
-    one place stand by id.
+    A member without the attribute, or with a value that is no number, stands behind all others.
+    Members at one place are ordered by id.
     """
 
     __slots__ = ("order", "place", "version")
@@ -51,7 +51,7 @@ class Seats:
         return (value if -inf < value < inf else inf), who.id
 
     def after(self, me: Candidate, skip: Container[MemberId]) -> MemberId | None:
-        """Who is next clockwise and not in `skip`; None when nobody else is left."""
+        """The next member clockwise that is not in `skip`; None when no other member is left."""
         order = self.order
         start = bisect_right(order, self._seat(me))
         for offset in range(len(order)):
@@ -70,7 +70,7 @@ class View:
         self._directory = directory
         self.ids = ids
         self.version = 0
-        self.estimate: float | None = None  # of the group's size, where somebody keeps one
+        self.estimate: float | None = None  # of the group's size, where a layer estimates it
         self._ranking: Ranking | None = None
         self._ranked_by: Choice | None = None
         self._seats: Seats | None = None
@@ -88,11 +88,11 @@ class View:
         return place < len(self.ids) and self.ids[place] == member
 
     def candidate(self, member: MemberId) -> Candidate:
-        """What is known of a member of this view."""
+        """What this view knows about a member."""
         return self._directory[member]
 
     def ranking(self, choice: Choice) -> Ranking:
-        """This view from best to worst; kept until the view or the choice changes."""
+        """This view from best to worst. It is kept until the view or the choice changes."""
         ranking = self._ranking
         if ranking is None or self._ranked_by != choice:
             directory = self._directory
@@ -103,9 +103,9 @@ class View:
 
     @property
     def roster(self) -> Sequence[MemberId]:
-        """A list that all members of this view are on, shared by many views where it can be.
+        """A list that contains all members of this view; several views share it where possible.
 
-        Others may be on it too: whoever walks it asks `in` for each.
+        Other members may be on it, too. A caller that walks it checks each member with `in`.
         """
         return self.ids
 
@@ -116,7 +116,7 @@ class View:
     def successor(self, member: MemberId, skip: Container[MemberId] = ()) -> MemberId | None:
         """The next id clockwise (increasing, then wrapping) that is not in `skip`.
 
-        None when nobody else is left.
+        None when no other member is left.
         """
         ids = self.ids
         start = bisect_right(ids, member)
@@ -129,20 +129,20 @@ class View:
     def successor_by(
         self, place: str, me: Candidate, skip: Container[MemberId] = ()
     ) -> MemberId | None:
-        """The same where an attribute says each member's place, increasing clockwise."""
+        """The same where an attribute gives each member's place, increasing clockwise."""
         seats = self._seats
         if seats is None or seats.place != place or seats.version != self.version:
             self._seats = seats = Seats(self, place)
         return seats.after(me, skip)
 
     def add(self, member: MemberId) -> None:
-        """The world's: a member became known, or its attributes changed in the directory."""
+        """For the world: a member became known, or its attributes changed in the directory."""
         if member not in self:
             insort(self.ids, member)
         self._changed()
 
     def remove(self, member: MemberId) -> None:
-        """The world's: a member is no longer known."""
+        """For the world: a member is no longer known."""
         place = bisect_left(self.ids, member)
         if place < len(self.ids) and self.ids[place] == member:
             del self.ids[place]

@@ -1,9 +1,9 @@
 """Fences: the resource's side, which refuses the writes of a leader that was replaced.
 
-A lease ends by a clock, and a process can be stopped between looking at it and writing. What is
-written to can do better: it remembers the highest token it has seen, and refuses smaller ones,
-whatever time it is for whom. `postgres`, `redis`, `http` and `file` are fences for what their names
-say; `Fence` is for a store of one's own.
+A lease ends by a clock, and a process can be stopped between the look at the clock and the write.
+The resource can do better: it remembers the highest token that it has seen, and refuses smaller
+tokens, whatever any clock says. `postgres`, `redis`, `http` and `file` are fences for the things in
+their names. `Fence` is for a store of one's own.
 """
 
 from hustings.fence.asgi import AsgiFence

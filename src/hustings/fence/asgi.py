@@ -1,4 +1,4 @@
-"""The fence around an ASGI application; what it promises is told in `http`."""
+"""The fence around an ASGI application. `http` describes its promises."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 RAISING = 4  # threads that raise tokens
-LONGEST_PAUSE = 0.02  # seconds between two looks at who is still at work
-POLICY = 1008  # how a websocket is closed
+LONGEST_PAUSE = 0.02  # seconds between two checks of the requests that are still at work
+POLICY = 1008  # the code that closes a websocket
 
 _STARTS = ("http.response.start", "websocket.http.response.start")
 _BODIES = ("http.response.body", "websocket.http.response.body")
@@ -37,26 +37,28 @@ _PARTS = ("http.request", "websocket.receive")
 class AsgiFence(HttpFence[AsgiApp, Scope]):
     """The fence around an ASGI application; answers HTTP requests and websockets.
 
-    A request reaches the application, and its answer the client, only if its token is not below
-    the highest at that moment. One that is overtaken in the application has half the grace to
-    end and is then cancelled; a larger token enters when it has ended by itself, and else after the
-    grace, because one that was cancelled may have left its work to a thread. Not held back is what
-    an application writes that goes on after that: hand the token, which is in
-    `scope["hustings.token"]`, on to the store.
+    A request reaches the application only if its token is not below the highest token at that
+    moment. The same holds for an answer and the client. An overtaken request in the application has
+    half the grace to end. Then it is cancelled. The larger token enters when the overtaken request
+    has ended by itself, or else after the grace, because a cancelled request may have left its work
+    to a thread. The fence does not hold back what such a thread writes later: pass the token in
+    `scope["hustings.token"]` on to the store.
     """
 
     @cached_property
     def left(self) -> set[asyncio.Task[None]]:
-        """What was overtaken and cancelled, and still runs."""
+        """Tasks that were overtaken and cancelled, and still run."""
         return set()
 
     @cached_property
     def threads(self) -> ThreadPoolExecutor:
-        """To wait for the disk: an application that hangs may have taken all of asyncio's."""
+        """Threads that wait for the disk: an application that hangs may have taken all of
+        asyncio's.
+        """
         return ThreadPoolExecutor(RAISING, thread_name_prefix="hustings-fence")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -88,14 +90,15 @@ class _Exchange:
         self._fence, self._app, self._scope = fence, app, scope
         self._receive_from, self._send_to = receive, send
         self._loop = asyncio.get_running_loop()
-        self._overtaken: asyncio.Future[None] = self._loop.create_future()  # done when it is
-        self._refused: Refusal | None = None  # what is answered instead
+        # done when the request is overtaken
+        self._overtaken: asyncio.Future[None] = self._loop.create_future()
+        self._refused: Refusal | None = None  # the answer instead of the application's
         self._held: Message | None = None  # the start of an answer, until the rest of it begins
         self._started = self._complete = self._cancelled = False
         self._request = fence.in_flight.begin(*entry, self._wake)
 
     async def run(self) -> None:
-        """From the head to the end of the answer."""
+        """Handle the request, from the head to the end of the answer."""
         work = asyncio.create_task(self._work())
         try:
             await self._until_done(work)
@@ -109,15 +112,16 @@ class _Exchange:
         if work.done() and self._refused is None:
             work.result()
         elif work.done() and not work.cancelled():
-            work.exception()  # so that asyncio does not complain of it
+            work.exception()  # so that asyncio does not log it
         if self._refused is not None:
             await self._conclude(self._refused)
 
     async def _until_done(self, work: asyncio.Task[None]) -> None:
-        """Until the application has ended; once it is overtaken, no longer than the grace.
+        """Wait until the application has ended; once it is overtaken, no longer than the grace.
 
-        An overtaken one may end by itself for half of it. To cancel it at once would be quicker,
-        and worse: what it has given to a thread or a socket would go on, and nobody would wait.
+        An overtaken application may end by itself during half of the grace. An immediate
+        cancellation would be quicker, and worse: work that it has given to a thread or a socket
+        would go on, and no request would wait for that work.
         """
         half = self._fence.grace / 2
         try:
@@ -127,7 +131,7 @@ class _Exchange:
             if not work.done():
                 self._cancelled = work.cancel()
                 await asyncio.wait({work}, timeout=half)
-        except asyncio.CancelledError:  # the server ends the request: so does the application
+        except asyncio.CancelledError:  # the server ends the request, and so the application, too
             self._cancelled = work.cancel() or self._cancelled
             await asyncio.wait({work})
             if not work.cancelled():
@@ -146,13 +150,16 @@ class _Exchange:
         try:
             await self._app(scope, receive, self._send)
             await self._release()
-        except (StaleToken, FenceBroken) as error:  # also of a store that it writes to
+        except (StaleToken, FenceBroken) as error:  # also the application's store
             if self._started:
                 raise
             self._refuse(error)
 
     async def _ready(self) -> Receive | None:
-        """Where the body comes from, when the request may be handed over; None if it is gone."""
+        """Wait until the request may be handed over.
+
+        Return the source of its body; None if it is gone.
+        """
         in_flight, request = self._fence.in_flight, self._request
         if not in_flight.is_admitted(request):
             await self._loop.run_in_executor(self._fence.threads, in_flight.admit, request)
@@ -178,7 +185,7 @@ class _Exchange:
         while True:
             message = await self._receive_from()
             if message["type"] != "http.request":
-                return None  # the client has gone: nobody gets half a body
+                return None  # the client has gone: the application never gets half a body
             body += message.get("body", b"")
             if len(body) > limit:
                 raise self._fence.too_long()
@@ -193,7 +200,7 @@ class _Exchange:
         return receive
 
     async def _receive(self) -> Message:
-        """What the client sends, as long as the token is the highest."""
+        """The next part of the client's request, as long as the token is the highest."""
         self._stop_if_refused()
         arrival: asyncio.Future[Message] = asyncio.ensure_future(self._receive_from())
         try:
@@ -208,11 +215,11 @@ class _Exchange:
         return message
 
     async def _send(self, message: Message) -> None:
-        """What the application answers, as long as the token is the highest."""
+        """Send a part of the application's answer, as long as the token is the highest."""
         self._stop_if_refused()
         kind = message["type"]
         if kind in _STARTS:
-            self._held = message  # without a body it could be taken for the whole answer
+            self._held = message  # without a body the client could take it for the whole answer
             return
         await self._release()
         if kind == "websocket.accept":
@@ -261,7 +268,7 @@ class _Exchange:
             work.exception()
 
     async def _conclude(self, refused: Refusal) -> None:
-        """Answer, if nothing was; an answer that had begun is cut by ending without its rest."""
+        """Answer, if no answer has begun. An answer that has begun is cut off."""
         if self._complete:
             return
         if not self._started:

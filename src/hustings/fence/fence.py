@@ -3,9 +3,9 @@
     fence = Fence(store)
     fence.update(term.token, lambda balance: balance - 10)
 
-The token is written with what it protects, in one step of the store, so that there is no moment
-between the check and the write. For that a store must be able to do one thing: replace a record
-only if nobody else replaced it since it was read (an ETag, a version column, a transaction).
+The token is written together with the value that it protects, in one step of the store. So there is
+no moment between the check and the write. The store must be able to do one thing for that: replace
+a record only if it was not replaced since it was read (an ETag, a version column, a transaction).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from hustings.core.errors import BadInput, HustingsError
 
 LARGEST_TOKEN = (1 << 63) - 1
-TRIES = 100  # a store replaced this often under one write is not quiet enough to write to
+TRIES = 100  # a store that is replaced this often during one write is too busy to write to
 
 V = TypeVar("V")
 
 
 class StaleToken(HustingsError):
-    """A larger token was here: whoever holds this one leads no more, and nothing was written."""
+    """The fence has seen a larger token. This token's holder leads no more. Nothing was written."""
 
     def __init__(self, token: int, highest: int) -> None:
         super().__init__(f"token {token} is stale: {highest} was here, so nothing was written")
@@ -30,7 +30,7 @@ class StaleToken(HustingsError):
         self.highest = highest
 
     def __reduce__(self) -> tuple[type[StaleToken], tuple[int, int]]:
-        """It may have to travel home from a worker process."""
+        """Support pickling: the error may have to return from a worker process."""
         return type(self), (self.token, self.highest)
 
 
@@ -51,15 +51,15 @@ class Overtaken(StaleToken):
 
 
 class FenceBusy(HustingsError):
-    """Others were in the way for longer than one waits. Nothing was written; try again."""
+    """Other writers blocked this write for longer than the wait. Nothing was written; try again."""
 
 
 class FenceBroken(BadInput):
-    """The fence cannot tell which token is the highest, and lets nobody pass until it can."""
+    """The fence cannot tell which token is the highest, and lets no write pass until it can."""
 
 
 def checked(token: int) -> int:
-    """`token`, if it is one; else a sentence.
+    """Return `token` if it is a valid token. Otherwise raise an error with a sentence.
 
     >>> checked(7)
     7
@@ -72,31 +72,31 @@ def checked(token: int) -> int:
 
 
 class Stamped(NamedTuple, Generic[V]):
-    """A record as it was read: the highest token, what it protects, and the store's version."""
+    """A record as it was read: the highest token, the protected value, and the store's version."""
 
-    token: int  # 0 before the first
+    token: int  # 0 before the first token
     value: V
     version: object
 
 
 class Store(Protocol[V]):
-    """One's own store of one record."""
+    """A store of one record, which the user provides."""
 
     def read(self) -> Stamped[V]:
         """The record as it is now, or newer than any write that has returned."""
 
     def write(self, token: int, value: V, version: object) -> bool:
-        """Replace the record if its version is still this one, and say whether."""
+        """Replace the record if its version is still `version`. Return whether it was replaced."""
 
 
 class AsyncStore(Protocol[V]):
-    """The same for asyncio."""
+    """The same as `Store`, for asyncio."""
 
     async def read(self) -> Stamped[V]:
         """The record as it is now, or newer than any write that has returned."""
 
     async def write(self, token: int, value: V, version: object) -> bool:
-        """Replace the record if its version is still this one, and say whether."""
+        """Replace the record if its version is still `version`. Return whether it was replaced."""
 
 
 def admitted(token: int, highest: int) -> None:
@@ -106,7 +106,7 @@ def admitted(token: int, highest: int) -> None:
 
 
 class Fence(Generic[V]):
-    """A record of one's own store that only the newest leader may change."""
+    """A record in the user's own store that only the newest leader may change."""
 
     def __init__(self, store: Store[V], *, tries: int = TRIES) -> None:
         self._store = store
@@ -117,9 +117,9 @@ class Fence(Generic[V]):
         self.update(token, lambda _: value)
 
     def update(self, token: int, change: Callable[[V], V]) -> V:
-        """Replace the value by what `change` makes of it, and return that.
+        """Replace the value with the result of `change`, and return the result.
 
-        `change` is called anew for each value that somebody else put in between.
+        `change` is called again for each value that another writer stored meanwhile.
         """
         checked(token)
         for _ in range(self._tries):
@@ -132,7 +132,7 @@ class Fence(Generic[V]):
 
 
 class AsyncFence(Generic[V]):
-    """The same for asyncio."""
+    """The same as `Fence`, for asyncio."""
 
     def __init__(self, store: AsyncStore[V], *, tries: int = TRIES) -> None:
         self._store = store
@@ -143,7 +143,7 @@ class AsyncFence(Generic[V]):
         await self.update(token, lambda _: value)
 
     async def update(self, token: int, change: Callable[[V], V]) -> V:
-        """Replace the value by what `change` makes of it, and return that."""
+        """Replace the value with the result of `change`, and return the result."""
         checked(token)
         for _ in range(self._tries):
             found = await self._store.read()

@@ -4,11 +4,11 @@
     with fence.writing(term.token) as stream:
         stream.write(b"...")
 
-Whoever reads the file finds the whole of one write, whatever crashed. The highest token lies
-beside it in `report.csv.token`, and is raised there before the writer begins: from then on smaller
-ones are refused, also those that had begun. What is written goes into a file of its own, which
-takes the name at the end, if no larger token came meanwhile. No lock is held while the caller
-writes: a writer that is stopped half-way holds up nobody.
+A reader of the file finds the whole of one write, whatever crashed. The highest token lies beside
+the file in `report.csv.token`. It is raised there before the writer begins. From then on smaller
+tokens are refused, also those of writers that had begun. Each writer writes into a file of its own.
+At the end that file takes the name, if no larger token came meanwhile. The fence holds no lock
+while the caller writes: a writer that is stopped half-way blocks no other writer.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class FileFence:
     """The fence around one file."""
 
     def __init__(self, path: str | Path, *, patience: float = PATIENCE) -> None:
-        """`patience` is how long, in seconds, to wait for others, who need milliseconds."""
+        """`patience` is the longest wait for other writers, in seconds. They need milliseconds."""
         try:
-            self._path = Path(os.path.realpath(path))  # a link keeps pointing where it did
+            self._path = Path(os.path.realpath(path))  # a link keeps pointing to the same place
         except (OSError, ValueError) as error:
             raise BadInput(f"cannot fence this file: {error}") from None
         if self._path.is_dir():
@@ -45,7 +45,7 @@ class FileFence:
 
     @property
     def highest(self) -> int:
-        """The highest token that came; 0 before the first."""
+        """The highest token so far; 0 before the first."""
         return self._ledger.highest(_NAME)
 
     def write(self, token: int, data: bytes) -> None:
@@ -55,12 +55,12 @@ class FileFence:
 
     @contextmanager
     def writing(self, token: int) -> Iterator[BinaryIO]:
-        """Replace the content by what is written, when the block ends well; else it stays."""
+        """Replace the content with what the block writes, if the block ends without an error."""
         self._ledger.admit(_NAME, token)
         self._tidy()
         descriptor, part = self._fresh()
         try:
-            # A duplicate, so that a caller who closes the stream does not let go of the lock.
+            # A duplicate, so that a caller that closes the stream does not release the lock.
             with os.fdopen(os.dup(descriptor), "wb") as stream:
                 yield stream
             self._take_name(token, descriptor, part)
@@ -82,7 +82,7 @@ class FileFence:
             raise FenceBroken(f"cannot write {self._path.name!r}: {error.strerror}") from None
 
     def _fresh(self) -> tuple[int, Path]:
-        """A new file, locked for as long as its writer lives, so that others see that it does."""
+        """A new file, locked for as long as its writer lives, so that other writers see this."""
         while True:
             part = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}.part")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -93,10 +93,11 @@ class FileFence:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if os.fstat(descriptor).st_nlink:
                 return descriptor, part
-            os.close(descriptor)  # taken for a dead writer's before it was locked
+            # another writer removed it as a dead writer's before it was locked
+            os.close(descriptor)
 
     def _tidy(self) -> None:
-        """Remove what killed writers left."""
+        """Remove the files that killed writers left."""
         ours = re.compile(re.escape(f".{self._path.name}.") + r"[0-9a-f]{16}\.part")
         with os.scandir(self._path.parent) as entries:
             left = [each.name for each in entries if ours.fullmatch(each.name)]

@@ -2,9 +2,9 @@
 
     app = AsgiFence(app, "tokens", resource="billing")
 
-A client sends the token of its term in the header `Hustings-Token`. The highest one is on disk
-before the first request that carries it reaches the application. What is answered instead of the
-application's answer, with a JSON body that says why:
+A client sends the token of its term in the header `Hustings-Token`. The highest token is on disk
+before the first request that carries it reaches the application. These answers replace the
+application's answer. Each has a JSON body that says why:
 
     400  the header is not one token, or the body ended before its length
     411  the body has no length that this server tells (WSGI)
@@ -17,32 +17,36 @@ application's answer, with a JSON body that says why:
 What the fence promises, without any option:
 
 - The body is read first. Just before the application gets the request, its token is compared with
-  the highest. So a leader that was stopped between head and body reaches nobody.
-- When a larger token comes, requests with smaller ones that are in the application are overtaken.
-  The application gets no more of such a request's body, and its answer becomes a 412, or is cut
-  where it had begun. After half of `grace` its task is cancelled (ASGI; a thread cannot be).
-- The larger one enters when the overtaken ones have left by themselves, and at the latest `grace`
-  seconds after its token was first seen. One that was cancelled counts as there until then: what it
-  gave to a thread goes on. So a request that hangs costs the next leader at most `grace`, once.
+  the highest. So a leader that was stopped between head and body does not reach the application.
+- When a larger token comes, it overtakes the requests with smaller tokens that are in the
+  application. The application gets no more of such a request's body. The request's answer becomes a
+  412, or is cut off if it had begun. After half of `grace` the request's task is cancelled (ASGI; a
+  thread cannot be cancelled).
+- The larger token enters when the overtaken requests have left by themselves, and at the latest
+  `grace` seconds after the token was first seen. A cancelled request counts as present until then:
+  work that it gave to a thread goes on. So a request that hangs costs the next leader at most
+  `grace`, once.
 - Requests with equal tokens do not wait for one another.
-- Processes of one machine that share a ledger keep this together: workers of one server too.
+- Processes of one machine that share a ledger keep these promises together, also the workers of one
+  server.
 
 What no middleware can promise: an application that still runs after `grace` (a thread, a task that
-ignores that it was cancelled, work that it gave to another thread, process or queue) may still
-write. And servers on several machines have several ledgers: a token that came to one is not known
-to the other. Both are closed by handing the token on to what is written to: it is in
+ignores its cancellation, work that it gave to another thread, process or queue) may still write.
+And servers on several machines have several ledgers: one server does not know a token that came to
+another. Both gaps close if the application passes the token on to its store: it is in
 `scope["hustings.token"]` and `environ["hustings.token"]`, for a `PostgresFence`, a `RedisFence` or
-a `WHERE token <= ...` of one's own. A `StaleToken` that leaves the application is answered by 412.
+a `WHERE token <= ...` of one's own. A `StaleToken` that leaves the application is answered with
+412.
 
-With `stream` the body is not read first: for bodies beyond memory. Then the application is called
-at the head, and every part of the body is compared before the application gets it. What is lost:
-the application may act on the beginning of a body whose end is never let through; and in WSGI a
-client that stops in the middle of its body keeps its thread in the application, so that the next
-leader waits for it, `grace` seconds, once.
+With `stream` the body is not read first: for bodies larger than memory. Then the application is
+called at the head, and every part of the body is compared before the application gets it. Two
+promises are lost. The application may act on the beginning of a body whose end never passes. And in
+WSGI a client that stops in the middle of its body keeps its thread in the application. So the next
+leader waits for that thread, `grace` seconds, once.
 
-A token is no secret and no proof of who sends it. Whoever may send a token may send a large one and
-lock out everybody else: authenticate clients in front of this. Time limits for slow clients are the
-server's: a thread that reads a slow body is a thread that serves nobody else.
+A token is no secret, and does not prove who sends it. A client that may send a token may send a
+large one and lock out all others: authenticate clients in front of this fence. Time limits for slow
+clients belong to the server: a thread that reads a slow body serves no other client.
 """
 
 from __future__ import annotations
@@ -59,20 +63,20 @@ from hustings.fence.inflight import InFlight
 from hustings.fence.ledger import LONGEST_NAME, Ledger
 
 HEADER = "Hustings-Token"
-TOKEN_KEY = "hustings.token"  # where the application finds it
+TOKEN_KEY = "hustings.token"  # the application finds the token under this key
 OPEN_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")  # these change nothing
 GRACE = 2.0  # seconds
 BODY_LIMIT = 8 * 1024 * 1024  # bytes
 LONGEST_GRACE = 3600.0
 
 A = TypeVar("A")  # an application
-R = TypeVar("R")  # what a server tells about a request
+R = TypeVar("R")  # a server's data about a request
 
 _TOKEN = re.compile(rb"[1-9][0-9]{0,18}")
 
 
 def header(token: int) -> dict[str, str]:
-    """What a client sends with its requests.
+    """The header that a client sends with its requests.
 
     >>> header(7)
     {'Hustings-Token': '7'}
@@ -89,7 +93,7 @@ class Refusal(Exception):
         self.body = json.dumps({"error": error, "message": message, **more}).encode() + b"\n"
 
     def headers(self) -> list[tuple[str, str]]:
-        """All that the answer needs."""
+        """All headers that the answer needs."""
         plain = [
             ("Content-Type", "application/json"),
             ("Content-Length", str(len(self.body))),
@@ -99,7 +103,7 @@ class Refusal(Exception):
 
 
 class Entry(NamedTuple):
-    """What a request asks to enter with."""
+    """The resource and the token with which a request asks to enter."""
 
     name: str
     token: int
@@ -120,13 +124,15 @@ class HttpFence(Generic[A, R]):
         body_limit: int = BODY_LIMIT,
         stream: bool = False,
     ) -> None:
-        """`resource` is what a token is for; a function of what the server tells about a request
-        (the scope, the environment), if there are several.
+        """`resource` names the thing that a token protects.
+
+        With several resources it is a function of the server's data about a request (the scope, the
+        environment).
 
         With `required`, a request without a token passes only with one of the `open_methods`.
         `grace` is how long, in seconds, a larger token waits for smaller ones to leave the
-        application. A body is read into memory first, up to `body_limit` bytes; with `stream` it is
-        not, and has no limit.
+        application. A body is read into memory first, up to `body_limit` bytes. With `stream` it is
+        not read first, and has no limit.
         """
         if not 0 <= grace <= LONGEST_GRACE:
             raise BadInput(f"grace lies between 0 and {LONGEST_GRACE:g} seconds, not {grace}")
@@ -145,7 +151,7 @@ class HttpFence(Generic[A, R]):
         self._open = frozenset(each.upper() for each in open_methods)
 
     def entry(self, request: R, method: str, values: list[bytes]) -> Entry | None:
-        """What a request asks to enter with; None if it may pass without."""
+        """The resource and the token of a request; None if it may pass without a token."""
         if not values:
             if self._required and method.upper() not in self._open:
                 raise Refusal(428, "token-required", f"this needs a token in {HEADER}")
@@ -159,14 +165,14 @@ class HttpFence(Generic[A, R]):
         return Entry(name, int(values[0]))
 
     def too_long(self) -> Refusal:
-        """What is answered to a body that does not fit."""
+        """The answer to a body that is too long."""
         return Refusal(
             413, "body-too-long", f"a fenced request has a body of at most {self.body_limit} bytes"
         )
 
 
 def refusal(error: Exception, entered: bool) -> Refusal | None:
-    """The answer to what stopped a request; None if it is not the fence's affair."""
+    """The answer to an error that stopped a request; None if the fence is not the cause."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, StaleToken):
@@ -175,7 +181,7 @@ def refusal(error: Exception, entered: bool) -> Refusal | None:
     if isinstance(error, FenceBusy):
         return Refusal(503, "fence-busy", "others are in the way: try again")
     if isinstance(error, FenceBroken):
-        # The sentence names a file of the server, which is no business of a client's.
+        # The sentence names a file of the server, which clients must not see.
         message = "the fence cannot tell which token is the highest"
         return Refusal(503, "fence-broken", message, handed_over=entered)
     return None

@@ -1,16 +1,17 @@
 """Requests under way, by resource and token, so that a larger token can push smaller ones out.
 
-Three things happen when a token larger than all before arrives:
+Three things happen when a token arrives that is larger than all before:
 
-1. The ledger is raised, on disk. From then on no smaller one enters.
-2. Smaller ones that are under way are *overtaken*: they are marked, and woken so that they end. In
-   other processes with the same ledger a watcher does this within `TICK` seconds.
-3. The larger one waits until smaller ones have left the application, for at most `grace` seconds
-   after its token was first seen. Then it enters: one that hangs holds nobody up for longer.
+1. The ledger is raised, on disk. From then on no smaller token enters.
+2. Requests under way with smaller tokens are *overtaken*: they are marked, and woken so that they
+   end. In other processes with the same ledger a watcher does this within `TICK` seconds.
+3. The larger token waits until smaller ones have left the application, for at most `grace` seconds
+   after it was first seen. Then it enters: a request that hangs blocks it no longer.
 
-The order makes it safe: whoever enters says so first and looks at the ledger then; whoever raised
-the ledger looks afterwards who has entered. So each smaller one was either seen or refused. Who has
-entered is told by locks on files beside the ledger, which end with their process.
+The order makes it safe. A request that enters first announces itself, and then looks at the ledger.
+A request that raised the ledger looks afterwards which requests have entered. So each smaller token
+was either seen or refused. Locks on files beside the ledger show which requests have entered. The
+locks end with their process.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from pathlib import Path
 from hustings.fence.fence import FenceBroken, FenceBusy, Overtaken, StaleToken
 from hustings.fence.ledger import Ledger
 
-TICK = 0.02  # seconds until a process sees a token that another one raised
-LINGER = 0.1  # seconds for which a watcher without requests stays
-TRIES = 200  # to take a lock that others hold for microseconds
+TICK = 0.02  # seconds until a process sees a token that another process raised
+LINGER = 0.1  # seconds for which a watcher stays without requests
+TRIES = 200  # to take a lock that other processes hold for microseconds
 
 _log = logging.getLogger("hustings.fence")
 
@@ -44,12 +45,13 @@ class Request:
         self.wake = wake
         self.overtaken_by = 0  # the larger token, once there is one
         self.overtaken_at = 0.0
-        self.entered = False  # the application has got it
-        self.present = False  # and larger ones wait for it
-        self.lingers_until = 0.0  # it was cancelled, and is waited for until then
+        self.entered = False  # the application has got the request
+        self.present = False  # larger tokens wait for the request
+        # the request was cancelled, and larger tokens wait for it until then
+        self.lingers_until = 0.0
 
     def stale(self) -> StaleToken:
-        """What is said to it once it is overtaken."""
+        """The error for the request once it is overtaken."""
         kind = Overtaken if self.entered else StaleToken
         return kind(self.token, self.overtaken_by)
 
@@ -60,11 +62,11 @@ class _Turn:
     def __init__(self, token: int) -> None:
         self.token = token
         self.since = time.monotonic()
-        self.clear = False  # no smaller one is waited for any more
+        self.clear = False  # it waits for no smaller token any more
 
 
 class InFlight:
-    """All requests with tokens in this process, and a look at those of others."""
+    """All requests with tokens in this process, and a look at those of other processes."""
 
     def __init__(self, ledger: Ledger, grace: float) -> None:
         self._ledger = ledger
@@ -73,11 +75,11 @@ class InFlight:
         self._lock = threading.Lock()
         self._some = threading.Condition(self._lock)
         self._requests: dict[str, dict[Request, None]] = {}
-        self._turns: dict[str, _Turn] = {}  # as many as the ledger has names
+        self._turns: dict[str, _Turn] = {}  # at most as many as the ledger has names
         self._watcher: threading.Thread | None = None
 
     def begin(self, name: str, token: int, wake: Callable[[], None]) -> Request:
-        """A request whose head has arrived; `wake` is called once, when it is overtaken."""
+        """Register a request whose head has arrived. `wake` is called when it is overtaken."""
         request = Request(name, token, wake)
         with self._lock:
             self._requests.setdefault(name, {})[request] = None
@@ -90,7 +92,7 @@ class InFlight:
         return request
 
     def end(self, request: Request) -> None:
-        """It has left the application, or never entered."""
+        """Note that the request has left the application, or never entered."""
         with self._lock:
             others = self._requests.get(request.name, {})
             others.pop(request, None)
@@ -99,9 +101,10 @@ class InFlight:
         self._absent(request)
 
     def linger(self, request: Request) -> None:
-        """It was cancelled in the application, which may have left its work to a thread.
+        """Note that the request was cancelled; the application may have left its work to a thread.
 
-        Nobody can see that, so larger tokens wait as for one that is still there.
+        The fence cannot see such a thread. So larger tokens wait as if the request were still
+        there.
         """
         with self._lock:
             present = request.present
@@ -112,19 +115,19 @@ class InFlight:
             self.end(request)
 
     def is_admitted(self, request: Request) -> bool:
-        """Whether its token is the highest, and on disk already; or `StaleToken`."""
+        """Whether the request's token is the highest, and on disk already; or `StaleToken`."""
         known = self._ledger.passes(request.name, request.token)
         if known:
             self.overtake(request.name, request.token)
         return known
 
     def admit(self, request: Request) -> None:
-        """Raise the ledger to this token, and overtake smaller ones; or `StaleToken`."""
+        """Raise the ledger to the request's token, and overtake smaller ones; or `StaleToken`."""
         self._ledger.admit(request.name, request.token)
         self.overtake(request.name, request.token)
 
     def overtake(self, name: str, highest: int) -> None:
-        """Mark and wake those with smaller tokens than `highest`."""
+        """Mark and wake the requests with smaller tokens than `highest`."""
         with self._lock:
             turn = self._turns.get(name)
             if turn is None or turn.token < highest:
@@ -141,9 +144,9 @@ class InFlight:
             each.wake()
 
     def is_clear(self, request: Request) -> bool:
-        """Whether no smaller one is at work any more, or those that are had their time."""
+        """Whether no smaller token is at work any more, or those that are had their time."""
         turn = self._turns[request.name]
-        if turn.clear or turn.token != request.token:  # if a larger one came, `enter` refuses
+        if turn.clear or turn.token != request.token:  # if a larger token came, `enter` refuses
             return True
         if self._presence.is_smaller(request.name, request.token):
             if time.monotonic() < turn.since + self._grace:
@@ -160,14 +163,14 @@ class InFlight:
         return True
 
     def enter(self, request: Request) -> None:
-        """Tell that it enters the application, and then compare once more; or `StaleToken`."""
+        """Announce that the request enters, and then compare once more; or `StaleToken`."""
         self._presence.hold(request.name, request.token)
         request.present = True
         self._ledger.admit(request.name, request.token)
         request.entered = True
 
     def compare(self, request: Request) -> None:
-        """`Overtaken` if its token is below the highest at this moment, on disk."""
+        """`Overtaken` if the request's token is below the highest at this moment, on disk."""
         highest = self._ledger.highest(request.name)
         if highest > request.token:
             self.overtake(request.name, highest)
@@ -181,7 +184,8 @@ class InFlight:
                     self._watcher = None
                     return
                 names = list(self._requests)
-            with suppress(FenceBroken):  # whoever sends or enters finds out, and is refused
+            # the next part that is sent, or the next request, finds out and is refused
+            with suppress(FenceBroken):
                 tokens = self._ledger.tokens()
                 for name in names:
                     self.overtake(name, tokens.get(name, 0))
@@ -189,14 +193,14 @@ class InFlight:
             time.sleep(TICK)
 
     def _abandon(self) -> None:
-        """No longer say that those are at work who were overtaken, or cancelled, a grace ago."""
+        """Stop announcing the requests that were overtaken or cancelled a grace ago."""
         now = time.monotonic()
         with self._lock:
             there = [each for requests in self._requests.values() for each in requests]
             over = [each for each in there if each.present and self._is_late(each, now)]
         for each in over:
             if each.lingers_until and not each.overtaken_by:
-                self._absent(each)  # nobody has waited for it
+                self._absent(each)  # no larger token has waited for it
             self.abandon(each)
             if each.lingers_until:
                 self.end(each)
@@ -207,7 +211,7 @@ class InFlight:
         return bool(request.overtaken_by) and now > request.overtaken_at + self._grace
 
     def abandon(self, request: Request) -> None:
-        """Wait no longer for one that was overtaken and does not leave the application."""
+        """Stop waiting for a request that was overtaken and does not leave the application."""
         if self._absent(request):
             _log.warning(
                 "a request with token %d of %r was overtaken by %d and %s %g s later: nobody "
@@ -230,34 +234,36 @@ class InFlight:
 
 
 class Presence:
-    """Which tokens are at work, for all processes to see: a locked file for each.
+    """Which tokens are at work, visible to all processes: a locked file for each token.
 
-    Locks are shared among requests and processes of one token, and end with their processes. A
-    file that nobody locks is removed by the next larger token.
+    The requests and processes of one token share a lock. It ends with their processes. The next
+    larger token removes a file that is not locked.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._held: dict[str, tuple[int, int]] = {}  # file: descriptor, how many hold it
+        # file: (descriptor, number of requests that hold it)
+        self._held: dict[str, tuple[int, int]] = {}
         self._make_folder()
 
     def hold(self, name: str, token: int) -> None:
-        """Say that one more request with this token is at work."""
+        """Announce one more request with this token."""
         file = f"{_prefix(name)}.{token}"
         with self._lock:
             descriptor, count = self._held.get(file) or (self._locked(file), 0)
             self._held[file] = (descriptor, count + 1)
 
     def let_go(self, name: str, token: int) -> None:
-        """One less."""
+        """Take back one announcement."""
         file = f"{_prefix(name)}.{token}"
         with self._lock:
             descriptor, count = self._held.pop(file)
             if count > 1:
                 self._held[file] = (descriptor, count - 1)
                 return
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing does not, if a fork holds it too
+            # closing does not release the lock if a fork holds it too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def is_smaller(self, name: str, token: int) -> bool:
@@ -306,13 +312,13 @@ class Presence:
                 raise self._broken(error) from None
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:  # somebody looks whether it is held
+            except BlockingIOError:  # another process checks whether the file is locked
                 os.close(descriptor)
                 time.sleep(0.001)
                 continue
             if os.fstat(descriptor).st_nlink:
                 return descriptor
-            os.close(descriptor)  # taken for a dead one's before it was locked
+            os.close(descriptor)  # another process removed it as a dead one's before it was locked
         raise FenceBusy(f"{path.name} in {self._folder.name} is locked by others: try again")
 
     def _make_folder(self) -> None:

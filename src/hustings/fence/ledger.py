@@ -3,11 +3,11 @@
     hustings-tokens 1 CHECKSUM LENGTH
     {"jobs":7}
 
-A token that was let pass and then forgotten would let an older one pass after it, so a larger
-token is on disk before anybody acts on it, and nothing here is ever repaired or begun anew by
-itself: a file that is not exactly what was written, or that is gone, lets nobody pass. It is
-replaced whole, under a lock that lies beside it. The folder must be on a file system of this
-machine: locks of remote ones are not always kept.
+If the ledger forgot a token that had passed, an older token could pass after it. So a larger token
+is on disk before any code acts on it. Nothing here is ever repaired or begun anew by itself: if the
+file is gone, or is not exactly what was written, no token passes. The file is replaced as a whole,
+under a lock that lies beside it. The folder must be on a file system of this machine: remote file
+systems do not always keep locks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = 1
 LONGEST_NAME = 255
 MOST_NAMES = 4096
 LARGEST = 8 * 1024 * 1024  # bytes of a file
-PATIENCE = 5.0  # seconds to wait for others, who need milliseconds
+PATIENCE = 5.0  # seconds to wait for other processes, which need milliseconds
 
 _HEAD = re.compile(rb"hustings-tokens ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9]{1,9})\n")
 _BEGUN = b"the tokens lie in the file beside this one\n"
@@ -38,10 +38,10 @@ _decoder = msgspec.json.Decoder(dict[str, int])
 
 
 class Ledger:
-    """One file of tokens, by the names of what they protect."""
+    """One file of tokens, by the names of the things that they protect."""
 
     def __init__(self, path: str | Path, *, patience: float = PATIENCE) -> None:
-        """Open the file, or begin it if there never was one."""
+        """Open the file, or create it if there never was one."""
         self._what = f"token file {_shown(path)}"
         self._patience = patience
         self._durable: dict[str, int] = {}  # tokens that this process knows to be on disk
@@ -55,11 +55,11 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._path
 
     def highest(self, name: str) -> int:
-        """The highest token that passed under this name; 0 if none did."""
+        """The highest token that passed under this name; 0 if none has passed."""
         return self._read().get(name, 0)
 
     def tokens(self) -> dict[str, int]:
@@ -77,19 +77,19 @@ class Ledger:
         return token == highest == self._durable.get(name)
 
     def admit(self, name: str, token: int) -> None:
-        """Let `token` pass, and none smaller ever after; `StaleToken` if a larger one was here."""
+        """Let `token` pass, and no smaller token later; `StaleToken` if a larger one has passed."""
         if not self.passes(name, token):
             with self.closed():
                 self.raised(name, token)
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Keep all others from raising a token, in this process or another, for a short time."""
+        """For a short time, let no other thread or process raise a token."""
         with self._locked():
             yield
 
     def raised(self, name: str, token: int) -> None:
-        """As `admit`, for whoever is inside of `closed`."""
+        """The same as `admit`, for a caller inside of `closed`."""
         if len(name) > LONGEST_NAME:
             raise BadInput(f"a name in a {self._what} has at most {LONGEST_NAME} characters")
         tokens = self._read()
@@ -100,7 +100,7 @@ class Ledger:
                 raise FenceBroken(f"{self._what} is full: it has room for {MOST_NAMES} names")
             self._write({**tokens, name: token})
         elif self._durable.get(name) != token:
-            self._sync()  # who wrote it may have died between the rename and this
+            self._sync()  # the writer may have died between the rename and this call
         self._durable[name] = token
 
     def _begin(self, lock: int) -> None:
@@ -118,7 +118,10 @@ class Ledger:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Opened anew each time, so that the lock also keeps threads of one process apart."""
+        """Lock the file.
+
+        It is opened anew each time, so that threads of one process exclude each other.
+        """
         try:
             lock = os.open(self._guard, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
@@ -132,12 +135,13 @@ class Ledger:
             try:
                 yield lock
             finally:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # closing does not, if a fork holds it too
+                # closing does not release the lock if a fork holds it too
+                fcntl.flock(lock, fcntl.LOCK_UN)
         finally:
             os.close(lock)
 
     def _await(self, lock: int) -> None:
-        """A blocking lock could wait for ever, for a process that was stopped while it had it."""
+        """Wait for the lock, with a limit: a process that holds the lock may have been stopped."""
         end = time.monotonic() + self._patience
         pause = 0.0005
         while True:
@@ -197,7 +201,7 @@ class Ledger:
             os.replace(part, self._path)
         except OSError as error:
             with suppress(OSError):
-                part.unlink()  # on a full disk it takes room
+                part.unlink()  # on a full disk the part takes room
             raise self._unwritable(error) from None
         self._sync()
 
@@ -232,7 +236,10 @@ def _why(error: OSError | ValueError) -> str:
 
 
 def _read_whole(path: Path) -> bytes:
-    """Opened without waiting: a pipe under this name must not hold anybody up."""
+    """Read the file.
+
+    It is opened without waiting: a pipe under this name must not block the caller.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         status = os.fstat(descriptor)

@@ -13,31 +13,32 @@ Or in plain SQL, in any language, at the beginning of a transaction:
 
     SELECT hustings_fence('jobs', 7);
 
-and in one statement, where it is a plain change of known rows (`one_statement` writes this):
+Or in one statement, if it is a plain change of known rows (`one_statement` writes this):
 
     WITH fence AS MATERIALIZED (SELECT hustings_fence('jobs', 7) AS token)
     UPDATE account SET ... FROM fence WHERE account.id = 1 AND fence.token = 7
 
 A stale token raises SQLSTATE LE001, so the transaction cannot commit. From the check to its end the
-transaction holds a lock: shared among those of the same token, while a larger one waits for them,
-and newcomers wait behind that. So whatever a smaller token writes is committed before a larger one
-is let in. At READ COMMITTED the statements after the check see all of it. In one statement the rows
-are looked up as of its beginning: a change that depends on what it reads elsewhere needs a
-transaction with the check first.
+transaction holds a lock. Transactions of the same token share the lock. A larger token waits for
+them, and newcomers wait behind the larger token. So everything that a smaller token writes is
+committed before a larger token enters. At READ COMMITTED the statements after the check see all of
+it. A single statement looks up its rows as of its beginning: a change that depends on what it reads
+elsewhere needs a transaction with the check first.
 
-At REPEATABLE READ and SERIALIZABLE a transaction sees the database as of its first statement, and
-that is before the wait for the lock. There a token passes only if the snapshot already holds it:
-then all transactions with smaller tokens had ended before the snapshot was taken. The first
+At REPEATABLE READ and SERIALIZABLE a transaction sees the database as of its first statement, which
+is before the wait for the lock. There a token passes only if the snapshot already contains the
+token: then all transactions with smaller tokens had ended before the snapshot was taken. The first
 transaction of a new token is refused with SQLSTATE LE002 (`SnapshotTooOld`). `transaction` and
 `transaction_sync` then raise the token in a short transaction at READ COMMITTED and begin again.
-Whoever opens transactions by hand calls `raise_token` once, when its term begins; in plain SQL:
+Code that opens transactions by hand calls `raise_token` once, when its term begins. In plain SQL:
 
     BEGIN ISOLATION LEVEL READ COMMITTED; SELECT hustings_fence('jobs', 7); COMMIT;
 
-A transaction whose token was overtaken after its snapshot fails with 40001 there, as others do.
+At these levels, a transaction whose token was overtaken after its snapshot fails with 40001, as
+other conflicts do.
 
 A writer that is stopped in the middle of its transaction keeps its lock. `idle` bounds that: after
-so many seconds without a statement the server ends that session, and with it the transaction.
+`idle` seconds without a statement the server ends the session, and the transaction with it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ LONGEST_NAME = 255
 
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HIGHEST = re.compile(r"highest=([0-9]{1,19})")
-_LOCK_CLASS = 1_213_551_444  # spells HUST: keeps our advisory locks apart from other people's
+# spells HUST: keeps our advisory locks apart from those of other programs
+_LOCK_CLASS = 1_213_551_444
 
 _READ_COMMITTED = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _NOT_ITS_OWN = "raise_token needs a transaction of its own: commit or roll back the open one first"
@@ -133,7 +135,7 @@ $fence$;
 
 
 def migration(schema: str = "public") -> str:
-    """The SQL that installs the fence, for one's own migrations; running it again is harmless."""
+    """The SQL that installs the fence, for the user's own migrations. It may run again."""
     return _MIGRATION.format(
         schema=_schema(schema),
         longest=LONGEST_NAME,
@@ -163,7 +165,7 @@ async def install_async(connection: Any, schema: str = "public") -> None:
 
 
 def stale_token(error: BaseException) -> StaleToken | None:
-    """What a driver's error says about a token, if it is ours: for those who use plain SQL."""
+    """The stale token in a driver's error, if the error is ours: for code that uses plain SQL."""
     if _sqlstate(error) != STALE:
         return None
     detail = getattr(error, "detail", None) or getattr(
@@ -178,7 +180,7 @@ def stale_token(error: BaseException) -> StaleToken | None:
 
 
 class SnapshotTooOld(HustingsError):
-    """This transaction may not see what the leader before committed last. Nothing was written."""
+    """This transaction may not see the last commits of the leader before. Nothing was written."""
 
     def __init__(self, resource: str) -> None:
         super().__init__(
@@ -189,17 +191,17 @@ class SnapshotTooOld(HustingsError):
         self.resource = resource
 
     def __reduce__(self) -> tuple[type[SnapshotTooOld], tuple[str]]:
-        """It may have to travel home from a worker process."""
+        """Support pickling: the error may have to return from a worker process."""
         return type(self), (self.resource,)
 
 
 class PostgresFence:
-    """The fence around what belongs to one resource; it holds no connection of its own."""
+    """The fence around the data of one resource. It holds no connection of its own."""
 
     def __init__(
         self, resource: str, *, schema: str = "public", wait: float = WAIT, idle: float = IDLE
     ) -> None:
-        """`wait` bounds the wait for others' transactions, `idle` a pause within one's own."""
+        """`wait` bounds the wait for other transactions, `idle` a pause within a transaction."""
         if not 0 < len(resource) <= LONGEST_NAME or "\0" in resource:
             raise BadInput(f"a resource's name has between 1 and {LONGEST_NAME} characters")
         self._resource = resource
@@ -211,7 +213,8 @@ class PostgresFence:
     async def transaction(self, connection: Any, token: int) -> AsyncIterator[None]:
         """A transaction that commits only under a token that is not stale.
 
-        It has the connection's own isolation level, and at each sees all that smaller tokens wrote.
+        It has the connection's own isolation level. At each level it sees all that smaller tokens
+        wrote.
         """
         with self._telling():
             async with AsyncExitStack() as stack:
@@ -223,7 +226,7 @@ class PostgresFence:
         try:
             return await self._checked_first(connection, token)
         except SnapshotTooOld:
-            if not idle:  # it is the caller's transaction, and not ours to begin anew
+            if not idle:  # the transaction is the caller's, so it cannot begin anew here
                 raise
         await self.raise_token(connection, token)
         return await self._checked_first(connection, token)
@@ -239,10 +242,10 @@ class PostgresFence:
         return transaction
 
     async def raise_token(self, connection: Any, token: int) -> None:
-        """Make `token` the highest and wait until all smaller ones have ended, and no more.
+        """Make `token` the highest, wait until all smaller ones have ended, and do nothing else.
 
-        For transactions at REPEATABLE READ or SERIALIZABLE that are opened by hand: call it when a
-        term begins. It needs a connection that is not inside of a transaction.
+        For code that opens transactions at REPEATABLE READ or SERIALIZABLE by hand: call it when a
+        term begins. The connection must not be inside of a transaction.
         """
         checked(token)
         if _in_transaction(connection):
@@ -252,7 +255,7 @@ class PostgresFence:
             await self.check(connection, token)
 
     async def check(self, connection: Any, token: int) -> None:
-        """The check alone, for a transaction that is open already."""
+        """Do the check alone, for a transaction that is already open."""
         checked(token)
         with self._telling():
             if hasattr(connection, "fetchval"):  # asyncpg
@@ -268,8 +271,9 @@ class PostgresFence:
     def transaction_sync(self, connection: Any, token: int) -> Iterator[None]:
         """A transaction of a DB-API connection: checked first, committed or rolled back last.
 
-        At REPEATABLE READ and SERIALIZABLE the first one of a new token raises the token before, if
-        the driver tells that no transaction is open (psycopg does); else it is `SnapshotTooOld`.
+        At REPEATABLE READ and SERIALIZABLE the first transaction of a new token raises the token
+        before, if the driver tells that no transaction is open (psycopg does). Otherwise it raises
+        `SnapshotTooOld`.
         """
         idle = _in_transaction(connection) is False
         with self._telling():
@@ -277,7 +281,7 @@ class PostgresFence:
                 try:
                     self.check_sync(connection, token)
                 except SnapshotTooOld:
-                    if not idle:  # the caller's own statements would be lost without a word
+                    if not idle:  # otherwise the caller's own statements would be lost in silence
                         raise
                     connection.rollback()
                     self.raise_token_sync(connection, token)
@@ -289,7 +293,7 @@ class PostgresFence:
                 raise
 
     def raise_token_sync(self, connection: Any, token: int) -> None:
-        """As `raise_token`, for a DB-API connection."""
+        """The same as `raise_token`, for a DB-API connection."""
         checked(token)
         if _in_transaction(connection):
             raise BadInput(_NOT_ITS_OWN)
@@ -304,12 +308,13 @@ class PostgresFence:
             connection.commit()
         except BaseException as error:
             connection.rollback()
-            if _sqlstate(error) == "25001":  # too late to choose the level: a query was before
+            # too late to choose the level: the transaction has made a query
+            if _sqlstate(error) == "25001":
                 raise BadInput(_NOT_ITS_OWN) from None
             raise
 
     def check_sync(self, connection: Any, token: int) -> None:
-        """The check alone, as part of a DB-API connection's transaction."""
+        """Do the check alone, as part of a DB-API connection's transaction."""
         checked(token)
         _not_by_itself(connection)
         with self._telling():
@@ -320,13 +325,14 @@ class PostgresFence:
                 cursor.close()
 
     def one_statement(self, change: str, token: str = "$1", resource: str = "$2") -> str:
-        """`change` as one fenced statement: an UPDATE or DELETE of known rows, or an INSERT.
+        """Turn `change` into one fenced statement: an UPDATE or DELETE of known rows, or an INSERT.
 
         `change` refers to `fence`, with a column `token`: `UPDATE ... FROM fence WHERE ...`,
-        `DELETE ... USING fence WHERE ...`, `INSERT ... SELECT ... FROM fence`. A text that does
-        not would run unchecked, and is refused, as is one with comments. That the rows depend on it
-        is the writer's affair: this does not read SQL, and `... OR EXISTS (SELECT 1 FROM fence)`
-        would pass. `token` and `resource` are placeholders as the driver writes them.
+        `DELETE ... USING fence WHERE ...`, `INSERT ... SELECT ... FROM fence`. A text without
+        `fence` would run unchecked, and is refused. A text with comments is refused, too. The
+        caller must make the rows depend on `fence`: this function does not parse SQL, and `... OR
+        EXISTS (SELECT 1 FROM fence)` would pass. `token` and `resource` are placeholders as the
+        driver writes them.
         """
         if "--" in change or "/*" in change:
             raise BadInput("a fenced statement has no comments")
@@ -337,7 +343,7 @@ class PostgresFence:
 
     @property
     def resource(self) -> str:
-        """What the tokens are for."""
+        """The name of the thing that the tokens protect."""
         return self._resource
 
     def _sql(self, places: str) -> str:
@@ -379,7 +385,7 @@ def _sqlstate(error: BaseException) -> str | None:
 
 
 def _in_transaction(connection: Any) -> bool | None:
-    """Whether a connection is inside of a transaction now; None if its driver does not say."""
+    """Whether a connection is inside of a transaction now; None if its driver does not tell."""
     if hasattr(connection, "is_in_transaction"):  # asyncpg
         return bool(connection.is_in_transaction())
     status = getattr(getattr(connection, "info", None), "transaction_status", None)

@@ -4,15 +4,14 @@
     fence.call(client, term.token, "HINCRBY", fence.key("done"), "monday", 1)
     await fence.call_async(client, term.token, "SET", fence.key("state"), "ready")
 
-Works with redis-py and valkey-py, also on a cluster: the fence's own key and those made by `key`
-carry one hash tag, so they lie on one node. For more than one write, `script` puts the check in
-front of a script of one's own.
+It works with redis-py and valkey-py, also on a cluster: the fence's own key and the keys made by
+`key` carry one hash tag, so they lie on one node. For more than one write, `script` puts the check
+in front of the user's own script.
 
-The token is a key like others, and lives as long as they do. After a crash without appendonly and
+The token is a key like others, and is as durable as they are. After a crash without appendonly and
 `appendfsync always`, or a failover to a replica that lagged, the newest writes may be gone, and the
-token with them: what is left is a state as it once was, in which an older leader may write again.
-And a server that may evict any key when memory is short (`allkeys-...`) may evict the token: use
-`noeviction`.
+token with them. The rest is an older state, in which an older leader may write again. And a server
+that may evict any key when memory is short (`allkeys-...`) may evict the token: use `noeviction`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from hustings.fence.fence import FenceBroken, StaleToken, checked
 
 LONGEST_NAME = 255
 
-# Numbers in Lua are doubles, exact only up to 2**53: tokens are compared as texts, first by length.
+# Numbers in Lua are doubles, exact only up to 2**53. So tokens are compared as texts, first by
+# length.
 _CHECK = """\
 local function hustings_admit(key, token)
   local kind = redis.call('TYPE', key).ok
@@ -54,7 +54,7 @@ Argument = str | bytes | int | float
 
 
 class RedisFence:
-    """The fence around what belongs to one resource; it holds no connection of its own."""
+    """The fence around the data of one resource. It holds no connection of its own."""
 
     def __init__(self, resource: str) -> None:
         if not _RESOURCE.fullmatch(resource):
@@ -67,7 +67,7 @@ class RedisFence:
 
     @property
     def token_key(self) -> str:
-        """Where the highest token is kept."""
+        """The key of the highest token."""
         return f"hustings:fence:{{{self._resource}}}"
 
     def key(self, name: str) -> str:
@@ -79,7 +79,7 @@ class RedisFence:
     ) -> Any:
         """Run one command if the token is not stale, and return the server's plain answer.
 
-        `keys` are the keys it touches, if that is not just the word after the command's name.
+        `keys` are the keys that the command touches, unless that is only the word after its name.
         """
         return self._answer(
             token, self._run(client, self._text, *self._words(command, keys, token))
@@ -88,13 +88,14 @@ class RedisFence:
     async def call_async(
         self, client: Any, token: int, *command: Argument, keys: Sequence[str | bytes] | None = None
     ) -> Any:
-        """The same for a client of redis.asyncio."""
+        """The same as `call`, for a client of redis.asyncio."""
         words = self._words(command, keys, token)
         return self._answer(token, await self._run_async(client, self._text, *words))
 
     def script(self, body: str) -> FencedScript:
-        """A Lua script of one's own behind the check: its keys begin at KEYS[2], its arguments
-        at ARGV[2], and it may write as much as it likes.
+        """The user's own Lua script behind the check.
+
+        Its keys begin at KEYS[2], and its arguments at ARGV[2]. It may make any number of writes.
         """
         return FencedScript(self, body)
 
@@ -152,7 +153,7 @@ class FencedScript:
 
     def __init__(self, fence: RedisFence, body: str) -> None:
         self._fence = fence
-        # A function, so that whatever the body returns or leaves out, the answer has one form.
+        # A function gives the answer one form, whatever the body returns or leaves out.
         self._text = f"{_CHECK}return {{'done', (function()\n{body}\nend)()}}\n"
 
     def call(
@@ -162,7 +163,7 @@ class FencedScript:
         keys: Sequence[str | bytes] = (),
         arguments: Sequence[Argument] = (),
     ) -> Any:
-        """Run it if the token is not stale."""
+        """Run the script if the token is not stale."""
         words = [self._fence.token_key, *keys], [str(checked(token)), *arguments]
         return self._fence._answer(token, self._fence._run(client, self._text, *words))
 
@@ -173,7 +174,7 @@ class FencedScript:
         keys: Sequence[str | bytes] = (),
         arguments: Sequence[Argument] = (),
     ) -> Any:
-        """The same for a client of redis.asyncio."""
+        """The same as `call`, for a client of redis.asyncio."""
         words = [self._fence.token_key, *keys], [str(checked(token)), *arguments]
         answer = await self._fence._run_async(client, self._text, *words)
         return self._fence._answer(token, answer)
@@ -184,5 +185,5 @@ def _digest(text: str) -> str:
 
 
 def _unknown_script(error: Exception) -> bool:
-    """Told by the name, for which no client has to be imported."""
+    """Whether the server does not know the script. The error's name tells, without a client."""
     return type(error).__name__ == "NoScriptError" or str(error).startswith("NOSCRIPT")

@@ -1,4 +1,4 @@
-"""The fence around a WSGI application; what it promises is told in `http`."""
+"""The fence around a WSGI application. `http` describes its promises."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ REASONS = {
     428: "Precondition Required",
     503: "Service Unavailable",
 }
-LONGEST_PAUSE = 0.02  # seconds between two looks at who is still at work
+LONGEST_PAUSE = 0.02  # seconds between two checks of the requests that are still at work
 _PART = 64 * 1024
 
 
 class WsgiFence(HttpFence[WsgiApp, Environ]):
     """The fence around a WSGI application.
 
-    A request reaches the application, and its answer the client, only if its token is not below
-    the highest at that moment. A larger token waits up to `grace` seconds for smaller ones to
-    leave the application, and then enters beside them: a thread cannot be cancelled. What such a
-    thread still writes is not held back: hand the token, which is in `environ["hustings.token"]`,
-    on to the store.
+    A request reaches the application only if its token is not below the highest token at that
+    moment. The same holds for an answer and the client. A larger token waits up to `grace` seconds
+    for smaller ones to leave the application. Then it enters beside them: a thread cannot be
+    cancelled. The fence does not hold back what such a thread still writes: pass the token in
+    `environ["hustings.token"]` on to the store.
     """
 
     def __call__(self, environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
-        """One request."""
+        """Handle one request."""
         text = environ.get("HTTP_HUSTINGS_TOKEN")
         values = [] if text is None else [str(text).encode("utf-8", "replace")]
         try:
@@ -72,7 +72,7 @@ class WsgiFence(HttpFence[WsgiApp, Environ]):
         return answer
 
     def _ready(self, request: Request, environ: Environ) -> None:
-        """Until the request may be handed over."""
+        """Wait until the request may be handed over."""
         self.in_flight.admit(request)
         if self.stream:
             if "wsgi.input" in environ:
@@ -90,7 +90,7 @@ class WsgiFence(HttpFence[WsgiApp, Environ]):
         self.in_flight.enter(request)
 
     def _body(self, request: Request, environ: Environ) -> bytes:
-        """The whole body, as its length or the server tells where it ends."""
+        """The whole body, up to its length or up to the end that the server tells."""
         length = str(environ.get("CONTENT_LENGTH") or "")
         ends = bool(environ.get("wsgi.input_terminated"))
         if environ.get("HTTP_TRANSFER_ENCODING") and not ends:
@@ -125,7 +125,7 @@ class WsgiFence(HttpFence[WsgiApp, Environ]):
 
 
 def _nobody() -> None:
-    """A thread is not woken: it finds that it was overtaken when it reads or answers."""
+    """Do nothing: a thread is not woken, and finds out when it reads or answers."""
 
 
 def _cut() -> Refusal:
@@ -138,7 +138,7 @@ def _answer(environ: Environ, start: Callable[..., Any], refused: Refusal) -> It
 
 
 class _Body:
-    """A body that is not read first: no part of it is given to an application that is overtaken."""
+    """A body that is not read first. An overtaken application gets no part of it."""
 
     def __init__(self, stream: Any, fence: WsgiFence, request: Request) -> None:
         self._stream, self._fence, self._request = stream, fence, request
@@ -167,9 +167,9 @@ class _Body:
 
 
 class _Answer:
-    """An application's answer: it begins only under the highest token, and is else replaced.
+    """An application's answer. It begins only under the highest token, and is replaced otherwise.
 
-    The request has ended when the server closes it.
+    The request has ended when the server closes the answer.
     """
 
     parts: Iterable[bytes] = ()
@@ -184,7 +184,7 @@ class _Answer:
         self._write: Callable[[bytes], Any] | None = None
 
     def start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        """What the application calls: nothing is sent yet."""
+        """The application calls this. Nothing is sent yet."""
         if self._started:
             return self._start(status, headers, exc_info)
         if self._held is not None and exc_info is None:
@@ -225,17 +225,17 @@ class _Answer:
             raise self._request.stale()
 
     def refusal(self, error: Exception) -> Refusal | None:
-        """What is answered instead, if nothing was yet and the fence is why."""
+        """The answer instead of the application's, if none has begun and the fence is the cause."""
         if self._started:
-            return None  # it has begun: the server cuts it
+            return None  # the answer has begun: the server cuts it off
         if self._request.overtaken_by:
             error = self._request.stale()
         elif self._request.entered and not isinstance(error, StaleToken | FenceBroken):
-            return None  # the application's own
+            return None  # the application's own error
         return refusal(error, self._request.entered)
 
     def close(self) -> None:
-        """The server has done with it."""
+        """The server needs the answer no more."""
         if self._closed:
             return
         self._closed = True
