@@ -210,7 +210,7 @@ def _rule(kind: object) -> str:
 # Numbers as people type them
 
 _FORM = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_MANY_DIGITS = 400  # longer texts are refused unread: no float and no sensible count has more digits
+_MANY_DIGITS = 400  # longer texts are refused unread: no float and no sensible count is longer
 _LARGEST = 10**30  # largest whole number
 
 

@@ -1,1 +1,1 @@
-"""What elections stand on: failure detectors. Pure as the elections themselves."""
+"""What stands between an election and its world, such as detectors. As pure as elections."""

@@ -1,15 +1,16 @@
-"""The base of every layer: what stands between an election and its world, and looks like both.
+"""The base of every layer: it stands between an election and its world, and looks like both.
 
-A layer is an election that holds another one, `inner`. Towards the world it is an election: it has
-handlers, a leader and a term. Towards the inner election it is the world: it hands on what happens,
-in a context that it may have changed. A world need not know how many layers there are.
+A layer is an election that contains another one, `inner`. To the world it is an election: it has
+handlers, a leader and a term. To the inner election it is the world: it passes on events, in a
+context that it may have changed. A world need not know how many layers there are.
 
 A subclass says what it adds:
 
-- its own messages, in `messages`, with a handler for each, marked with `@upon`. All other kinds are
-  the inner election's and go to `on_inner`;
-- what it changes of the context, and what it does after the inner election has acted, in
-  `run_inner`. Each hook of a world that a subclass does not override is passed on through it;
+- its own messages, in `messages`, with a handler for each, marked with `@upon`. All other kinds
+  belong to the inner election and go to `on_inner`;
+- what it changes in the context, and what it does after the inner election has acted, in
+  `run_inner`. Each hook of a world that a subclass does not override is passed on through
+  `run_inner`;
 - its own timers, in `on_timer`. Their keys must differ from those of all elections.
 """
 
@@ -30,27 +31,28 @@ L = TypeVar("L", bound="Layer")
 
 
 class Layer(Election):
-    """`inner` with something added; unless a subclass says otherwise, with `inner`'s leader.
+    """`inner` with an addition. Unless a subclass says otherwise, the leader is `inner`'s.
 
-    No slots: two instances may hold different elections, so `handlers` is the instance's and hides
-    the class's.
+    There are no slots: two instances may hold different elections, so `handlers` belongs to the
+    instance and hides the class's.
     """
 
-    adds: ClassVar[str] = "a layer like this"  # what no election needs twice
-    intercepts: ClassVar[tuple[type[Message], ...]] = ()  # the inner election's that it handles
+    adds: ClassVar[str] = "a layer like this"  # an addition that no election needs twice
+    # kinds of the inner election that the layer handles
+    intercepts: ClassVar[tuple[type[Message], ...]] = ()
 
     def __init__(self, inner: Election) -> None:
-        # The base would set leader and term, which are the inner election's.
+        # The base would set leader and term, which belong to the inner election.
         self.config = inner.config
         self.choice = inner.choice
         self.inner = inner
         self.handlers = routes(type(self), tuple(inner.handlers))
 
-    # What it shows of the election inside
+    # What it shows of the inner election
 
     @property
     def leader(self) -> MemberId | None:
-        """The inner election's leader, also in the middle of a handler."""
+        """The inner election's leader, also during a handler."""
         return self.inner.leader
 
     @leader.setter
@@ -68,21 +70,23 @@ class Layer(Election):
 
     @property
     def seats(self) -> int:
-        """The inner election's."""
+        """The inner election's number of seats."""
         return self.inner.seats
 
     @property
     def leaders(self) -> tuple[MemberId, ...]:
-        """The inner election's."""
+        """The inner election's leaders."""
         return self.inner.leaders
 
     def state(self) -> str:
         return self.inner.state()
 
-    # How the election inside is reached
+    # How the inner election is reached
 
     def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
-        """Let the election inside act: `act(context, *about)`, in the context it is to have."""
+        """Let the inner election act: `act(context, *about)`, in the context that this layer gives
+        it.
+        """
         act(ctx, *about)
 
     def run_at(self, ctx: Context, layer: Election, act: Callable[[Context], None]) -> None:
@@ -97,11 +101,11 @@ class Layer(Election):
             raise ProtocolBug(f"{type(layer).__name__} is not among the layers of this member")
 
     def unwrap(self, message: Message) -> Message:
-        """The inner election's message, where this one carries it; else the message itself."""
+        """The inner election's message, if this message carries one; else the message itself."""
         return message
 
     def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
-        """A message of the inner election."""
+        """Handle a message of the inner election."""
         self.run_inner(ctx, self._hand_on, sender, message)
 
     def _hand_on(self, ctx: Context, sender: MemberId, message: Message) -> None:
@@ -140,7 +144,7 @@ class Layer(Election):
 
 @lru_cache(maxsize=256)
 def routes(kind: type[Layer], kinds: tuple[type[Message], ...]) -> Mapping[type[Message], Handler]:
-    """Which handler of such a layer takes which message, above an election of these kinds.
+    """The handler for each kind of message, in a layer of this class above these kinds.
 
     Members of one kind share one table.
     """
@@ -159,7 +163,7 @@ def innermost(election: Election) -> Election:
 
 
 def unwrapped(election: Election, message: Message) -> tuple[Election, Message]:
-    """The election inside all layers, and what it says by this message."""
+    """The election inside all layers, and its message inside this one."""
     while isinstance(election, Layer):
         message = election.unwrap(message)
         election = election.inner

@@ -53,7 +53,7 @@ from hustings.quorum.messages import (
 T = TypeVar("T")
 
 PREFIX = "quorum-"  # of the names under which an acceptor's state is stored
-MAX_WAITING = 32  # askers that a voter remembers
+MAX_WAITING = 32  # refused members that a voter remembers
 
 
 class Acceptor:
@@ -64,21 +64,25 @@ class Acceptor:
         self.longest = longest
         self.durable = durable
         self.promised = NOBODY
-        self.lease: Lease | None = None  # accepted last; it may have ended
-        self.until = -inf  # when it ends, by this clock
-        self.epochs: dict[MemberId, int] = {}  # of all voters, as far as known
+        self.lease: Lease | None = None  # the lease accepted last; it may have ended
+        self.until = -inf  # when the lease ends, by this clock
+        self.epochs: dict[MemberId, int] = {}  # the known epochs of all voters
         self.votes = False  # whether it votes: it has forgotten nothing that others count on
-        self.sealed: Sealed | None = None  # how this configuration ends: it votes here no more
-        self.surveyed: tuple[Ballot, int] | None = None  # who may seal, and with which ticket
-        self.spent = NOBODY  # given back: nothing of this round is accepted any more
-        self.successor: MemberId | None = None  # whom the last holder wants to be next, ...
-        self.successor_until = -inf  # ... for how long
-        self.waiting: dict[MemberId, None] = {}  # who was refused for the lease
+        # how this configuration ends: the acceptor votes here no more
+        self.sealed: Sealed | None = None
+        # the proposer that may seal, and its ticket
+        self.surveyed: tuple[Ballot, int] | None = None
+        # a ballot that was given back: no request of this round is accepted any more
+        self.spent = NOBODY
+        # the member that the last holder wants to be next, ...
+        self.successor: MemberId | None = None
+        self.successor_until = -inf  # ... and until when
+        self.waiting: dict[MemberId, None] = {}  # members that were refused the lease
 
-    # Memory
+    # Storage
 
     def recall(self, ctx: Context) -> None:
-        """Take up what an earlier incarnation stored."""
+        """Load what an earlier incarnation stored."""
         self.promised = kept(ctx.stored, "promised", Ballot) or NOBODY
         self.lease = kept(ctx.stored, "lease", Lease)
         self.sealed = kept(ctx.stored, "sealed", Sealed)
@@ -86,7 +90,7 @@ class Acceptor:
             self.until = ctx.now() + self.restart_wait(self.lease.ttl)
 
     def begin_above(self, number: int) -> None:
-        """Promise no round up to this one: those before may have been promised and forgotten."""
+        """Promise no round up to this one: earlier rounds may have been promised and forgotten."""
         if number > self.promised.round:
             self.promised = Ballot(number, 0, 0)
 
@@ -95,23 +99,23 @@ class Acceptor:
         return lasting
 
     def keep_promise(self, ctx: Context) -> None:
-        """Before the promise is spoken."""
+        """Store the promise, before the acceptor sends it."""
         if self.durable:
             keep(ctx, promised=self.promised)
 
     def keep_lease(self, ctx: Context) -> None:
-        """Before the acceptance is spoken."""
+        """Store the lease, before the acceptor says that it has accepted it."""
         if self.durable:
             keep(ctx, lease=self.lease)
 
-    # The law
+    # The rules
 
     def is_leased(self, now: float) -> bool:
         """Whether a member holds the lease, as far as this acceptor knows."""
         return self.lease is not None and now < self.until
 
     def is_taken(self, ballot: Ballot, now: float) -> bool:
-        """Whether another member holds the lease, or the lease is reserved for another one."""
+        """Whether another member holds the lease, or the lease is reserved for another member."""
         if self.lease is not None and self.is_leased(now):
             return not self.lease.is_of(ballot)
         return now < self.successor_until and ballot.holder != self.successor
@@ -159,7 +163,7 @@ class Acceptor:
         return AcceptedMsg(number, ballot.round, ballot.incarnation, message.request, epochs)
 
     def _accept(self, ctx: Context, lease: Lease) -> None:
-        """Never shorten what was accepted before, neither here nor on the disk."""
+        """Accept a lease. Never shorten an earlier acceptance, neither here nor on the disk."""
         until = ctx.now() + lease.ttl
         before = self.lease
         if before is not None and (before.holder, before.incarnation, before.token) == (
@@ -175,7 +179,7 @@ class Acceptor:
             self.keep_lease(ctx)
 
     def release(self, ctx: Context, sender: MemberId, message: ReleaseMsg, reserve: float) -> bool:
-        """A proposer gives the lease back; True if it held the lease here."""
+        """A proposer gives the lease back. Return True if it held the lease here."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if ballot == self.promised:
             self.spent = ballot
@@ -197,7 +201,7 @@ class Acceptor:
             self.waiting[member] = None
 
     def freed(self) -> tuple[AvailableMsg, list[MemberId]]:
-        """What to tell those who wait, whoever is favoured first; they are forgotten with it."""
+        """The message for the waiting members, the reserved one first. Forget these members."""
         waiting, self.waiting = list(self.waiting), {}
         waiting.sort(key=lambda member: member != self.successor)
         token = 0 if self.lease is None else self.lease.token
@@ -226,7 +230,7 @@ class Acceptor:
     def survey(
         self, ctx: Context, sender: MemberId, message: ConfPrepareMsg
     ) -> ConfPromiseMsg | NackMsg:
-        """A member asks for a round to change the voters in; a lease does not prevent that."""
+        """A member asks for a round to change the voters. A lease does not prevent that."""
         ballot = Ballot(message.round, sender, message.incarnation)
         if self.is_outdone(ballot):
             return self._refuse(ctx, ballot)
@@ -246,7 +250,7 @@ class Acceptor:
         sealed = Sealed(ballot.round, message.change)
         if sealed != self.sealed:
             self.sealed = sealed
-            keep(ctx, sealed=sealed)  # before it is told that this voter votes no more
+            keep(ctx, sealed=sealed)  # before another member hears that this voter votes no more
         number, epochs = self.electorate.number, self.known_epochs()
         return ConfAcceptedMsg(number, ballot.round, ballot.incarnation, epochs)
 
@@ -282,12 +286,12 @@ class Acceptor:
 
 
 def keep(ctx: Context, **fields: object) -> None:
-    """Store fields durably before anything that this handler sends afterwards leaves."""
+    """Store fields durably before any later message of this handler leaves."""
     ctx.persist(**{PREFIX + name: msgspec.to_builtins(value) for name, value in fields.items()})
 
 
 def kept(stored: Mapping[str, object], name: str, kind: type[T]) -> T | None:
-    """What an earlier incarnation stored, if it did.
+    """The value that an earlier incarnation stored, or None.
 
     A voter that cannot read its own promises must not vote, and does not start.
     """

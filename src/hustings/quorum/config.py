@@ -1,4 +1,4 @@
-"""Who votes, how long a lease may be, and what a voter keeps."""
+"""Which members vote, how long a lease may be, and what a voter stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Electorate(msgspec.Struct, frozen=True):
         return len(self.voters) // 2 + 1
 
     def resembles(self, other: Electorate) -> bool:
-        """Whether changes can lead from one to the other: as many voters, each named once."""
+        """Whether changes can lead from one to the other: the same number of voters, each named
+        once.
+        """
         return len({*self.voters}) == len(self.voters) == len(other.voters)
 
     def may_become(self, change: Change) -> bool:
@@ -50,7 +52,7 @@ def after(step: ConfInstallMsg) -> Electorate:
 
 
 def broken_voters(voters: tuple[MemberId, ...], fewest: int = 3) -> list[str]:
-    """What is wrong with these voters, in sentences."""
+    """The errors in these voters, in sentences."""
     broken = []
     if len({*voters}) != len(voters):
         broken.append("every voter must be named once")
@@ -81,7 +83,7 @@ class QuorumConfig(Config, frozen=True, kw_only=True):
 
     @property
     def electorate(self) -> Electorate:
-        """The voters that were named. A member that has stored nothing later uses them."""
+        """The voters in the settings. A member that has stored no later configuration uses them."""
         return Electorate(0, tuple(sorted(self.voters)))
 
     @property

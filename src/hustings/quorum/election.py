@@ -1,25 +1,26 @@
-"""Quorum: election by consensus. A majority of the voters leases the lead to one member.
+"""Quorum: election by consensus. A majority of the voters leases the leadership to one member.
 
-Model      Asynchronous but for clocks, whose rates lie within 1 +- drift: messages may be late,
-           lost, doubled and out of order; members crash and come back. To make progress, a
-           majority of the voters must be up and messages must arrive for a while.
-Idea       A member that hears of no leader for one lease asks the voters, after a random time.
-           The member that a majority grants the lease leads, tells all, and renews it. A member
-           that is refused is told which member leads.
+Model      Asynchronous except for clocks, whose rates lie within 1 +- drift. Messages may be late,
+           lost, doubled and out of order. Members crash and come back. To make progress, a majority
+           of the voters must be up and messages must arrive for a while.
+Idea       A member that hears of no leader for one lease asks the voters, after a random time. The
+           member that gets the lease from a majority leads, tells all, and renews the lease. A
+           refused member is told which member leads.
 Invariant  Those of `acceptor` and `proposer`: no two members hold the lease at one time, and every
            holder's term (its token) is larger than those before.
-Cost       v voters: 4v messages and one multicast for a new leader, 2v and one for each renewal;
-           4 delays and a random wait. With a `retry` below 4 delta, as the default is, a new
-           leader's question is asked twice: 6v and two.
+Cost       v voters: 4v messages and one multicast for a new leader, 2v and one for each renewal; 4
+           delays and a random wait. With a `retry` below 4 delta, as the default is, a new leader's
+           question is asked twice: 6v and two.
 Guarantee  Leased: never two leaders at one time while clocks keep to their bound, whatever else
-           happens; with a fence, not even then a stale one's writes. No leader at all while no
-           majority of the voters can be reached. Nothing is promised about which member it is.
+           happens. With a fence, a stale leader's writes are refused even beyond that bound. There
+           is no leader while no majority of the voters can be reached. Nothing is promised about
+           which member leads.
 Paper      Elections lecture, last slide (consensus); Lamport 1998, doi:10.1145/279227.279229;
            leases by majority without a log as in Trencseni, Gazso, Reinhardt 2012 (PaxosLease).
 
-Decided here: members 1 to `voters` vote. The choice function is not asked: a leader goes on as long
-as it renews. Members of a group on a network have other ids; there the same voters, named,
-are a guard behind any other election.
+Decided here: members 1 to `voters` vote. The choice function is not used: a leader stays as long as
+it renews. Members of a group on a network have other ids. There the same voters, named, are a guard
+behind any other election.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ STAND = "stand"
 
 
 class ResignMsg(LayerMessage, frozen=True, tag="Q-RESIGN"):
-    """I lead no more, and have given `token` back."""
+    """I no longer lead, and have given `token` back."""
 
     token: Round
 
 
 class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
-    """The lease, and who votes on it."""
+    """The lease, and its voters."""
 
     voters: Annotated[
         int, Meta(ge=1, le=MOST_VOTERS, description="how many vote: members 1 to this; odd")
@@ -75,7 +76,7 @@ class QuorumElectionConfig(LeaseConfig, frozen=True, kw_only=True):
 
     @property
     def quorum(self) -> QuorumConfig:
-        """What the voters go by."""
+        """The voters' settings."""
         return QuorumConfig(
             delta=self.delta,
             voters=tuple(range(1, self.voters + 1)),
@@ -115,7 +116,7 @@ class Willing(Election):
         self._stand(ctx)
 
     def on_suspect(self, ctx: Context, member: MemberId) -> None:
-        """The leader may be gone: ask, but not all members at once."""
+        """The leader may be gone: ask, but not at the same time as all other members."""
         self._stand_soon(ctx)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
@@ -135,7 +136,7 @@ class Willing(Election):
 
 
 class Quorum(QuorumLeaseLayer):
-    """Election by consensus: everybody may ask, the voters decide."""
+    """Election by consensus: every member may ask, the voters decide."""
 
     about = About(
         name="quorum",
@@ -156,7 +157,7 @@ class Quorum(QuorumLeaseLayer):
         super().__init__(LeaseLayer(Willing(config, choice), config), config.quorum)
 
     def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
-        """Here a view is complete: a voter that is not in it does not exist."""
+        """All members in the view. The view is complete here, so every voter is in it."""
         return tuple(voter for voter in self.electorate.voters if voter in ctx.view)
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
@@ -177,7 +178,7 @@ class Quorum(QuorumLeaseLayer):
             self.run_inner(ctx, self.inner.on_suspect, member)
 
     def on_alive(self, ctx: Context, member: MemberId) -> None:
-        """A leader is heard when it renews."""
+        """A member hears the leader when the leader renews."""
 
     def leave(self, ctx: Context) -> None:
         led = self.inner.until is not None
@@ -206,7 +207,7 @@ class Quorum(QuorumLeaseLayer):
         return self.inner.until is not None
 
     def _settle(self, ctx: Context) -> None:
-        """A member that learns from the voters which other member leads follows it."""
+        """If a member learns from the voters which other member leads, it follows that member."""
         super()._settle(ctx)
         leader = self.leader
         if leader is not None and leader != ctx.me.id and self.inner.nominated:

@@ -2,7 +2,7 @@
 
 An acceptor that loses its disk begins a new epoch (see `recovery`). An epoch is stored as one
 number: how many epochs the acceptor has begun, and some random bits below that. 0 means that
-nothing is known. Every vote tells which epochs its acceptor knows of all voters.
+nothing is known. Every vote carries the epochs of all voters that its acceptor knows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from hustings.core.choice import MemberId
 from hustings.quorum.config import Electorate
 
-EPOCH_BITS = 32  # random ones; the count of epochs is above them
+EPOCH_BITS = 32  # random bits; the count of epochs is above them
 
 
 def epoch_number(epoch: int) -> int:
@@ -26,7 +26,7 @@ class EpochCheck:
     """What the votes counted so far say about epochs."""
 
     def __init__(self) -> None:
-        self.epochs: dict[MemberId, tuple[int, ...]] = {}  # that came with each voter's vote
+        self.epochs: dict[MemberId, tuple[int, ...]] = {}  # the epochs in each voter's vote
 
     def admit(
         self, electorate: Electorate, sender: MemberId, epochs: tuple[int, ...]

@@ -1,19 +1,20 @@
 """An election behind a guard whose voters are members themselves, as one election.
 
-Model      Messages may be late, lost, doubled, out of order; members crash, come back, are cut off
-           and paused. Less than half of the voters are gone at a time, or nobody is confirmed.
+Model      Messages may be late, lost, doubled, out of order. Members crash, come back, are cut off
+           and paused. Less than half of the voters are gone at a time, or no leader is confirmed.
 Idea       `LeaseLayer` asks a guard. Here its questions go to the voters as messages, and their
            votes come back as verdicts. Members vote, whether they are candidates or not.
 Invariant  Those of `acceptor`, `proposer` and `recovery`. A verdict answers a request that was made
-           before the voters were asked, so the window counted from the request is short enough. A
+           before the voters were asked, so the lease counted from the request is short enough. A
            member's vote for itself goes the same way, without a message.
 Cost       2 messages per voter for a renewal, 4 for a new holder. Members that are no candidates
            cost the voters nothing.
 Guarantee  That of `LeaseLayer`: tokens grow, and with clocks within 1 +- drift never two at once.
 
-Own timers begin with "quorum-", as do the names of what is stored. The world says who sent a
-message, and lets only members in. What a member says in another's name, or says wrongly about
-others, may cost time. What is stored for good is asked for first (see `messages`).
+This layer's timers begin with "quorum-", and so do the names of its stored values. The world knows
+the sender of each message, and lets only members in. A member that uses another's name, or says
+wrong things about others, may cost time. It changes no stored state for good, because a voter asks
+before it stores (see `messages`).
 """
 
 from __future__ import annotations
@@ -61,22 +62,22 @@ from hustings.quorum.proposer import AGAIN, Proposer
 from hustings.quorum.reconfiguration import IDLE, INSTALLING, SEAL, Reconfiguration
 from hustings.quorum.recovery import ENROLL, AcceptorRecovery
 
-SUCCESSOR_FIRST = 4.0  # delays for which the lease is reserved for the chosen successor
-ABANDONED = 8.0  # times the patience: then a voter that sealed a change completes it itself
-MAX_TURNS = 64  # exchanges of a member with itself in one handler
-MAX_MOVES = 16  # that are remembered until they are read
+SUCCESSOR_FIRST = 4.0  # message delays for which the lease is reserved for the chosen successor
+ABANDONED = 8.0  # times the patience: after that a voter that sealed a change completes it itself
+MAX_TURNS = 64  # messages of a member to itself in one handler
+MAX_MOVES = 16  # changes of voters that are remembered until they are read
 
 
 class VotesNeeded(NamedTuple):
-    """Whose votes a member needs before it may lead."""
+    """The voters whose votes a member needs before it may lead."""
 
     voters: tuple[MemberId, ...]
-    enough: int  # of them
-    votes: bool  # whether this member, if it is one of them, needs nobody else to vote
+    enough: int  # number of votes that is enough
+    votes: bool  # whether this member, if it is a voter, votes without the others
 
 
 class Move(NamedTuple):
-    """New voters, the voters before, and those of these that confirmed the change."""
+    """New voters, the voters before, and the former voters that confirmed the change."""
 
     electorate: Electorate
     before: Electorate
@@ -133,7 +134,7 @@ class QuorumLeaseLayer(Layer):
         self.reconfiguration = Reconfiguration(self.electorate, lease.patience)
         self.configurations = Configurations(self.electorate, longest, quorum.origin)
         self.announcer: MemberId | None = None  # the member to tell when this member has moved
-        self.moves: list[Move] = []  # for the owner, which logs them
+        self.moves: list[Move] = []  # for the owner, which logs the changes
 
     # What a world calls
 
@@ -166,7 +167,7 @@ class QuorumLeaseLayer(Layer):
         return VotesNeeded(self.electorate.voters, self.electorate.majority, votes)
 
     def take_moves(self) -> list[Move]:
-        """The changes of voters since this was asked last."""
+        """The changes of voters since the last call of this method."""
         moves, self.moves = self.moves, []
         return moves
 
@@ -192,7 +193,7 @@ class QuorumLeaseLayer(Layer):
         self.proposer.release(ctx, None if better == ctx.me.id else better)
 
     def _settle(self, ctx: Context) -> None:
-        """Send messages, count this member's own vote, hand on verdicts, until nothing is left."""
+        """Send messages, count this member's own vote, pass on verdicts, until nothing is left."""
         petition = self.proposer
         for _ in range(MAX_TURNS):
             if petition.outbox:
@@ -214,14 +215,14 @@ class QuorumLeaseLayer(Layer):
             self._post(ctx, me, message)
 
     def _post(self, ctx: Context, to: MemberId, message: Message) -> None:
-        """Send a message; one to this member itself is handled at once."""
+        """Send a message. A message to this member itself is handled at once."""
         if to == ctx.me.id:
             self.handlers[type(message)](self, ctx, to, message)
         else:
             ctx.send(to, message)
 
     def reachable(self, ctx: Context) -> tuple[MemberId, ...]:
-        """The voters to write to: all, also those that are not in the view."""
+        """The voters to write to: all of them, also those that are not in the view."""
         return self.electorate.voters
 
     # Voting
@@ -235,7 +236,7 @@ class QuorumLeaseLayer(Layer):
         return member in self.electorate.voters
 
     def _is_shared(self, ctx: Context, sender: MemberId, config: int) -> bool:
-        """Whether both use one configuration. If not, the one that is behind is told, or asks."""
+        """Whether both use one configuration. If not, tell the member that is behind, or ask."""
         if config < self.electorate.number:
             self._tell_voters(ctx, sender)
         elif config > self.electorate.number:
@@ -243,7 +244,7 @@ class QuorumLeaseLayer(Layer):
         return config == self.electorate.number
 
     def _tell_voters(self, ctx: Context, member: MemberId) -> None:
-        """Say which configuration this member goes by; the other will ask its voters."""
+        """Tell a member which configuration this member uses; that member will ask its voters."""
         if member != ctx.me.id:
             ctx.send(member, ConfInfoMsg(self.electorate.number, self.electorate.voters))
 
@@ -271,7 +272,7 @@ class QuorumLeaseLayer(Layer):
         for member in waiting:
             self._post(ctx, member, freed)
 
-    # Counting votes. The verdict of one's own vote is heard when the handler under way is done.
+    # Counting votes. This member's own vote is handled after the handler that is running.
 
     def _after(self, ctx: Context, sender: MemberId) -> None:
         if sender != ctx.me.id:
@@ -323,7 +324,7 @@ class QuorumLeaseLayer(Layer):
             self._enrol(ctx, self.recovery.on_known, sender, message)
 
     def _enrol(self, ctx: Context, handler: Callable[..., None], *about: object) -> None:
-        """Members that asked before this voter voted are told when it does."""
+        """Recover. When this voter then votes, tell the members that asked before."""
         voted = self.acceptor.votes
         handler(ctx, *about)
         if self.acceptor.votes and not voted:
@@ -334,8 +335,8 @@ class QuorumLeaseLayer(Layer):
     def replace(self, ctx: Context, old: MemberId, new: MemberId) -> None:
         """Let `new` vote in the place of `old`, if a majority of the voters agrees.
 
-        There is no answer; when it is done, `electorate` changes. A change that another member has
-        begun is completed instead; then call this again.
+        There is no answer. When the change is done, `electorate` changes. If another member has
+        begun a change, that change is completed instead. Then call this again.
         """
         if not self.quorum.durable:
             raise BadInput("voters without a disk cannot be replaced: restart all with others")
@@ -351,7 +352,7 @@ class QuorumLeaseLayer(Layer):
         self.proposer.electorate = self.reconfiguration.electorate = electorate
 
     def _move(self, ctx: Context, electorate: Electorate, step: ConfInstallMsg | None) -> None:
-        """Go by other voters from now on."""
+        """Use other voters from now on."""
         move = Move(electorate, self.electorate, self.configurations.witnesses(electorate))
         self.moves = [*self.moves[1 - MAX_MOVES :], move]
         self._go_by(electorate)
@@ -360,7 +361,7 @@ class QuorumLeaseLayer(Layer):
         self.reconfiguration.move(ctx, electorate)
 
     def _enquire(self, ctx: Context) -> None:
-        """Somebody speaks of later voters: the present ones must know."""
+        """A message names later voters: ask the present voters about them."""
         if self.quorum.durable:
             question = self.configurations.ask(ctx, self.inner.lease.patience)
             if question is not None:
@@ -382,7 +383,7 @@ class QuorumLeaseLayer(Layer):
         self._after(ctx, sender)
 
     def _follow(self, ctx: Context) -> None:
-        """Go where a majority of the present voters says that the group has gone."""
+        """Use the configuration that a majority of the present voters says the group uses."""
         known = self.configurations
         step, jump, furthest = known.step(), known.jump(), known.furthest()
         if step is not None:
@@ -401,7 +402,7 @@ class QuorumLeaseLayer(Layer):
             self._enquire(ctx)
 
     def _jump(self, ctx: Context, electorate: Electorate) -> None:
-        """There have been several changes: this member does not know what was sealed."""
+        """Jump over several changes: this member does not know what was sealed."""
         self._move(ctx, electorate, None)
         if self._is_voter(ctx.me.id):
             self.recovery.begin_anew(ctx)
@@ -421,7 +422,7 @@ class QuorumLeaseLayer(Layer):
         self._after(ctx, sender)
 
     def _is_seated(self, ctx: Context, sender: MemberId, config: int) -> bool:
-        """Whether this member has a say in how the sender's configuration ends."""
+        """Whether this member votes on how the sender's configuration ends."""
         votes = self.quorum.durable and self.acceptor.votes and self._is_voter(ctx.me.id)
         return self._is_shared(ctx, sender, config) and votes
 
@@ -492,5 +493,5 @@ class QuorumLeaseLayer(Layer):
 def with_quorum(
     elect: Callable[[], LeaseLayer], config: QuorumConfig
 ) -> Callable[[], QuorumLeaseLayer]:
-    """What makes elections, each with a part in the quorum, from what makes them with a guard."""
+    """Turn a factory of elections with a guard into one whose members vote in the quorum."""
     return lambda: QuorumLeaseLayer(elect(), config)

@@ -1,12 +1,12 @@
 """What members and voters of a quorum say to each other.
 
-Every number has a bound, so that what arrives from a network can be stored, compared and counted
-upon without a second look. `config` is the number of the configuration that the sender goes by:
-votes count only among those of one configuration. `incarnation` is the proposer's.
+Every number has a bound. So what arrives from a network can be stored, compared and counted without
+another check. `config` is the number of the configuration that the sender uses: votes count only
+among votes of one configuration. `incarnation` is the proposer's.
 
-A name can be forged by whoever has the group's key. So what changes a voter's memory for good
-answers a question of its own: `nonce`, `challenge` and `ticket` are drawn at random, sent to one
-member, and said back by nobody else.
+An attacker with the group's key can forge a name. So a message that changes a voter's stored state
+for good must answer a question of that voter. The voter draws `nonce`, `challenge` and `ticket` at
+random and sends each to one member. No other member can repeat it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Voters = Annotated[tuple[MemberId, ...], Meta(min_length=1, max_length=MOST_VOTE
 
 
 class Ballot(msgspec.Struct, frozen=True, array_like=True, gc=False, order=True):
-    """One round of one incarnation of one member; no two of these ever win the same round."""
+    """One round of one incarnation of one member. No two of these ever win the same round."""
 
     round: Round
     holder: MemberId
@@ -40,7 +40,7 @@ class Ballot(msgspec.Struct, frozen=True, array_like=True, gc=False, order=True)
 
 
 class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a voter accepted last; `ttl` is 0 once it was given back."""
+    """The lease that a voter accepted last. `ttl` is 0 after it was given back."""
 
     holder: MemberId
     incarnation: Number
@@ -53,7 +53,7 @@ class Lease(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The next configuration's voters; of them `newcomer`, born so, did not vote before."""
+    """The next configuration's voters. Of them, `newcomer` in `epoch` did not vote before."""
 
     voters: Voters
     newcomer: MemberId
@@ -61,9 +61,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Sealed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a voter has agreed to as its configuration's end, and in which round.
+    """The change that a voter has agreed to as its configuration's end, and the round.
 
-    `told`: it had forgotten whether it agreed, and others have told it; that counts for nobody.
+    `told`: the voter had forgotten whether it agreed, and others have told it. Such a seal never
+    counts.
     """
 
     round: Round
@@ -87,7 +88,7 @@ class PrepareMsg(LayerMessage, frozen=True, tag="Q-PREPARE"):
 
 
 class PromiseMsg(LayerMessage, frozen=True, tag="Q-PROMISE"):
-    """You may, and nobody shall have a lower one; this is what I accepted last."""
+    """You may have it, and I promise no lower round. `lease` is what I accepted last."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -110,7 +111,7 @@ class AcceptMsg(LayerMessage, frozen=True, tag="Q-ACCEPT"):
 
 
 class AcceptedMsg(LayerMessage, frozen=True, tag="Q-ACCEPTED"):
-    """I do, since this request."""
+    """I hold the lease for you, since this request."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -121,7 +122,7 @@ class AcceptedMsg(LayerMessage, frozen=True, tag="Q-ACCEPTED"):
 
 
 class NackMsg(LayerMessage, frozen=True, tag="Q-NACK"):
-    """I do not: a higher round was promised, or `lease` of somebody else lives on."""
+    """I refuse: a higher round was promised, or another member's `lease` is not over."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -133,7 +134,7 @@ class NackMsg(LayerMessage, frozen=True, tag="Q-NACK"):
 
 
 class ReleaseMsg(LayerMessage, frozen=True, tag="Q-RELEASE"):
-    """I hold it no more; `to` should be next."""
+    """I no longer hold the lease; `to` should be next."""
 
     config: ConfigNumber
     round: Round
@@ -143,17 +144,17 @@ class ReleaseMsg(LayerMessage, frozen=True, tag="Q-RELEASE"):
 
 
 class AvailableMsg(LayerMessage, frozen=True, tag="Q-AVAILABLE"):
-    """The lease that you were refused for was given back; or I did not vote, and do now."""
+    """The lease for which you were refused was given back; or I did not vote, and vote now."""
 
     config: ConfigNumber
     token: Round
 
 
-# Voters that have not voted yet, or have forgotten
+# Voters that have not voted yet, or that have forgotten their votes
 
 
 class RecoveryMsg(LayerMessage, frozen=True, tag="Q-RECOVERY"):
-    """I was born so: have I ever voted? `proof` is the challenge of whoever is asked, if known."""
+    """This is my epoch: have I ever voted? `proof` is the challenge of the receiver, if known."""
 
     config: ConfigNumber
     epoch: Number
@@ -162,9 +163,9 @@ class RecoveryMsg(LayerMessage, frozen=True, tag="Q-RECOVERY"):
 
 
 class RecoveryEmptyMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-EMPTY"):
-    """I do not know, I do not vote either; this is my epoch, and this my incarnation.
+    """I do not know, and do not vote either. `mine` is my epoch, `incarnation` my incarnation.
 
-    Rounds begin above that, so it must be one that the date allows.
+    Rounds begin above the incarnation, so the date must allow it.
     """
 
     config: ConfigNumber
@@ -175,10 +176,10 @@ class RecoveryEmptyMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-EMPTY"):
 
 
 class RecoveryStateMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-STATE"):
-    """I vote; as you I know who was born `listed`, and this is what I have promised so far.
+    """I vote. I know you by the epoch `listed`, and these are my promises so far.
 
-    `counted`: who was born so was there when nobody remembered a vote and all began anew.
-    `challenge`: say this, and another life of yours is listed.
+    `counted`: the epoch was there at a genesis, when no voter remembered a vote and all began anew.
+    `challenge`: if you repeat it, I list another epoch of yours.
     """
 
     config: ConfigNumber
@@ -197,14 +198,14 @@ class RecoveryStateMsg(LayerMessage, frozen=True, tag="Q-RECOVERY-STATE"):
 
 
 class InviteMsg(LayerMessage, frozen=True, tag="Q-INVITE"):
-    """You are to vote from the next configuration on: how were you born?"""
+    """You will vote from the next configuration on: which epoch do you have?"""
 
     config: ConfigNumber
     nonce: Number = 0
 
 
 class InvitedMsg(LayerMessage, frozen=True, tag="Q-INVITED"):
-    """So was I."""
+    """I have this epoch."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -213,7 +214,7 @@ class InvitedMsg(LayerMessage, frozen=True, tag="Q-INVITED"):
 
 
 class ConfPrepareMsg(LayerMessage, frozen=True, tag="Q-CONF-PREPARE"):
-    """I want to change the voters: may I have this round, whoever holds the lease?"""
+    """I want to change the voters: may I have this round, whichever member holds the lease?"""
 
     config: ConfigNumber
     round: Round
@@ -221,7 +222,7 @@ class ConfPrepareMsg(LayerMessage, frozen=True, tag="Q-CONF-PREPARE"):
 
 
 class ConfPromiseMsg(LayerMessage, frozen=True, tag="Q-CONF-PROMISE"):
-    """You may; this is what I had sealed before, and with this ticket you may seal."""
+    """You may have it. `sealed` is what I had sealed before. With this ticket you may seal."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -233,7 +234,7 @@ class ConfPromiseMsg(LayerMessage, frozen=True, tag="Q-CONF-PROMISE"):
 
 
 class ConfAcceptMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPT"):
-    """Vote no more in this configuration: so shall it go on."""
+    """Stop voting in this configuration: `change` is how it continues."""
 
     config: ConfigNumber
     round: Round
@@ -243,7 +244,7 @@ class ConfAcceptMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPT"):
 
 
 class ConfAcceptedMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPTED"):
-    """I vote no more."""
+    """I have stopped voting in this configuration."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -253,11 +254,12 @@ class ConfAcceptedMsg(LayerMessage, frozen=True, tag="Q-CONF-ACCEPTED"):
 
 
 class ConfInstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
-    """`config` has begun: with which voters, above which round, and who may hold the lease.
+    """`config` has begun: with which voters, above which round, and which member may hold the
+    lease.
 
-    A lease of nobody's (incarnation 0) says that it cannot be told who holds it: all wait. With
-    `epochs` it is one voter's word that it has sealed the last configuration so. Sent alone it is
-    a reason to ask, and nothing else.
+    A lease with incarnation 0 says that the holder cannot be known: all must wait. With `epochs`,
+    this is one voter's statement that it has sealed the last configuration with this change. Sent
+    alone, it is only a reason to ask.
     """
 
     role: ClassVar[Role] = Role.COORDINATOR
@@ -269,7 +271,7 @@ class ConfInstallMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALL"):
 
 
 class ConfInstalledMsg(LayerMessage, frozen=True, tag="Q-CONF-INSTALLED"):
-    """I go by this configuration now."""
+    """I use this configuration now."""
 
     role: ClassVar[Role] = Role.ANSWER
     config: ConfigNumber
@@ -285,8 +287,8 @@ class ConfQueryMsg(LayerMessage, frozen=True, tag="Q-CONF-QUERY"):
 class ConfInfoMsg(LayerMessage, frozen=True, tag="Q-CONF-INFO"):
     """These are the voters now, as far as I know.
 
-    With a `nonce` it answers AFTER, and `step` is what came after the configuration asked about.
-    Without one it is a reason to ask, and nothing else.
+    With a `nonce` it answers CONF-QUERY, and `step` is what came after the configuration in the
+    question. Without a `nonce` it is only a reason to ask.
     """
 
     config: ConfigNumber

@@ -58,21 +58,21 @@ class Proposer:
         self.electorate = electorate
         self.delta = delta
         self.phase = IDLE
-        self.wanted = False  # whether it is to hold the lease, unless somebody else does
+        self.wanted = False  # whether this member wants the lease, unless another member holds it
         self.round = 0
-        self.token = 0  # asked for or granted, and not given back
-        self.highest = 0  # round heard of
+        self.token = 0  # the token that was asked for or granted, and not given back
+        self.highest = 0  # the highest round heard of
         self.request = 0
         self.ttl = 0.0
         self.sent: dict[int, float] = {}  # requests that were proposed in this round, and their ttl
         self.granted = 0  # the last request that was granted
         self.won = 0  # the last token that was granted
-        self.outdone = False  # whether a voter promised a higher round to somebody else
-        self.bumps = 0  # rounds in a row that were outdone
-        self.jumped = False  # whether it has gone on at once after one of them
-        self.resting = False  # whether it lets others go first for a while
+        self.outdone = False  # whether a voter promised a higher round to another member
+        self.bumps = 0  # rounds in a row that lost to a higher round
+        self.jumped = False  # whether it has gone on at once after one of these rounds
+        self.resting = False  # whether it lets other members go first for a while
         self.promises: dict[MemberId, PromiseMsg] = {}
-        self.accepts: dict[MemberId, int] = {}  # the latest request that each accepted
+        self.accepts: dict[MemberId, int] = {}  # the latest request that each voter accepted
         self.refusals: dict[MemberId, NackMsg] = {}
         self.epoch_check = EpochCheck()
         self.outbox: list[Message] = []
@@ -102,16 +102,16 @@ class Proposer:
         self._stop(ctx)
 
     def _send_release(self, ctx: Context, to: MemberId | None) -> None:
-        """From now on no vote for this token is counted."""
+        """Send the release. From now on no vote for this token counts."""
         number, token = self.electorate.number, self.token or self.round
         self.outbox.append(ReleaseMsg(number, self.round, ctx.incarnation, token, to))
         self.token = 0
 
     def again(self, ctx: Context) -> None:
-        """The wait for other proposers is over.
+        """Ask again: the wait for other proposers is over.
 
-        A member that holds nothing is told to ask again: its old request would be granted too late
-        to be of use.
+        A member that holds no lease must make a new request: its old request would be granted too
+        late to be of use.
         """
         self.resting = False
         if not self.wanted or self.phase == PROPOSING:
@@ -123,7 +123,7 @@ class Proposer:
             self.verdicts.append(Freed(0))
 
     def move(self, ctx: Context, electorate: Electorate) -> None:
-        """The voters have changed: votes of the former ones do not count any more."""
+        """The voters have changed: votes of the former voters no longer count."""
         self.electorate = electorate
         self._stop(ctx)
         self.again(ctx)
@@ -135,7 +135,7 @@ class Proposer:
         ctx.cancel_timer(AGAIN)
         if self.highest >= MAX_NUMBER:
             self.phase = IDLE
-            return  # no rounds are left: only a lie can bring a member here
+            return  # no rounds are left: only a forged message can cause this
         self.round = self.highest = self.highest + 1
         self.phase = PREPARING
         self._forget_votes()
@@ -175,7 +175,7 @@ class Proposer:
     def _is_mine(
         self, ctx: Context, sender: MemberId, message: PromiseMsg | AcceptedMsg | NackMsg
     ) -> bool:
-        """Whether this answers the round under way, and comes from a voter of it."""
+        """Whether this message answers the present round, and comes from a voter of it."""
         return (
             sender in self.electorate.voters
             and message.config == self.electorate.number
@@ -190,7 +190,7 @@ class Proposer:
             return
         self.refusals.pop(sender, None)
         if self.phase != PREPARING:
-            return  # what it accepted last may be this round's already
+            return  # the lease that it accepted last may already be from this round
         self.promises[sender] = message
         if len(self.promises) >= self.majority():
             self.token = self.token if self._may_keep_token() else self.round
@@ -198,7 +198,7 @@ class Proposer:
             self._send_proposal(ctx)
 
     def _may_keep_token(self) -> bool:
-        """Whether a majority has accepted nothing of a higher token."""
+        """Whether a majority has accepted no higher token."""
         if not self.token:
             return False
         leases = [each.lease for each in self.promises.values()]
@@ -214,7 +214,7 @@ class Proposer:
         self.refusals.pop(sender, None)
         self.accepts[sender] = max(message.request, self.accepts.get(sender, 0))
         if len(self.promises) < self.majority():
-            self._stop(ctx)  # a voter that promised has lost its memory since
+            self._stop(ctx)  # a voter that promised has lost its disk since
             self._rest(ctx, 0.0)
             return
         if len(self.accepts) < self.majority():
@@ -227,7 +227,7 @@ class Proposer:
             self.sent = {each: ttl for each, ttl in self.sent.items() if each >= request}
 
     def _admit(self, sender: MemberId, epochs: tuple[int, ...]) -> bool:
-        """Whether a vote may be counted; votes that it shows to be void are dropped."""
+        """Whether a vote may be counted. Votes that it shows to be void are dropped."""
         void = self.epoch_check.admit(self.electorate, sender, epochs)
         for voter in void or ():
             self.promises.pop(voter, None)
@@ -247,7 +247,7 @@ class Proposer:
         if len(self.electorate.voters) - len(self.refusals) < self.majority():
             self._fail(ctx)
         elif self.phase == PREPARING and len(self.refusals) == 1:
-            self._arm(ctx, message.remaining)  # the others may never answer
+            self._arm(ctx, message.remaining)  # the other voters may never answer
 
     def _fail(self, ctx: Context) -> None:
         """A majority is out of reach in this round."""
@@ -266,7 +266,7 @@ class Proposer:
             self.verdicts.append(Held(self.request, lease.holder, lease.token, remaining))
         elif behind and not taken and not self.jumped:
             self.jumped = True
-            self.begin(ctx)  # it did not know how far others are
+            self.begin(ctx)  # it did not know the others' highest round
         else:
             self._rest(ctx, min(taken, default=0.0))
 
@@ -287,7 +287,7 @@ class Proposer:
         ctx.set_timer(AGAIN, pause)
 
     def _held(self, refusals: Mapping[MemberId, NackMsg]) -> tuple[Lease, float] | None:
-        """The lease that a majority names, and the longest time that it may last."""
+        """The lease that a majority names, and the longest time for which it may last."""
         said: dict[tuple[MemberId, int, int], list[NackMsg]] = {}
         for each in refusals.values():
             if each.lease is not None and each.lease.incarnation:

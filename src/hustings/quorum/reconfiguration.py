@@ -1,23 +1,23 @@
 """Replacing one voter by another: one at a time, each change a configuration of its own.
 
-Model      As `acceptor`; in the configuration that ends, a majority must be up.
+Model      That of `acceptor`. In the configuration that ends, a majority must be up.
 Idea       Voters agree on the change as on any value: a member asks a majority for a round
-           (CONF-PREPARE), then for its agreement (CONF-ACCEPT). A voter that agrees stops voting
-           in this configuration. When a majority has agreed, the members concerned are told of the
-           next configuration (CONF-INSTALL), and each asks the voters whether it is so (see
+           (CONF-PREPARE), then for its agreement (CONF-ACCEPT). A voter that agrees stops voting in
+           this configuration. When a majority has agreed, the members concerned are told of the
+           next configuration (CONF-INSTALL), and each asks the voters whether that is true (see
            `configurations`). The new voters begin above all rounds of the last configuration, and
-           hold the lease that was held.
+           accept the lease that was held.
 Invariant  1. A configuration has one successor. A member that asks after a majority sealed a change
-              hears of the change from one of them, and seals the same one again.
-           2. A lease that was granted before was accepted by one of those that sealed, before it
-              sealed; so it is among what they report. If they report one live lease, with the
-              highest token, the new voters hold it for its full time. If they cannot tell which
-              lease was granted, the new voters refuse all for one longest lease.
-           3. A voter begins in a configuration once in an epoch. One that voted there and lost its
-              disk begins another epoch (see `recovery`).
-           4. A voter seals only for the member that it gave the round and a ticket. Nobody seals
-              in the name of another.
-Cost       3 round trips with the voters, 1 with the newcomer; and what `configurations` costs.
+              hears of the change from one of them, and seals the same change again.
+           2. A lease that was granted before was accepted by one of the voters that sealed, before
+              it sealed. So the lease is among those they report. If they report one live lease,
+              with the highest token, the new voters hold it for its full time. If they cannot tell
+              which lease was granted, the new voters refuse all requests for one longest lease.
+           3. A voter begins in a configuration once in an epoch. A voter that voted there and lost
+              its disk begins another epoch (see `recovery`).
+           4. A voter seals only for the member that it gave the round and a ticket. No member can
+              seal in the name of another.
+Cost       3 round trips with the voters, 1 with the newcomer; and the cost of `configurations`.
 Guarantee  That of `proposer`, across configurations. Any voter that sealed a change completes it,
            if the member that began it does not.
 """
@@ -50,7 +50,7 @@ SURVEYING = "surveying"
 SEALING = "sealing"
 INSTALLING = "installing"
 
-MAX_TRIES = 16  # of one change, before it is left to those that sealed it
+MAX_TRIES = 16  # of one change, before it is left to the voters that sealed it
 MAX_DOUBLINGS = 5
 
 
@@ -63,15 +63,17 @@ class Reconfiguration:
         self.phase = IDLE
         self.tries = 0
         self.round = 0
-        self.highest = 0  # round heard of
-        self.nonce = 0  # that the newcomer is to say
-        self.wanted: Change | None = None  # by this member, if nothing was sealed before
+        self.highest = 0  # the highest round heard of
+        self.nonce = 0  # the number that the newcomer must repeat
+        # the change that this member wants, if none was sealed before
+        self.wanted: Change | None = None
         self.change: Change | None = None
         self.epoch_check = EpochCheck()
         self.surveys: dict[MemberId, ConfPromiseMsg] = {}
         self.seals: dict[MemberId, ConfAcceptedMsg] = {}
         self.concerned: list[MemberId] = []  # voters before or after, and this member
-        self.installed: dict[MemberId, None] = {}  # those of them that know
+        # the members of `concerned` that know the next configuration
+        self.installed: dict[MemberId, None] = {}
         self.install: ConfInstallMsg | None = None
         self.outbox: list[tuple[MemberId, Message]] = []
 
@@ -90,7 +92,7 @@ class Reconfiguration:
         self._go_on(ctx)
 
     def heard(self, highest: int) -> None:
-        """Rounds up to this one are taken."""
+        """Note that rounds up to this one are taken."""
         self.highest = max(self.highest, highest)
 
     def finish(self, ctx: Context) -> None:
@@ -100,7 +102,7 @@ class Reconfiguration:
             self._survey(ctx)
 
     def on_timer(self, ctx: Context) -> None:
-        """No answer, or too few: again."""
+        """There were no answers, or too few: ask again."""
         if self.phase == IDLE:
             return
         if self.tries >= MAX_TRIES:
@@ -111,7 +113,7 @@ class Reconfiguration:
             self._go_on(ctx)
 
     def move(self, ctx: Context, electorate: Electorate) -> None:
-        """There is another configuration."""
+        """Another configuration is in use now."""
         self.electorate = electorate
         if (
             self.phase != INSTALLING
@@ -121,7 +123,7 @@ class Reconfiguration:
             self.stop(ctx)
 
     def stop(self, ctx: Context) -> None:
-        """It is over."""
+        """Stop: the change is over."""
         ctx.cancel_timer(SEAL)
         self.phase, self.wanted, self.change, self.install = IDLE, None, None, None
 
@@ -187,7 +189,7 @@ class Reconfiguration:
             return
         self.surveys[sender] = message
         if self.phase == SEALING:
-            self._ask_to_seal(ctx, sender)  # it comes late
+            self._ask_to_seal(ctx, sender)  # the promise is late
         elif len(self.surveys) >= self.majority():
             self._seal(ctx)
 
@@ -199,7 +201,7 @@ class Reconfiguration:
         elif self.wanted is not None:
             self.change = self.wanted
         else:
-            self.stop(ctx)  # what was sealed is void: a majority goes on as before
+            self.stop(ctx)  # the seals are void: a majority goes on as before
             return
         self.phase = SEALING
         for voter in self.surveys:
@@ -218,7 +220,7 @@ class Reconfiguration:
         if not self._admit(sender, message.epochs):
             return
         self.seals[sender] = message
-        # If a voter that gave the round has lost its memory since, it takes another one.
+        # If a voter that gave the round has lost its disk since, this voter takes another round.
         enough = min(len(self.surveys), len(self.seals)) >= self.majority()
         if enough and self.change is not None:
             self.install = ConfInstallMsg(self.electorate.number + 1, self.change, self.round, None)
@@ -227,7 +229,7 @@ class Reconfiguration:
             self._go_on(ctx)
 
     def on_refused(self, ctx: Context, sender: MemberId, message: NackMsg) -> None:
-        """A voter has promised a higher round: the next one is above it, after a while."""
+        """A voter has promised a higher round. After a while, ask for a round above it."""
         if self._is_mine(ctx, sender, message):
             self.highest = max(self.highest, message.promised)
 

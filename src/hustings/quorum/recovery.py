@@ -2,36 +2,36 @@
 
 Model      Acceptors may lose their disks: fewer than a majority at a time, or all of them. An
            acceptor that comes back with its disk has nothing to find out.
-Idea       An acceptor without a disk draws an epoch and asks the others. There are three cases.
-           If no other one votes, nobody remembers anything: the epochs drawn become the roster of
-           all (genesis). If one that votes has this very epoch on the roster that it began with,
-           this acceptor was counted there and has not voted since. Otherwise it voted once and has
-           forgotten it: it begins another epoch, which a majority of the other voters must note,
-           and takes over the highest round that any of them has promised. They note the epoch only
-           if the acceptor repeats a number that each of them has sent to it, so nobody else can
-           end its epoch. In each case it stays silent for one longest lease first.
-Invariant  1. Every majority that a forgotten vote was part of shares a member with those that noted
-              the new epoch. If that member voted before it noted the epoch, the acceptor has
+Idea       An acceptor without a disk draws an epoch and asks the others. There are three cases. If
+           no other acceptor votes, none remembers anything: the epochs drawn become the roster of
+           all (genesis). If a voting acceptor has this very epoch on the roster that it began with,
+           this acceptor was counted there and has not voted since. Otherwise this acceptor voted
+           once and has forgotten it. It begins another epoch, which a majority of the other voters
+           must note, and takes over the highest round that any of them has promised. They note the
+           epoch only if the acceptor repeats a number that each of them has sent to it. So no other
+           member can end its epoch. In each case it stays silent for one longest lease first.
+Invariant  1. Every majority that a forgotten vote was part of shares a member with the voters that
+              noted the new epoch. If that member voted before it noted the epoch, the acceptor has
               learned its round. If it voted afterwards, its vote says that the former epoch is
               over, and the two votes are not counted together.
            2. A lease that was accepted in the former epoch is over, by any clock, when the new
               epoch votes. This also holds when all epochs are new, and when the holder is cut off
               and is no voter.
-           3. An acceptor that has answered "I do not vote either" to another one believes, when it
-              begins to vote, in no former epoch of that one. Answers count only if they were given
-              after the last doubt.
-           4. A genesis needs an instant at which nobody voted. All are asked twice: one that has
-              the same epoch both times, and votes neither time, did not vote in between. Voters
-              that are said to have come later (initial=) have no genesis: the first ones may vote
-              elsewhere.
+           3. Suppose an acceptor has answered another one "I do not vote either". When it begins
+              to vote, it believes in no former epoch of that other acceptor. Answers count only if
+              they were given after the last doubt.
+           4. A genesis needs an instant at which no acceptor voted. All are asked twice: an
+              acceptor that has the same epoch both times, and votes neither time, did not vote in
+              between. Voters that came later by their settings (initial=) have no genesis: the
+              first voters may vote elsewhere.
            5. The rounds of a genesis lie above the first incarnation of every voter. Where
               incarnations grow with the date, and one voter's date is right, they lie above all
               rounds before.
 Cost       4(n - 1) messages for each voter once, and up to 2(n - 1) more for another epoch; one
            longest lease of silence without a disk.
 Guarantee  Tokens grow, whatever clocks do, while fewer than a majority lose their disks. If all
-           lose them, tokens grow as far as 5 goes. In between (two of three) those that lost their
-           disks do not vote, and say so, until the disks are back or all disks are emptied.
+           lose them, tokens grow as far as 5 goes. In between (two of three) the voters that lost
+           their disks do not vote, and say so, until the disks are back or all disks are emptied.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from hustings.quorum.messages import (
 ENROLL = "quorum-enroll"
 
 MAX_DOUBLINGS = 5
-MAX_AHEAD = 64  # lives of another voter that this one may have missed
-LONGER = 16.0  # times the longest lease: no lease that others tell of is waited for longer
+MAX_AHEAD = 64  # incarnations of another voter that this one may have missed
+LONGER = 16.0  # times the longest lease: the limit of any wait for a lease that others report
 
 Reachable = Callable[[Context], Sequence[MemberId]]  # voters to write to
 
 
 class AcceptorRecovery:
-    """One acceptor's way to its vote."""
+    """How one acceptor gets to its vote."""
 
     def __init__(self, acceptor: Acceptor, patience: float, reachable: Reachable) -> None:
         self.acceptor = acceptor
@@ -72,21 +72,25 @@ class AcceptorRecovery:
         self.epoch = 0
         self.nonce = 0
         self.tries = 0
-        self.began = 0.0  # when it began to find out, by its clock
-        self.ready = inf  # from when on it may vote, if it is to
-        self.founds = True  # whether it may begin anew: not with voters that came later
-        self.founded = False  # whether it votes because nobody remembered anything
-        self.heard: dict[MemberId, int] = {}  # epochs of those that asked
-        self.fresh: dict[MemberId, int] = {}  # epochs of those that answered, and do not vote
-        self.known: dict[MemberId, RecoveryStateMsg] = {}  # answers of those that vote
-        self.supposed: dict[MemberId, int] = {}  # `fresh` of before, if all were: asked again
-        self.highest = 0  # incarnation of those that do not vote
+        self.began = 0.0  # when recovery began, by its clock
+        self.ready = inf  # when it may vote, if it is going to
+        self.founds = True  # whether a genesis is allowed: not with voters that came later
+        self.founded = False  # whether it votes because no acceptor remembered anything
+        self.heard: dict[MemberId, int] = {}  # epochs of the acceptors that asked
+        # epochs of the acceptors that answered, and do not vote
+        self.fresh: dict[MemberId, int] = {}
+        self.known: dict[MemberId, RecoveryStateMsg] = {}  # answers of the acceptors that vote
+        # the earlier `fresh`, if it had all others, which are asked again
+        self.supposed: dict[MemberId, int] = {}
+        self.highest = 0  # highest incarnation of those that do not vote
         self.counted: RecoveryStateMsg | None = (
             None  # an answer that this epoch was there at a genesis
         )
         self.founders: dict[MemberId, int] = {}  # epochs of the last genesis
-        self.challenges: dict[MemberId, int] = {}  # what others must say before they are noted anew
-        self.proofs: dict[MemberId, int] = {}  # what this one has to say to others
+        # the number that each other acceptor must repeat before its new epoch is noted
+        self.challenges: dict[MemberId, int] = {}
+        # the numbers that this acceptor must repeat to others
+        self.proofs: dict[MemberId, int] = {}
 
     # The beginning
 
@@ -111,9 +115,9 @@ class AcceptorRecovery:
         self._ask_anew(ctx)
 
     def _start_diskless(self, ctx: Context) -> None:
-        """A lease that was accepted before is over after one longest lease.
+        """Start without a disk: an earlier lease is over after one longest lease.
 
-        Rounds promised before lie below the incarnation, where incarnations grow with the date.
+        Earlier promised rounds lie below the incarnation, where incarnations grow with the date.
         Elsewhere tokens are ordered only as far as another service keeps them in order.
         """
         acceptor = self.acceptor
@@ -127,9 +131,9 @@ class AcceptorRecovery:
         keep(ctx, birth=self.epoch)
 
     def begin_anew(self, ctx: Context) -> None:
-        """The voters were changed without this one, so what it knows may be out of date.
+        """Recover again: the voters were changed without this one, so its state may be out of date.
 
-        It acts as one that has lost its disk.
+        It acts like an acceptor that has lost its disk.
         """
         acceptor = self.acceptor
         acceptor.sealed = None
@@ -140,20 +144,20 @@ class AcceptorRecovery:
         self._ask_anew(ctx)
 
     def introduce(self, ctx: Context) -> int:
-        """This member's epoch; it draws one if it has none."""
+        """This member's epoch. Draw an epoch if there is none."""
         self.epoch = self.epoch or kept(ctx.stored, "birth", int) or 0
         if not self.epoch:
             self._begin_epoch(ctx, 1)
         return self.epoch
 
     def seat(self, ctx: Context) -> None:
-        """A configuration that this member never voted in begins with it as a acceptor."""
+        """Begin as an acceptor in a configuration in which this member never voted."""
         self.ready = ctx.now()
         self.acceptor.epochs[ctx.me.id] = self.introduce(ctx)
         self._vote(ctx)
 
     def retire(self, ctx: Context) -> None:
-        """This member is no voter any more."""
+        """This member is no longer a voter."""
         if self.ready == inf:
             return
         self.acceptor.votes, self.acceptor.sealed = False, None
@@ -191,7 +195,7 @@ class AcceptorRecovery:
             self._ask(ctx)
 
     def _ask_anew(self, ctx: Context) -> None:
-        """Only answers to what is asked from now on count."""
+        """Ask again: only answers to questions from now on count."""
         self.nonce = ctx.rng.bits() >> 2
         self.fresh, self.known, self.supposed = {}, {}, {}
         self.tries = 0
@@ -200,12 +204,12 @@ class AcceptorRecovery:
     def _ask(self, ctx: Context) -> None:
         for other in self.reachable(ctx):
             if other != ctx.me.id and other not in self.known:
-                self._ask_one(ctx, other)  # also who did not vote: it may by now
+                self._ask_one(ctx, other)  # also a voter that did not vote: it may vote by now
         pause = self.patience * 2.0 ** min(self.tries, MAX_DOUBLINGS)
         self.tries += 1
         ctx.set_timer(ENROLL, pause)
         if len(self.acceptor.electorate.voters) == 1:
-            self._begin_with_all(ctx)  # there is nobody to ask
+            self._begin_with_all(ctx)  # there is no other voter to ask
 
     def _ask_one(self, ctx: Context, other: MemberId) -> None:
         number, proof = self.acceptor.electorate.number, self.proofs.get(other, 0)
@@ -220,9 +224,9 @@ class AcceptorRecovery:
         if not acceptor.votes:
             self.heard[sender] = message.epoch
             if sender in self.known or self.fresh.get(sender, message.epoch) != message.epoch:
-                self._ask_anew(ctx)  # it has lost its disk since it answered
+                self._ask_anew(ctx)  # the other voter has lost its disk since it answered
             elif self.tries > 1:
-                self.tries = 0  # somebody has come up: do not wait so long any more
+                self.tries = 0  # another voter has come up: shorten the waits again
                 self._ask(ctx)
             return RecoveryEmptyMsg(
                 number, message.epoch, message.nonce, self.epoch, ctx.incarnation
@@ -267,7 +271,8 @@ class AcceptorRecovery:
             == message.mine
             == self.fresh.get(sender, message.mine)
         ):
-            self.heard.pop(sender, None)  # it has begun anew in between: which is the later epoch?
+            # it has begun anew in between, and which epoch is the later one is unknown
+            self.heard.pop(sender, None)
             self._ask_anew(ctx)
             return
         self.fresh[sender] = message.mine
@@ -282,7 +287,7 @@ class AcceptorRecovery:
         return may and len(self.fresh) == len(electorate.voters) - 1
 
     def _begin_with_all(self, ctx: Context) -> None:
-        """Nobody seems to remember a vote: wait, ask once more, then begin with all others."""
+        """No voter seems to remember a vote: wait, ask once more, then begin with all others."""
         if ctx.now() < self.ready:
             self._wait(ctx)
         elif self.fresh != self.supposed:
@@ -300,7 +305,7 @@ class AcceptorRecovery:
             self._vote(ctx)
 
     def on_known(self, ctx: Context, sender: MemberId, message: RecoveryStateMsg) -> None:
-        """A voter that votes says what it knows of this one."""
+        """A voter that votes says what it knows of this acceptor."""
         if not self._is_mine(message):
             return
         voters = self.acceptor.electorate.voters
@@ -329,7 +334,8 @@ class AcceptorRecovery:
             return
         self.fresh.pop(sender, None)
         self.known[sender] = message
-        if message.lease is not None:  # it may be longer than what this voter accepts today
+        # the lease may be longer than those that this voter accepts today
+        if message.lease is not None:
             ttl = min(message.lease.ttl, LONGER * self.acceptor.longest)
             self.ready = max(self.ready, self.began + self.acceptor.restart_wait(ttl))
         if self._is_ready(ctx):
@@ -338,11 +344,11 @@ class AcceptorRecovery:
             self._wait(ctx)
 
     def _wait(self, ctx: Context) -> None:
-        """Wait until it may vote. The least pause is for timers that fire a little too early."""
+        """Wait until it may vote. The shortest pause covers timers that fire a little too early."""
         ctx.set_timer(ENROLL, max(self.ready - ctx.now(), self.patience / 16.0))
 
     def _follow(self, ctx: Context, known: RecoveryStateMsg) -> None:
-        """Vote with those that began when this voter was there."""
+        """Vote with the acceptors that began when this voter was there."""
         acceptor = self.acceptor
         acceptor.epochs = dict(zip(acceptor.electorate.voters, known.epochs, strict=True))
         acceptor.begin_above(known.promised)
@@ -354,7 +360,7 @@ class AcceptorRecovery:
         return enough and ctx.now() >= self.ready
 
     def _resume(self, ctx: Context) -> None:
-        """Go on from what the others have promised."""
+        """Continue from the promises of the others."""
         acceptor = self.acceptor
         epochs = dict(acceptor.epochs)
         for answer in self.known.values():
@@ -392,7 +398,7 @@ class AcceptorRecovery:
     # In words
 
     def state(self) -> str:
-        """Whether it votes, and why not; the same as long as the reason is."""
+        """Whether it votes, or why not. The text stays the same as long as the reason does."""
         acceptor = self.acceptor
         if acceptor.votes:
             return f"votes promised={acceptor.promised.round}"
@@ -428,7 +434,7 @@ class AcceptorRecovery:
         return f": it has lost its disk; {len(self.known)} of {need} voters that it needs answered"
 
     def excuse(self, now: float) -> str:
-        """The same with the time left."""
+        """The reason in `state`, with the time left."""
         left = self.ready - now
         waits = 0.0 < left < inf
         return self.state() + (f"; it waits for {left:.1f} s more, one lease" if waits else "")

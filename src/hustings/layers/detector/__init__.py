@@ -1,1 +1,1 @@
-"""Failure detectors: heartbeats, who watches whom, and the layer that holds a detector."""
+"""Failure detectors: heartbeats, patterns of watching, and the layer that holds a detector."""

@@ -2,27 +2,27 @@
 
 Model      Any: gaps between heartbeats are taken to come from a distribution that changes slowly.
 Idea       Keep the last gaps between heartbeats. phi is minus the decimal logarithm of the chance
-           that a gap lasts as long as the present one has: 1 for one in ten, 8 for one in 10**8.
-           A member is suspected when its phi passes the threshold.
+           that a gap lasts as long as the present one has: 1 for one in ten, 8 for one in 10**8. A
+           member is suspected when its phi passes the threshold.
 Promise    In a synchronous world, with the default settings, complete and accurate like the plain
-           heartbeat; elsewhere it slows down with a slow network, where a fixed timer cries wolf.
+           heartbeat. Elsewhere it slows down with a slow network, where a fixed timer gives false
+           alarms.
 Cost       As the plain heartbeat, by the pattern; a window of gaps for each watched member.
 Paper      Hayashibara, Defago, Yared and Katayama 2004, doi:10.1109/RELDIS.2004.1353004.
 
-The tail "peak" is for real processes, whose gaps are neither normal nor exponential: nearly all are
-alike, and now and then one is many deviations longer, because a processor was taken away. It keeps
-no window. Patience is the mean gap and D, or `safety` times the worst lateness if that is more; the
-worst is remembered and fades, by half in `memory` gaps. A gap longer than the longest patience is
-an outage, not lateness, and not learnt from. Who begins to watch another member, as after an
-election, expects of it the lateness it is used to: a busy place stays busy. phi is then just the
-part of the patience that is used up, times the threshold.
+The tail "peak" is for real processes. Their gaps are neither normal nor exponential: nearly all are
+alike, and now and then one is many deviations longer, because the process lost its processor. This
+tail keeps no window. Patience is the mean gap and D, or `safety` times the worst lateness if that
+is more. The worst lateness is remembered and fades, by half in `memory` gaps. A gap longer than the
+longest patience is an outage, not lateness, and is not learned from. A member that begins to watch
+another one, as after an election, expects of it the lateness that the watcher is used to: a busy
+machine stays busy. Here phi is the part of the patience that is used up, times the threshold.
 
-The other tails leave it to the timer of the plain heartbeat until enough gaps are known. A lost
-heartbeat counts as one long gap: it widens the distribution, which is how patience with a bad link
-is learnt.
+The other tails use the timer of the plain heartbeat until enough gaps are known. A lost heartbeat
+counts as one long gap. It widens the distribution. This is how patience with a bad link is learned.
 
-phi grows with time alone, so the instant at which it will pass the threshold is known as soon as a
-heartbeat arrives. The detector sets a timer to it and need not poll.
+phi grows with time alone. So when a heartbeat arrives, the detector knows the instant at which phi
+will pass the threshold. It sets a timer to that instant and need not poll.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from hustings.core.choice import MemberId
 from hustings.layers.detector.heartbeat import HeartbeatConfig, Monitor, Pace
 
 _LN10 = math.log(10.0)
-_SLOWLY = 32  # gaps in which the mean goes most of the way to another
-_FAR = 37.0  # deviations from which a series stands in for erfc, which is about to underflow
+_SLOWLY = 32  # gaps in which the mean moves most of the way to a new value
+_FAR = 37.0  # deviations from which a series replaces erfc, which is about to underflow
 
 
 class AccrualConfig(HeartbeatConfig, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class Estimator(ABC):
         self.mean = config.period
 
     def keep_to(self, pace: Pace) -> None:
-        """The next heartbeats come at this pace: gaps at another tell nothing of them."""
+        """Expect the next heartbeats at this pace. Gaps at another pace say nothing about them."""
         if pace != self.pace:
             self.pace = pace
             self.mean = pace.period
@@ -169,7 +169,7 @@ class Estimator(ABC):
             self.reset()
 
     def reset(self) -> None:
-        """Forget what holds for one pace only."""
+        """Forget the values that hold for one pace only."""
 
     @abstractmethod
     def heard(self, now: float) -> None:
@@ -185,7 +185,7 @@ class Estimator(ABC):
 
 
 class PeakEstimator(Estimator):
-    """The mean gap, and by how much the worst of late was longer.
+    """The mean gap, and the worst recent lateness beyond it.
 
     >>> estimator = PeakEstimator(AccrualConfig(T=1.0, D=0.5, tail="peak"))
     >>> for instant in (0.0, 1.0, 2.0, 3.0):
@@ -205,7 +205,8 @@ class PeakEstimator(Estimator):
         self.reset()
 
     def reset(self) -> None:
-        # The worst lateness is the machine's, whatever the pace, and so is how long it counts.
+        # The worst lateness belongs to the machine, at any pace, and so does the time for which it
+        # counts.
         self._fade = 0.5 ** (self.pace.period / self.config.period / self.config.memory)
 
     def heard(self, now: float) -> None:
@@ -255,7 +256,7 @@ class PhiEstimator(Estimator):
         if self.last is not None:
             self.gaps.append(max(0.0, now - self.last))
             count = len(self.gaps)
-            # Summed afresh: running sums would lose the small differences that matter here.
+            # Summed anew: running sums would lose the small differences that matter here.
             mean = sum(self.gaps) / count
             squares = sum([(gap - mean) ** 2 for gap in self.gaps])
             least = self.config.least_deviation
@@ -283,14 +284,14 @@ class PhiEstimator(Estimator):
 
 
 class AccrualMonitor(Monitor):
-    """Patience learnt for each member apart."""
+    """Patience that is learned for each member separately."""
 
     __slots__ = ("_peak", "config", "estimators")
 
     def __init__(self, config: AccrualConfig) -> None:
         super().__init__()
         self.config = config
-        self._peak = 0.0  # of whom it watched last
+        self._peak = 0.0  # of the member that it watched last
         self.estimators: dict[MemberId, Estimator] = {}
 
     def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
@@ -303,7 +304,7 @@ class AccrualMonitor(Monitor):
         return estimator.wait()
 
     def phi(self, member: MemberId, now: float) -> float:
-        """How suspicious a member's silence is; 0 for one that was never heard."""
+        """How suspicious a member's silence is; 0 for a member that was never heard."""
         estimator = self.estimators.get(member)
         return 0.0 if estimator is None else estimator.phi(now)
 

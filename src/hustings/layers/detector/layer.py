@@ -1,14 +1,14 @@
 """An election with its own failure detector, as one election: worlds need not know.
 
-Messages and timers go to the part they belong to; what the detector finds out reaches the election
-as `on_suspect` and `on_alive`; the election's leader reaches the detector, whose pattern may depend
-on it. A detector's timer keys are ("beat", ...) and ("detector", ...), and a suspicion that waits
-has ("defer", ...): no election may use these.
+Messages and timers go to the part to which they belong. The detector's findings reach the election
+as `on_suspect` and `on_alive`. The election's leader reaches the detector, whose pattern may depend
+on the leader. A detector's timer keys are ("beat", ...) and ("detector", ...), and a delayed
+suspicion has ("defer", ...): no election may use these.
 
-When a leader ends, all members notice at about the same time, and an election that each of them
-begins costs far more than one of the best of them, who needs nobody's answer. With
-`successor_head_start` the others hold the suspicion back for a while; whoever leads by then is not
-disturbed.
+When a leader ends, all members notice at about the same time. If each of them begins an election,
+that costs far more than an election of the best member, which needs no other member's answer. With
+`successor_head_start` the others hold the suspicion back for a while. If a member leads by then,
+they do not disturb it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFER = "defer"
 
 
 class DetectorLayer(Layer):
-    """`inner` and `detector` under one roof."""
+    """`inner` and `detector` in one layer."""
 
     adds = "a detector"
     messages = (HeartbeatMsg, WatchMsg, PingMsg, PongMsg)
@@ -77,9 +77,9 @@ class DetectorLayer(Layer):
         self._settle(ctx)
 
     def woke(self, ctx: Context, gap: float) -> None:
-        """The world noticed that this member stood still for `gap` until now.
+        """The world noticed that this member did not run for `gap` until now.
 
-        To be told before the timers that are overdue fire.
+        The world calls this before overdue timers fire.
         """
         self.detector.woke(ctx, gap)
 
@@ -122,9 +122,9 @@ class DetectorLayer(Layer):
         self._settle(ctx, self.detector.on_pong(ctx, sender, message))
 
     def _settle(self, ctx: Context, reports: Sequence[Report] = ()) -> None:
-        """Tell the election what was found out, and the detector whom it follows now.
+        """Tell the election the findings, and the detector the leader that it follows now.
 
-        Ends: only members that left the view bring further reports, each of them once.
+        This ends: only members that left the view bring further reports, each of them once.
         """
         inner, detector = self.inner, self.detector
         while True:
@@ -147,7 +147,7 @@ class DetectorLayer(Layer):
         self.inner.on_suspect(ctx, member)
 
     def _trust(self, ctx: Context, member: MemberId) -> None:
-        if member in self.deferred:  # the election has never heard of it
+        if member in self.deferred:  # the election has never heard of the suspicion
             del self.deferred[member]
             ctx.cancel_timer((DEFER, member))
             return
@@ -158,7 +158,7 @@ class DetectorLayer(Layer):
         return self._next(ctx, leader) == ctx.me.id
 
     def _heir(self, ctx: Context) -> MemberId | None:
-        """Who is to lead after this member, if that one is to be told more often."""
+        """The member that should lead after this one, if it gets heartbeats more often."""
         mine = ctx.me.id
         if self.detector.config.successor_period is None or self.inner.leader != mine:
             return None
@@ -174,5 +174,5 @@ class DetectorLayer(Layer):
 def with_detector(
     elect: Callable[[], Election], config: HeartbeatConfig
 ) -> Callable[[], DetectorLayer]:
-    """What makes elections, each with a detector of its own, from what makes them without."""
+    """Turn a factory of elections into one whose elections each have a detector of their own."""
     return lambda: DetectorLayer(elect(), Detector(config))

@@ -5,27 +5,29 @@
     s  -- solicit --> q            what I lack of it
     q  -- copy ---->  s
 
-Model      Messages are lost; members crash at any time, the origin too.
-Idea       The network's multicast reaches whom it reaches. Then anti-entropy: in every round each
-           member that has something buffered tells some random members of its view what; who lacks
-           something asks for it. Those who have a message multiply, so it dies out at once or
-           reaches nearly everybody: the number of receivers has two modes.
-Bounds     A digest lists `digest` messages, the latest first; `solicits` are asked for and `copies`
-           sent again in a round; `buffer` messages are kept. A message is buffered until it is
-           `buffering_time` old, counted from its sending and not from its arrival here: copies
-           carry their age. After that no copy is accepted anywhere, and it is forgotten but for a
-           bit in a window (`bimodal_memory`).
-Cost       One multicast; then, while something is buffered, `digests` messages a member and round.
-           In a group that has nothing to say, nothing.
+Model      Messages are lost. Members crash at any time, also the origin.
+Idea       First the network's multicast, which may miss members. Then anti-entropy: in every round
+           each member with a buffered message sends a digest to some random members of its view. A
+           member that lacks a message asks for it. The members that have a message multiply. So the
+           message dies out at once, or reaches nearly all members: the number of receivers has two
+           modes.
+Bounds     A digest lists `digest` messages, the latest first. In a round, `solicits` messages are
+           asked for and `copies` are sent again. `buffer` messages are kept. A message is buffered
+           until it is `buffering_time` old, counted from its sending and not from its arrival here:
+           copies carry their age. After that no copy is accepted anywhere, and only a bit in a
+           window remembers the message (`bimodal_memory`).
+Cost       One multicast; then, while a message is buffered, `digests` messages a member and round.
+           A silent group costs nothing.
 Promise    At most once; within `buffering_time`, if delta bounds the delays and clocks keep pace.
            No order.
 Paper      Birman, Hayden, Ozkasap, Xiao, Budiu, Minsky, "Bimodal Multicast", 1999.
 
-Decisions beside the paper: nothing is gossiped about when nothing is buffered; nothing is asked for
-twice within the time of a round, but then again, since request or copy may be lost; the first phase
-is whatever the world's multicast is, without a tree of its own. Or it is gossip, with `spread`: the
-origin sends copies to so many random members, and each does the same when it first gets one. Then
-nobody sends to the whole group, and a multicast costs each member `spread` messages.
+Decisions beside the paper: without buffered messages there is no gossip. A member asks for a
+message once within the time of a round, and then again, since request or copy may be lost. The
+first phase is the world's multicast, without a tree of its own. Or the first phase is gossip, with
+`spread`: the origin sends copies to `spread` random members, and each of them does the same when it
+first gets a copy. Then no member sends to the whole group, and a multicast costs each member
+`spread` messages.
 """
 
 from __future__ import annotations
@@ -55,25 +57,25 @@ _ROUND: TimerKey = (MCAST, 0)
 
 Targets = Callable[[Stream, int], list[MemberId]]
 
-_BELOW = 8  # multicasts in a row below the window that begin it anew
+_BELOW = 8  # multicasts in a row below the window, after which the window begins anew
 
 
 class Window:
-    """What was had of one origin."""
+    """The multicasts of one origin that this member already has."""
 
     __slots__ = ("at", "below", "bits", "incarnation", "last", "top")
 
     def __init__(self, incarnation: int) -> None:
         self.incarnation = incarnation
         self.top = 0
-        self.bits = 0  # bit i: number top - i was had
-        self.at = 0.0  # when the last one came
-        self.last = (0, 0)  # below the window: incarnation and number
-        self.below = 0  # in a row, each later than the one before
+        self.bits = 0  # bit i: number top - i was received
+        self.at = 0.0  # when the last multicast came
+        self.last = (0, 0)  # the last one below the window: incarnation and number
+        self.below = 0  # how many in a row came below the window, each later than the one before
 
 
 class Memory:
-    """Which multicasts were had already, in bounded memory: all origins' windows.
+    """Which multicasts were already received, in bounded memory: all origins' windows.
 
     For each origin one window: its latest incarnation, the highest number heard of, and a bit for
     each of the numbers just below. What lies below the window counts as had. A number that is far
@@ -100,13 +102,13 @@ class Memory:
         self._width = width
         self._mask = (1 << width) - 1
         self._lifetime = lifetime
-        self._windows: dict[MemberId, Window] = {}  # the longest silent first
+        self._windows: dict[MemberId, Window] = {}  # the origin with the longest silence first
 
     def __len__(self) -> int:
         return len(self._windows)
 
     def fresh(self, mid: MulticastId) -> bool:
-        """Whether a multicast was not had yet and may be had."""
+        """Whether a multicast is new, and may be accepted."""
         origin, incarnation, number = mid
         window = self._windows.get(origin)
         if window is None or incarnation > window.incarnation:
@@ -123,7 +125,7 @@ class Memory:
         return behind < self._width and not window.bits >> behind & 1
 
     def take(self, mid: MulticastId, now: float) -> bool:
-        """Have a multicast, if it is fresh and there is room."""
+        """Accept a multicast if it is new and there is room. Return whether it was accepted."""
         if not self.fresh(mid) and not self._begins_anew(mid):
             return False
         origin, incarnation, number = mid
@@ -144,7 +146,7 @@ class Memory:
         return True
 
     def _begins_anew(self, mid: MulticastId) -> bool:
-        """Whether the window cannot be its origin's: then it is forgotten."""
+        """Whether the window cannot be its origin's. Then the window begins anew."""
         origin, incarnation, number = mid
         window = self._windows.get(origin)
         if window is None or number < 1:
@@ -171,7 +173,7 @@ class Memory:
 
 
 class Bimodal:
-    """One member's part in the multicast: `targets` chooses random members of its view."""
+    """One member's part in the multicast. `targets` chooses random members of its view."""
 
     __slots__ = (
         "_asked",
@@ -190,17 +192,18 @@ class Bimodal:
         self.config = config
         self.memory = Memory(config.origins, config.window, config.buffering_time)
         self._targets = targets
-        # When each was sent, by this member's clock, and what it says; in the order of arrival.
+        # When each message was sent, by this member's clock, and its body; in the order of arrival.
         self._held: dict[MulticastId, tuple[float, bytes]] = {}
-        self._asked: dict[MulticastId, float] = {}  # what was asked for, and when
+        # requested messages, and when they were requested
+        self._asked: dict[MulticastId, float] = {}
         self._number = 0
         self._resting = True
         self._since = 0.0  # when the present allowance began
-        self._solicits = self._copies = 0  # of the allowance, used
+        self._solicits = self._copies = 0  # how much of the allowance is used
 
     @staticmethod
     def owns(key: TimerKey) -> bool:
-        """Whether a timer is the multicast's."""
+        """Whether a timer belongs to the multicast."""
         return isinstance(key, tuple) and key[0] == MCAST
 
     @property
@@ -210,13 +213,13 @@ class Bimodal:
 
     @property
     def asked(self) -> int:
-        """How many requests it keeps in mind."""
+        """How many requests it remembers."""
         return len(self._asked)
 
-    # What its member calls; bodies that are returned are to be delivered, now and once
+    # Called by the member. It must deliver each returned body now, and once
 
     def multicast(self, ctx: Context, role: Role, body: bytes) -> None:
-        """Send to the whole group but oneself."""
+        """Send to the whole group except this member."""
         if len(body) > self.config.multicast_bytes:
             raise ProtocolBug(
                 f"a multicast of {len(body)} bytes, where body allows {self.config.multicast_bytes}"
@@ -232,20 +235,20 @@ class Bimodal:
             self._hold(ctx, mid, now, body)
 
     def on_cast(self, ctx: Context, sender: MemberId, message: Cast) -> bytes | None:
-        """The first phase has come."""
+        """A multicast of the first phase has arrived."""
         mid = (sender, message.incarnation, message.number)
         return self._receive(ctx, mid, self.config.delta, message.body)
 
     def on_copy(self, ctx: Context, message: CopyMsg) -> bytes | None:
-        """Somebody sent it again."""
+        """A member sent a multicast again."""
         mid = (message.origin, message.incarnation, message.number)
         self._asked.pop(mid, None)
         if not 0.0 <= message.age <= self.config.buffering_time:
-            return None  # too old, or not an age at all
+            return None  # too old, or not a valid age
         return self._receive(ctx, mid, message.age, message.body)
 
     def on_digest(self, ctx: Context, sender: MemberId, message: DigestMsg) -> None:
-        """Ask for what is lacking, the latest first."""
+        """Ask for the messages that this member lacks, the latest first."""
         held, fresh = self._held, self.memory.fresh
         lacking = [
             mid
@@ -266,7 +269,7 @@ class Bimodal:
             ctx.send(sender, SolicitMsg(tuple(wanted)))
 
     def on_solicit(self, ctx: Context, sender: MemberId, message: SolicitMsg) -> None:
-        """Send again what is asked for and still buffered."""
+        """Send the requested messages again that are still buffered."""
         now, config = ctx.now(), self.config
         self._allow(now)
         for mid in message.ids[: config.solicits]:
@@ -282,7 +285,7 @@ class Bimodal:
                 ctx.send(sender, CopyMsg(*mid, age, body))
 
     def on_timer(self, ctx: Context) -> None:
-        """A round: forget what is old, tell of the rest; with nothing left, rest."""
+        """A round: forget old messages, send digests of the rest. With an empty buffer, pause."""
         config = self.config
         limit = ctx.now() - config.buffering_time
         held = {mid: one for mid, one in self._held.items() if one[0] > limit}
@@ -314,7 +317,7 @@ class Bimodal:
         return body
 
     def _pass_on(self, ctx: Context, mid: MulticastId, sent: float, body: bytes) -> None:
-        """The first phase, where it is gossip."""
+        """Send the first phase as gossip."""
         age = ctx.now() - sent + self.config.delta
         if age <= self.config.buffering_time:
             copy = CopyMsg(*mid, age, body)
@@ -328,11 +331,11 @@ class Bimodal:
         self._held[mid] = (sent, body)
         if self._resting:
             self._resting = False
-            # Not all at once, though all may have received it at once.
+            # Spread the copies over time, because all members may have received it at once.
             ctx.set_timer(_ROUND, self.config.round_time * ctx.rng.random())
 
     def _allow(self, now: float) -> None:
-        """A new round has a new allowance."""
+        """Begin a new allowance with each new round."""
         if now - self._since >= self.config.round_time:
             self._since = now
             self._solicits = self._copies = 0

@@ -1,7 +1,7 @@
 """What bimodal multicast sends: the multicast itself, digests, requests and copies.
 
-The multicast has one class per role, so that a world that counts messages by role counts an
-election's multicast as what it is; all the rest is upkeep, with the detectors' role.
+The multicast has one class per role. So a world that counts messages by role counts an election's
+multicast in its own role. All other messages are upkeep, with the detectors' role.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import Count, Incarnation, LayerMessage, Role
 from hustings.layers.gossip.config import GossipConfig
 
-# Who sent it first, in which life, and the how manieth of that life it was.
+# The member that sent it first, the incarnation, and the number within the incarnation.
 MulticastId = tuple[MemberId, int, int]
 
 
 class Cast(LayerMessage, frozen=True, tag="CAST"):
-    """The first phase: to all, as far as the network carries it. Its origin is its sender."""
+    """The first phase: to all members that the network reaches. The origin is the sender."""
 
     incarnation: Incarnation
     number: Count
@@ -26,7 +26,7 @@ class Cast(LayerMessage, frozen=True, tag="CAST"):
 
 
 class ElectionCast(Cast, frozen=True, tag="CAST-ELECTION"):
-    """A call, a probe."""
+    """A call or a probe."""
 
     role: ClassVar[Role] = Role.ELECTION
 
@@ -44,13 +44,13 @@ class CoordinatorCast(Cast, frozen=True, tag="CAST-COORDINATOR"):
 
 
 class OtherCast(Cast, frozen=True, tag="CAST-OTHER"):
-    """Anything else that an election tells all."""
+    """Any other multicast of an election."""
 
     role: ClassVar[Role] = Role.OTHER
 
 
 class DetectorCast(Cast, frozen=True, tag="CAST-DETECTOR"):
-    """A detector's, if the election has one of its own."""
+    """A detector's message, if the election has its own detector."""
 
     role: ClassVar[Role] = Role.DETECTOR
 
@@ -61,23 +61,23 @@ CASTS: Mapping[Role, type[Cast]] = {
 
 
 class DigestMsg(LayerMessage, frozen=True, tag="DIGEST"):
-    """What the sender has in its buffer, the latest first."""
+    """The messages in the sender's buffer, the latest first."""
 
     role: ClassVar[Role] = Role.DETECTOR
     ids: tuple[MulticastId, ...]
 
 
 class SolicitMsg(LayerMessage, frozen=True, tag="SOLICIT"):
-    """What the sender lacks of the receiver's digest."""
+    """The messages of the receiver's digest that the sender lacks."""
 
     role: ClassVar[Role] = Role.DETECTOR
     ids: tuple[MulticastId, ...]
 
 
 class CopyMsg(LayerMessage, frozen=True, tag="RETRANSMIT"):
-    """A retransmission; `age` is how long ago its origin sent it, when this arrives at the latest.
+    """A retransmission. `age` is the longest time since its origin sent it, when it arrives.
 
-    Ages, not instants: members' clocks need not agree.
+    It carries an age, and not an instant: members' clocks need not agree.
     """
 
     role: ClassVar[Role] = Role.DETECTOR
