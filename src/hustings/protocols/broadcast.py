@@ -91,12 +91,12 @@ class Broadcast(Election):
         name="broadcast",
         family="broadcast",
         paper="Elections lecture, chapter 15: Trivial Solution",
-        idea="everybody tells everybody its id; each picks the best",
+        idea="every member tells all others its id; each picks the best",
         model="synchronous, complete, live view, crash and recovery, failure detector",
         guarantee=Guarantee.ADVISORY,
         cost="(N-1)+N(N-1) messages, N(N-1) combined; 2 delays",
-        promises="one leader, the best alive, if nobody crashes in mid-broadcast or the detector "
-        "then tells; no exclusivity otherwise",
+        promises="one leader, the best alive, unless a member crashes in mid-broadcast and no "
+        "detector reports it; no exclusivity otherwise",
     )
     assumptions = Assumptions(live_view=True)
     Settings = BroadcastConfig

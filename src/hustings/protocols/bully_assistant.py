@@ -127,8 +127,8 @@ class BullyAssistant(Bully):
         model="synchronous, complete, crash and recovery, failure detector",
         guarantee=Guarantee.ADVISORY,
         cost="2+3(n-2) messages, 6 delays; a full bully election if the assistant is dead",
-        promises="one leader, the best alive, while delays keep to delta and crashes are told to "
-        "all; no exclusivity otherwise",
+        promises="one leader, the best alive, while delays keep to delta and all learn of "
+        "crashes; no exclusivity otherwise",
     )
     assumptions = Assumptions()
     Settings = BullyAssistantConfig

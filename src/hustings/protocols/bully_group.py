@@ -154,12 +154,12 @@ class BullyGroup(Election):
         name="bully-group",
         family="bully",
         paper="Gholipour et al. 2009, in the overhead-aware election paper, section 2",
-        idea="the leader names K alternates; the first live one checks and takes over",
+        idea="the leader names K alternates; the first live one checks the leader and takes over",
         model="synchronous, complete, crash and recovery, failure detector",
         guarantee=Guarantee.ADVISORY,
         cost="n messages while an alternate lives; 4 delays",
-        promises="one leader, the best alive, while delays keep to delta and crashes are told to "
-        "all; no exclusivity otherwise",
+        promises="one leader, the best alive, while delays keep to delta and all learn of "
+        "crashes; no exclusivity otherwise",
     )
     assumptions = Assumptions()
     Settings = BullyGroupConfig

@@ -90,11 +90,11 @@ class BullyMapPrinted(Election):
         name="bully-map-printed",
         family="bully",
         paper="Bani Yassein, Alsaity, Alwidian, overhead-aware election, Fig. 2",
-        idea="the printed pseudo-code, to be seen failing",
+        idea="the printed pseudo-code, which shows how it fails",
         model="synchronous, complete, crash, failure detector",
         guarantee=Guarantee.ADVISORY,
         cost="2(n-1) + n(n-1)/2 messages if only the leader is dead",
-        promises="nothing: it passes live members over and elects several; use bully-map",
+        promises="nothing: it skips live members and elects several; use bully-map",
     )
     assumptions = Assumptions()
     Settings = BullyMapPrintedConfig

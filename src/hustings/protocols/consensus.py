@@ -136,12 +136,12 @@ class Consensus(Election):
         name="consensus",
         family="consensus",
         paper="Elections lecture, chapter 15: Can use Consensus to solve Election",
-        idea="members propose a leader and a majority decides on one proposal: one instance a term",
+        idea="members propose a leader, a majority decides on one proposal; one instance per term",
         model="asynchronous, complete, crash and recovery with storage, majority, failure detector",
         guarantee=Guarantee.ADVISORY,
         cost="5(N-1) messages; 5 delays",
         promises="a term never has two leaders, whatever happens; members may still follow the "
-        "leader of an earlier term, so exclusivity needs a guard",
+        "leader of an earlier term, so exclusivity needs a lease",
     )
     assumptions = Assumptions(displaces=False)
     Settings = ConsensusConfig

@@ -74,7 +74,7 @@ class RingPrinted(Election):
         name="ring-printed",
         family="ring",
         paper="Elections lecture, chapter 15, ring election and multiple initiators",
-        idea="the slides' rules with one flag for all runs, to be seen failing",
+        idea="the slides' rules with one flag for all runs, which show how they fail",
         model="asynchronous ring, reliable links, no crash during the run",
         guarantee=Guarantee.ADVISORY,
         cost="2N to 3N-1 messages and delays with one initiator",

@@ -37,11 +37,11 @@ class Al(Election):
         name="al",
         family="announce",
         paper="Announce-listen thesis, chapters 4 and 5",
-        idea="baseline: everybody announces itself for ever, and holds the best it has heard",
+        idea="baseline: every member announces itself for ever, and holds the best it has heard",
         model="lossy multicast",
         guarantee=Guarantee.ADVISORY,
         cost="N messages per T_A",
-        promises="in the end all hold the best alive, if messages get through; a baseline",
+        promises="in the end all hold the best alive, if messages arrive; a baseline",
     )
     assumptions = Assumptions(reliable=False, announces=True)
     Settings = AlConfig

@@ -27,11 +27,11 @@ class LeA(Machine):
         family="announce",
         paper="Announce-listen thesis, chapter 5, Program 5.1",
         idea="announce yourself until you hear a better one; then listen, and begin anew",
-        model="lossy multicast, members come, go and crash; no detector, no view needed",
+        model="lossy multicast, members join, leave and crash; no detector, no view needed",
         guarantee=Guarantee.ADVISORY,
         cost="N messages to start, 1 delay; then 1 per T_A",
         promises="in the end one leader, the best alive, however many messages are lost; "
-        "no exclusivity, and a dead leader is believed in for up to T_L",
+        "no exclusivity, and members follow a dead leader for up to T_L",
     )
     Settings = LeAConfig
     config: LeAConfig

@@ -49,12 +49,12 @@ class LeM(Machine):
         name="le-m",
         family="announce",
         paper="Announce-listen thesis, chapter 5, minimal wake-up time",
-        idea="sleep; who wakes first leads, and its first announcement silences the sleepers",
-        model="lossy multicast, members come, go and crash; clocks alike (key=absolute)",
+        idea="sleep; the member that wakes first leads, and its announcement silences the others",
+        model="lossy multicast, members join, leave and crash; synchronised clocks (key=absolute)",
         guarantee=Guarantee.ADVISORY,
         cost="N delta/T_S + 1 messages to start, T_S/(N+1) + delta; then 1 per T_A",
         promises="in the end one living leader, not the best by the choice function; "
-        "no exclusivity, and a dead leader is believed in for up to T_L",
+        "no exclusivity, and members follow a dead leader for up to T_L",
     )
     assumptions = Assumptions(
         reliable=False, displaces=False, announces=True, ranks_by="the time of waking"

@@ -37,11 +37,11 @@ class LeS(Machine):
         family="announce",
         paper="Announce-listen thesis, chapter 5, Program 5.2",
         idea="sleep, and announce yourself unless a better one has; then listen, and begin anew",
-        model="lossy multicast, members come, go and crash; no detector, no view needed",
+        model="lossy multicast, members join, leave and crash; no detector, no view needed",
         guarantee=Guarantee.ADVISORY,
         cost="N delta/T_S + H_N messages to start, T_S/2 + delta; then 1 per T_A",
         promises="in the end one leader, the best alive, however many messages are lost; "
-        "no exclusivity, and a dead leader is believed in for up to T_L",
+        "no exclusivity, and members follow a dead leader for up to T_L",
     )
     Settings = LeSConfig
     config: LeSConfig

@@ -43,12 +43,12 @@ class LeSPrinted(LeS):
         name="le-s-printed",
         family="announce",
         paper="Announce-listen thesis, chapter 5, Program 5.2 as printed",
-        idea="the printed pseudo-code, to be seen failing",
-        model="lossy multicast, members come, go and crash",
+        idea="the printed pseudo-code, which shows how it fails",
+        model="lossy multicast, members join, leave and crash",
         guarantee=Guarantee.ADVISORY,
         cost="as le-s to start; then false departures for ever",
         promises="nothing that lasts: the leader's own announcements never re-arm the listen "
-        "timer, so every T_L its listeners give a living leader up; use le-s",
+        "timer, so its listeners give up a live leader every T_L; use le-s",
     )
     Settings = LeSPrintedConfig
 

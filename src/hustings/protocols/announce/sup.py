@@ -38,11 +38,11 @@ class Sup(Election):
         name="sup",
         family="announce",
         paper="Announce-listen thesis, chapters 2, 3 and 5",
-        idea="baseline: sleep, and speak once unless anybody was heard",
+        idea="baseline: sleep, and send once unless a message has arrived",
         model="lossy multicast",
         guarantee=Guarantee.ADVISORY,
         cost="N delta/T_S + 1 messages, one round",
-        promises="no agreement: members follow whom they hear first; a baseline for le-s",
+        promises="no agreement: members follow the first sender they hear; a baseline for le-s",
     )
     assumptions = Assumptions(
         reliable=False,

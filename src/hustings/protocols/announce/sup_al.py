@@ -51,11 +51,11 @@ class SupAl(Election):
         name="sup-al",
         family="announce",
         paper="Announce-listen thesis, chapter 5, section 5.7",
-        idea="sleep, and announce yourself unless anybody was heard; who is heard is elected",
+        idea="sleep, and announce yourself unless a message arrives; its sender is elected",
         model="lossy multicast",
         guarantee=Guarantee.ADVISORY,
         cost="N delta/T_S + 1 messages to start; then 1 per T_A and announcer",
-        promises="nothing: several may lead, or all defer to each other and nobody does; "
+        promises="nothing: several may lead, or all defer to each other and none leads; "
         "sup-al-random does not deadlock, le-s elects",
     )
     assumptions = Assumptions(

@@ -41,11 +41,11 @@ class SupAlRandom(Al):
         name="sup-al-random",
         family="announce",
         paper="Announce-listen thesis, chapter 5, section 5.7",
-        idea="in every interval sleep, and announce yourself unless anybody was heard in it",
+        idea="in every interval sleep, and announce yourself unless a message arrives in it",
         model="lossy multicast",
         guarantee=Guarantee.ADVISORY,
         cost="N delta/T_S + 1 messages per T_A",
-        promises="in the end all hold the best alive, if messages get through; it has to wait for "
+        promises="in the end all hold the best alive, if messages arrive; the best has to wait for "
         "its turn to be heard; a study",
     )
     Settings = SupAlRandomConfig

@@ -179,7 +179,7 @@ class Committee(Lockstep):
         family="committee",
         paper="King, Saia, Sanwalani, Vee 2006",
         idea="leaves elect committees, these elect smaller ones, and so on to one leader",
-        model="synchronous rounds; fewer than a third of the members lie, in concert",
+        model="synchronous rounds; fewer than a third of the members are Byzantine, in concert",
         guarantee=Guarantee.ADVISORY,
         cost="a share of the group's square that falls with its size; no signatures",
         promises="a good leader with a probability that falls with b; nearly all know the same one",

@@ -34,7 +34,7 @@ from hustings.protocols.committee.endgame import DEPTH, R_END, leader_of
 from hustings.protocols.committee.lockstep import Lockstep, Program, Script, together
 
 PAPER = "Scalable Leader Election (2006), section 2"
-MODEL = "synchronous rounds, fewer than a third of the members lie, who speak last and know all"
+MODEL = "synchronous rounds; fewer than a third are Byzantine, send last and know everything"
 
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Liars = Annotated[int, Meta(ge=0, description="how many liars to be ready for; default all it can")]
@@ -101,11 +101,11 @@ class Agreement(Lockstep):
         name="agreement",
         family="committee",
         paper=PAPER,
-        idea="all vote and propose; who is not sure follows a king, or a half that agreed before",
+        idea="all vote and propose; a member in doubt follows a king, or a half that has agreed",
         model=MODEL,
         guarantee=Guarantee.ADVISORY,
         cost="about 14n bits per member and bit, 1.5n rounds; phase king n^2 bits, n rounds",
-        promises="with at most t < n/3 liars all good members decide the same, and what all of "
+        promises="with at most t < n/3 bad members all good ones decide the same, and what all of "
         "them wanted if it was the same; nothing with more",
     )
     Settings = AgreementConfig
@@ -153,7 +153,7 @@ class LightestBin(Lockstep):
         name="lightest-bin",
         family="committee",
         paper=PAPER,
-        idea="everybody throws itself into a bin; the bin with the fewest in it is elected",
+        idea="every member throws itself into a bin; the bin with the fewest is elected",
         model=MODEL,
         guarantee=Guarantee.ADVISORY,
         cost="for each halving an agreement on the choices of all left: 28n^2 bits per member",

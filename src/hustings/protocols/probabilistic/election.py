@@ -107,10 +107,10 @@ class Probabilistic(RoundBased):
         name="probabilistic",
         family="probabilistic",
         paper="Gupta, van Renesse, Birman 2000: Figure 3",
-        idea="a hash picks about K members of any group; they settle the leader and tell all",
+        idea="a hash picks about K members of any group; they choose the leader and tell all",
         model="lossy unicast and multicast, crashes, partial views",
         guarantee=Guarantee.ADVISORY,
-        cost="about K+1 multicasts and, on average, O(K^2) unicasts a round, whatever N",
+        cost="about K+1 multicasts and, on average, O(K^2) unicasts a round, for any N",
         promises="one leader known to all with high probability; Elected.risk bounds the chance of "
         "two under independent loss (3e-8 at loss 0.001, 2e-2 at 0.3: K=7, N=2000), and nothing "
         "does under a partition",
