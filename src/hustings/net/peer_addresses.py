@@ -1,25 +1,27 @@
 """Where members are: the address book, and which of its addresses have answered.
 
-The book has what gossip says, and where members were heard. A place is a text that gossip passes
-on: address and name, as `192.0.2.1:7400 web-1`. Until an address has answered, it gets a question
-and nothing else.
+The address book has what gossip says, and where members were heard. A place is a text that gossip
+passes on: address and name, as `192.0.2.1:7400 web-1`. Until an address has answered, it gets a
+question and nothing else.
 
     gossip: X is at V          -> PROBE(nonce) to V, addressed to X
-    X at V: PROBE-REPLY(nonce) -> V is X's: what was held back goes there, and all that follows
+    X at V: PROBE-REPLY(nonce) -> V belongs to X: all frames for X, also held ones, go there
 
-Where members are is hearsay. A liar that puts members where somebody else is would make a whole
-group send there: heartbeats, gossip, state transfers, connections. So an address counts only when
-that member has answered from it with a number that went nowhere else; or, where sources of
-datagrams cannot well be forged (sealed ones, and those on one machine), when the member itself was
-heard from it. An address that does not count yet gets a few questions for each piece of news about
-its member, while there is something to send: each after twice the time that the one before it was
-given. Question or answer may be lost, and where views are partial there may be no other news until
-that member itself is reached.
+Gossip about addresses is not proof. A liar that names a third party's address for other members
+would make a whole group send there: heartbeats, gossip, state transfers, connections. So an address
+counts only in two cases. Either that member has answered from it with a number that went to no
+other address. Or a datagram of the member came from it, where source addresses cannot well be
+forged: sealed datagrams, and those on one machine.
 
-Bounds     To the addresses of one host as many questions at a time as a window allows, which grows
-           with every answer and shrinks with every question that is not answered in time: as a
-           sender on TCP finds out what a path bears. What is held back: so many frames for a
-           member, and so many bytes in all.
+While there is something to send, an address that does not count yet gets a few questions for each
+piece of news about its member. Each question waits twice as long as the one before. Question or
+answer may be lost, and with partial views there may be no other news until the member itself is
+reached.
+
+Bounds     One machine's addresses get as many questions at a time as a window allows. The window
+           grows with every answer, and shrinks with every question that is not answered in time,
+           as a TCP sender finds out what a path bears. Held frames are limited for each member,
+           and their bytes are limited in all.
 """
 
 from __future__ import annotations
@@ -44,19 +46,19 @@ from hustings.net.transport import Endpoint
 if TYPE_CHECKING:
     from hustings.net.node import MemberNode
 
-_LOST = 64  # addresses of members that were forgotten, in case they are only cut off
-_MISSED = 86_400.0  # seconds for which they are looked for: a day
+_LOST = 64  # lost addresses that are kept, in case their members are only cut off
+_MISSED = 86_400.0  # seconds for which a lost member is looked for: a day
 _HEARD = 4096  # members whose last address is kept
 
 
 class Place(NamedTuple):
-    """Where a member is, and what it is called."""
+    """A member's address and name."""
 
     endpoint: Endpoint
     name: str
 
     def text(self) -> str:
-        """As gossip passes it on.
+        """The text that gossip passes on.
 
         >>> Place(("::1", 7400), "web-1").text()
         '[::1]:7400 web-1'
@@ -65,14 +67,14 @@ class Place(NamedTuple):
 
 
 def read_place(text: str) -> Place | None:
-    """A place as gossip brings it; None if it is none.
+    """The place in a text from gossip; None if the text is malformed.
 
     >>> read_place("192.0.2.1:7400 web-1")
     Place(endpoint=('192.0.2.1', 7400), name='web-1')
     >>> read_place("everywhere web-1"), read_place("[fe80::1%eth0]:7400 web-1")
     (None, None)
     """
-    # Whoever sends texts decides what is remembered here: so no more than that of each.
+    # The sender of a text decides what is cached here, so a longer text is not read at all.
     return _read_place(text) if len(text) <= MAX_PLACE else None
 
 
@@ -90,7 +92,7 @@ def _read_place(text: str) -> Place | None:
     if "%" in address.host:
         return None  # an interface's name means nothing elsewhere
     place = Place((address.host, address.port), name)
-    return place if place.text() == text else None  # as written by who is there, and no otherwise
+    return place if place.text() == text else None  # only in the spelling of the member itself
 
 
 class AddressBook:
@@ -100,25 +102,26 @@ class AddressBook:
         self._me = me
         self._circle = membership.circle
         self._heard: dict[MemberId, Endpoint] = {}
-        self._lost: dict[Endpoint, float | None] = {}  # since when it is looked for; latest last
+        self._lost: dict[Endpoint, float | None] = {}  # since when; latest last
         self._known: dict[MemberId, Endpoint] = {}  # of the present view
-        # Whether a member has shown that it is at an address: else it is not looked for there.
+        # Whether a member has proven an address. A lost member is looked for only at such an
+        # address.
         self.reached: Callable[[MemberId, Endpoint], bool] = lambda member, endpoint: True
         self._owners: dict[Endpoint, MemberId] = {}
         self._version = -1
 
     def place(self, member: MemberId) -> Place | None:
-        """What gossip says about a member."""
+        """The place that gossip gives for a member."""
         entry = self._circle.entry(member)
         return None if entry is None else read_place(entry.place)
 
     def endpoint(self, member: MemberId) -> Endpoint | None:
-        """Where to send to."""
+        """The address to send to."""
         place = self.place(member)
         return self._heard.get(member) if place is None else place.endpoint
 
     def heard(self, member: MemberId, source: Endpoint) -> None:
-        """Something came from a member that nobody may have spoken of yet."""
+        """A frame came from a member that gossip may not have named yet."""
         if self._heard.get(member) == source:
             return
         self._heard.pop(member, None)
@@ -128,21 +131,21 @@ class AddressBook:
 
     @property
     def known(self) -> Mapping[MemberId, Endpoint]:
-        """Where the live others are said to be."""
+        """The addresses that gossip gives for the other live members."""
         self._refresh()
         return self._known
 
     def everybody(self) -> list[Endpoint]:
-        """The same, without their names."""
+        """The same addresses, without their members."""
         return list(self.known.values())
 
     def owner(self, endpoint: Endpoint) -> MemberId | None:
-        """Which live member is there."""
+        """The live member at an address."""
         self._refresh()
         return self._owners.get(endpoint)
 
     def lost(self, now: float) -> list[Endpoint]:
-        """Where members were that are in view no longer, and not for too long."""
+        """Addresses of members that went out of view, for at most `_MISSED` seconds."""
         self._refresh()
         since = {each: now if at is None else at for each, at in self._lost.items()}
         self._lost = {each: at for each, at in since.items() if now - at < _MISSED}
@@ -175,17 +178,17 @@ V = TypeVar("V")
 
 _ANSWER = 1.0  # seconds that an answer may take
 _AGAIN = 0.2  # seconds between two questions to one address, at least
-_TIMES = 4  # that a member is asked, if there is no news of it
+_TIMES = 4  # questions for one piece of news
 _WINDOW, _LEAST, _MOST = 32, 2, 512  # questions under way to one host: at first, at least, at most
-_GAIN = 4  # what an answer adds to the window, since some are lost where nobody lies
-_TOGETHER = 1024  # questions under way in all
-_HOSTS = 1024  # of which the window is remembered
-_FRAMES = 8  # held back for one member
-_MEMBERS = 4096  # for whom something is held back
-_BYTES = 4 * 1024 * 1024  # of all that is held back
-_FRESH = 2.0  # seconds for which it is
-_SMALL = 64  # members of a group in which everybody asks everybody as soon as it is known
-_NEXT = 4  # members of a larger one that do: whoever may lead soon has to reach all at once
+_GAIN = 4  # an answer widens the window by this, since some are lost without any lie
+_TOGETHER = 1024  # questions under way to all machines
+_HOSTS = 1024  # machines for which a window is kept
+_FRAMES = 8  # frames held for one member
+_MEMBERS = 4096  # members for which frames are held
+_BYTES = 4 * 1024 * 1024  # bytes of all held frames
+_FRESH = 2.0  # seconds for which a frame is held
+_SMALL = 64  # members of a group in which all ask each other as soon as they are known
+_NEXT = 4  # members of a larger group that do the same: a next leader has to reach all at once
 
 
 class Held(NamedTuple):
@@ -197,25 +200,25 @@ class Held(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question that went to an address, and the news of its member that was the reason."""
+    """A question that went to an address, and the news of the member that caused it."""
 
     endpoint: Endpoint
     at: float
     news: tuple[int, int]
-    times: int  # that it was asked for the same reason
+    times: int  # how often it was sent for that news
 
 
 class Window:
-    """How many questions one host gets at a time."""
+    """How many questions one machine gets at a time."""
 
     __slots__ = ("_under_way", "width")
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._under_way: dict[MemberId, float] = {}  # the oldest first
+        self._under_way: dict[MemberId, float] = {}  # oldest first
 
     def has_room(self, now: float) -> bool:
-        """Whether one more may go out; what was not answered in time makes it narrower."""
+        """Whether one more may go out; a question without an answer in time narrows the window."""
         while self._under_way:
             member, at = next(iter(self._under_way.items()))
             if now - at < _ANSWER:
@@ -225,18 +228,18 @@ class Window:
         return len(self._under_way) < self.width
 
     def ask(self, member: MemberId, now: float) -> None:
-        """One goes out."""
+        """A question goes out."""
         self._under_way.pop(member, None)
         self._under_way[member] = now
 
     def answered(self, member: MemberId) -> None:
-        """One is answered, perhaps late."""
+        """A question was answered, perhaps late."""
         self._under_way.pop(member, None)
         self.width = min(_MOST, self.width + _GAIN)
 
 
 class AddressValidation:
-    """What one host knows of addresses."""
+    """What one node knows about addresses."""
 
     def __init__(self, node: MemberNode) -> None:
         self._node = node
@@ -244,9 +247,9 @@ class AddressValidation:
         self._sealed = node.filter.wire.ring is not None
         self._most = 2 * node.filter.wire.limits.members
         self._answered: dict[MemberId, Endpoint] = {}
-        self._spoke: dict[MemberId, Endpoint] = {}  # heard from there, where that is evidence
+        self._spoke: dict[MemberId, Endpoint] = {}  # heard from there, where that is proof
         self._asked: dict[MemberId, Asked] = {}
-        self._wanted: dict[str, dict[MemberId, Endpoint]] = {}  # to be asked when there is room
+        self._wanted: dict[str, dict[MemberId, Endpoint]] = {}  # to ask when the window has room
         self._held: dict[MemberId, list[Held]] = {}
         self._bytes = 0
         self._windows: dict[str, Window] = {}
@@ -254,7 +257,7 @@ class AddressValidation:
         self._timer: asyncio.TimerHandle | None = None
 
     def stop(self) -> None:
-        """Ask nobody any more."""
+        """Ask no more, and drop held frames."""
         self._wanted, self._held, self._bytes = {}, {}, 0
         if self._timer is not None:
             self._timer.cancel()
@@ -266,9 +269,10 @@ class AddressValidation:
     # Out
 
     def put(self, member: MemberId, endpoint: Endpoint, data: bytes, streamed: bool) -> None:
-        """Send a frame to a member; one whose address is not proven gets it as soon as it is.
+        """Send a frame to a member; if its address is not proven, hold the frame until it is.
 
-        A member that is said to have moved is reached where it was until it answers elsewhere.
+        A member that is said to have moved gets frames at its old address until it answers at the
+        new.
         """
         if self.reached(member, endpoint):
             self._node.put(endpoint, data, streamed, member)
@@ -280,7 +284,7 @@ class AddressValidation:
         self._hold(member, Held(data, streamed, self._now()))
 
     def ask(self, member: MemberId, endpoint: Endpoint) -> None:
-        """Let a member show that it is there, unless it was asked and it is too soon to repeat."""
+        """Ask a member to prove that it is there, unless it was asked a moment ago."""
         asked = self._asked.get(member)
         if asked is not None and asked.endpoint == endpoint and not self._is_due(member, asked):
             return
@@ -292,14 +296,14 @@ class AddressValidation:
         self._go_on(endpoint[0])
 
     def _is_due(self, member: MemberId, asked: Asked) -> bool:
-        """Whether there is news of a member, or question or answer must have been lost."""
+        """Whether there is news of a member, or a question or its answer must have been lost."""
         waited = self._now() - asked.at
         if self._news(member) > asked.news:
             return waited >= _AGAIN
         return asked.times < _TIMES and waited >= _ANSWER * 2 ** (asked.times - 1)
 
     def look_round(self) -> None:
-        """Ask who has come, in a small group or as one that may lead soon; else when it matters."""
+        """Ask new members at once if the group is small, or if this member may lead soon."""
         node = self._node
         if len(node.address_book.known) > _SMALL and not self._is_next():
             return
@@ -315,9 +319,9 @@ class AddressValidation:
     # In
 
     def heard(self, member: MemberId, source: Endpoint) -> None:
-        """A datagram of a member came from there; if it is said to be elsewhere, that is nothing.
+        """A datagram of a member came from there; it is no proof if gossip gives another address.
 
-        Two processes may have one name, and the one that is new must not be taken for the other.
+        Two processes may have one name, and the new one must not be taken for the other.
         """
         if self._spoke.get(member) == source or not (self._sealed or is_loopback(source[0])):
             return
@@ -327,7 +331,7 @@ class AddressValidation:
         self._release(member)
 
     def present(self, nonce: int, member: MemberId) -> None:
-        """A member answers a question; perhaps it was one of these."""
+        """A member answers a question; it may be a question of this class."""
         asked = self._asked.get(member)
         if asked is None or nonce != self._nonce(member, asked.endpoint):
             return
@@ -345,14 +349,14 @@ class AddressValidation:
         return asyncio.get_running_loop().time()
 
     def _news(self, member: MemberId) -> tuple[int, int]:
-        """What is new of a member; of one that nobody speaks of, that it was heard again."""
+        """How new the news of a member is; for a member without gossip, the time it was heard."""
         entry = self._node.stack.membership.circle.entry(member)
         if entry is None:
             return (0, int(self._now() / _ANSWER))
         return (entry.incarnation, entry.counter)
 
     def _nonce(self, member: MemberId, endpoint: Endpoint) -> int:
-        """A number that only who reads at this address can know, and that needs no memory."""
+        """A number that only a reader at this address can know; computed, so it needs no memory."""
         what = f"{member} {endpoint[0]} {endpoint[1]}".encode()
         digest = blake2b(what, key=self._secret, digest_size=8, person=b"hustings proof").digest()
         return (1 << 52) | int.from_bytes(digest, "big") >> 12
@@ -365,7 +369,7 @@ class AddressValidation:
         return window
 
     def _go_on(self, host: str) -> None:
-        """Ask as many at one host as there is room for, and the others later."""
+        """Ask one machine as many questions as its window allows, and the rest later."""
         now, wanted = self._now(), self._wanted.get(host)
         window = self._window(host)
         while wanted and window.has_room(now) and self._together.has_room(now):
@@ -385,7 +389,7 @@ class AddressValidation:
         return Asked(endpoint, now, news, before.times + 1 if before is not None and same else 1)
 
     def _look_again(self) -> None:
-        """What waits is looked at once more in a while."""
+        """Start a timer for what still waits."""
         if (self._wanted or self._held) and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._later)
 
@@ -414,7 +418,7 @@ class AddressValidation:
         self._look_again()
 
     def _release(self, member: MemberId) -> None:
-        """Send what was held back, if the member is where it is said to be."""
+        """Send held frames, if the member's address is proven now."""
         frames = self._held.get(member)
         endpoint = None if frames is None else self._node.address_book.endpoint(member)
         if frames is None or endpoint is None or not self.reached(member, endpoint):
@@ -427,7 +431,7 @@ class AddressValidation:
                 self._node.put(endpoint, frame.data, frame.streamed, member)
 
     def _discard(self, now: float) -> None:
-        """Forget what was held back for too long."""
+        """Drop frames that were held for too long."""
         for member in list(self._held):
             kept = [each for each in self._held[member] if now - each.at < _FRESH]
             self._bytes -= sum(len(each.data) for each in self._held[member])
@@ -439,7 +443,7 @@ class AddressValidation:
 
 
 def _remember(table: dict[K, V], key: K, value: V, most: int) -> None:
-    """The table keeps so many, and forgets what it learnt first."""
+    """Add to a table that keeps `most` entries and drops the oldest."""
     table.pop(key, None)
     table[key] = value
     if len(table) > most:

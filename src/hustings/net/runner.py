@@ -1,16 +1,22 @@
 """Runs one election on a real clock: a handler, then persist, send, tell the owner, ask the guard.
 
-It knows nothing of addresses or sockets. Where messages go is `transmit`'s affair, where fields are
-kept `persist`'s.
+A message that promises something must not leave before the promise is on disk: a member that
+crashed in between would forget a promise that others rely on. So the context of a handler only
+records `send`, `multicast` and `declare`. When the handler has returned, the runner stores what the
+handler persisted. Only then do messages leave, is the owner told, and is the guard asked. Timers
+concern only the member itself and are armed at once.
 
-A message whose handler raises is given up there: what it did until then is done, as if it had
-returned, so that the election and its owner know the same; the owner counts it, and the member goes
-on. Whoever can send messages must not be able to end members. A timer that raises ends the member,
-since nothing would arm it again; so does `ProtocolBug`, which says that the state is not what it
-should be.
+The runner knows nothing of addresses or sockets. The owner's `transmit` sends messages, and the
+storage's `persist` keeps fields.
 
-When fields cannot be stored, what depends on them must not be said: the member falls silent, hears
-nothing, and tries again every second. Its owner is told that it knows no leader meanwhile.
+If the handler of a message raises, the rest of the handler is lost. What it did until then takes
+effect, as if it had returned. So the election and its owner know the same. The owner counts the
+error, and the member goes on: another member's message must not be able to end this one. A timer
+that raises ends the member, since no other event would arm it again. `ProtocolBug` ends the member
+too, since it says that the state is not what it should be.
+
+When fields cannot be stored, what depends on them must not be sent. The member falls silent,
+handles no input, and tries again every second. Meanwhile its owner is told that it knows no leader.
 """
 
 from __future__ import annotations
@@ -33,19 +39,19 @@ from hustings.net.stall_detector import StallDetector
 from hustings.net.storage import NotPersisted, Storage
 
 UNWRITABLE = "its state cannot be written"
-_SOON = 0.05  # seconds until a timer that came meanwhile is looked at again
-_LAXITY = 0.8  # of its delay: how long a lax timer waits for company, a whole T_A of the defaults
-_AGAIN = 1.0  # seconds until a write that failed is tried again
+_SOON = 0.05  # seconds until a timer that came meanwhile is tried again
+_LAXITY = 0.8  # of its delay: a lax timer waits so long for another event; by default a whole T_A
+_AGAIN = 1.0  # seconds until a failed write is tried again
 
 
 class RunnerListener(Protocol):
-    """Whom a runner works for."""
+    """What a runner reports to."""
 
     def transmit(self, to: MemberId | None, message: Message) -> None:
         """Send to one member, or to all."""
 
     def told(self, outcome: Outcome) -> None:
-        """The election has come to something."""
+        """The election has an outcome."""
 
     def acquire(self, ttl: float, request: int) -> None:
         """Ask the guard for a lease of `ttl`, or renew it."""
@@ -54,31 +60,31 @@ class RunnerListener(Protocol):
         """Give the lease back."""
 
     def overslept(self) -> None:
-        """Nothing ran for long: what waits to be read is old."""
+        """No code ran for long, so what waits to be read is old."""
 
     def ran(self) -> None:
-        """A handler has run, and all of its effects are out."""
+        """A handler has run, and all of its effects are done."""
 
     def note(self, sentence: str) -> None:
-        """Something worth a line in a log."""
+        """Something worth a log line."""
 
     def baffled(self, sender: MemberId, message: Message, error: Exception) -> None:
-        """The handler of a message raised: the member goes on without it."""
+        """The handler of a message raised; the member goes on without that message."""
 
     def failed(self, error: Exception) -> None:
         """A handler raised: the member cannot go on."""
 
 
 class Armed(NamedTuple):
-    """A timer under way. What it is due is kept here: not every loop's handle can tell."""
+    """A running timer. It keeps its own due time, since not every loop's handle can tell it."""
 
     due: float
     handle: asyncio.TimerHandle
-    ripe: float  # from then on it goes with anything else that happens
+    ripe: float  # from this time a lax timer fires with any other event
 
 
 class Runner:
-    """One member's election at work; everything happens on one event loop."""
+    """Runs one member's election; everything happens on one event loop."""
 
     def __init__(
         self,
@@ -93,12 +99,12 @@ class Runner:
         lax: Sequence[TimerKey] = (),
         stall_detector: StallDetector | None = None,
     ) -> None:
-        """`pause`: whoever did not run for longer is told so before anything else happens.
+        """`pause`: after a longer stall the election is told before anything else happens.
 
-        `lax` timers need not be punctual: when their time has come they go with whatever happens
-        next, since to be woken is most of what a timer costs at rest. That makes them late and not
-        rare: one that is armed anew as it goes counts from when its time had come.
-        `stall_detector` is that of the process, if there are other members in it.
+        `lax` timers need not be punctual: once due, they fire together with the next event, since a
+        wake-up is most of what a timer costs at rest. They become late but not rare: a timer that
+        is armed again as it fires counts from the time when it was due. `stall_detector` is the
+        process's own, if other members share the process.
         """
         self.election = election
         self.me = me
@@ -107,12 +113,12 @@ class Runner:
         self.incarnation = incarnation
         self.stalled: NetContext | None = None
         self._stalled_since = 0.0
-        self.dropped = 0  # inputs that came while nothing could be handled
+        self.dropped = 0  # inputs that came while none could be handled
         self._storage = storage
         self._owner = owner
         self._pause = pause
         self.lax = lax
-        self._went: tuple[TimerKey, float] | None = None  # the lax timer that goes now, when ripe
+        self._went: tuple[TimerKey, float] | None = None  # the lax timer that fires, when ripe
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         self._timers: dict[TimerKey, Armed] = {}
@@ -120,7 +126,7 @@ class Runner:
         self._stall_detector = stall_detector or StallDetector(self._ran)
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
-        self._said: Outcome | None = None  # what the owner was told last, stalls apart
+        self._said: Outcome | None = None  # what the owner was told last, except for stalls
 
     # What a context reads
 
@@ -148,10 +154,10 @@ class Runner:
         if armed is not None:
             armed.handle.cancel()
 
-    # What the world below calls
+    # What the layers below call
 
     def run(self, handler: Callable[[Context], None]) -> bool:
-        """Run one handler and carry out its effects; whether it could be run."""
+        """Run one handler and carry out its effects; returns whether it could run."""
         if self._stopped:
             return False
         if self.stalled is not None:
@@ -161,9 +167,9 @@ class Runner:
         return self._one(handler)
 
     def deliver(self, sender: MemberId, message: Message) -> bool:
-        """A message for the election; whether it was handled.
+        """Handle a message for the election; returns whether it was handled.
 
-        One that was slept through is not: the group has moved on since it was sent.
+        A message from before a stall is not handled: the group has moved on since it was sent.
         """
         handler = self.election.handlers.get(type(message))
         if handler is None or self._stopped:
@@ -181,12 +187,12 @@ class Runner:
                 self._owner.baffled(sender, message, error)
 
         handled = self._one(handle)
-        if self._said is said:  # else it is news of a leader: others here wait for theirs
+        if self._said is said:  # else it is news of a leader, which other members here wait for
             self._accompany()
         return handled
 
     def stop(self) -> None:
-        """No timer fires and no handler runs any more."""
+        """Stop: no timer fires and no handler runs any more."""
         self._stopped = True
         for armed in self._timers.values():
             armed.handle.cancel()
@@ -197,11 +203,11 @@ class Runner:
     # Inside
 
     def _wake(self) -> bool:
-        """Whether nothing ran for too long though a timer was due: then that comes first."""
+        """Whether a timer was due and nothing ran for too long; then the election is told first."""
         now = self._loop.time()
         ran, self._ran = self._ran, now
         self._stall_detector.beat(now)
-        # As a rule one of these holds, and what was due need not be known.
+        # Usually one of these holds, and the due time need not be known.
         if now - ran <= self._pause or self._stall_detector.lapse(ran) <= self._pause:
             return False
         due = min((armed.due for armed in self._timers.values()), default=inf)
@@ -214,7 +220,7 @@ class Runner:
         return True
 
     def _postpone(self, gap: float) -> None:
-        """Time that was slept through counts for no timer: what it waits for may have come."""
+        """Delay all timers by the length of a stall: what they wait for may have come meanwhile."""
         for key, armed in list(self._timers.items()):
             armed.handle.cancel()
             self._arm(key, max(0.0, armed.due + gap - self._loop.time()))
@@ -225,12 +231,12 @@ class Runner:
             self._arm(key, _SOON)  # the end of a lease must not be late by much
             return
         self._wake()
-        if self._timers.get(key) is armed:  # else waking up has disposed of it
+        if self._timers.get(key) is armed:  # else the wake-up has replaced the timer
             self._go(key, armed)
             self._accompany()
 
     def _accompany(self) -> None:
-        """Let lax timers go that have waited for something to happen."""
+        """Fire lax timers that have waited for another event."""
         now = self._loop.time()
         for key in self.lax:
             armed = self._timers.get(key)
@@ -290,8 +296,8 @@ class Runner:
     def _try_again(self, ctx: NetContext) -> None:
         """Go on, if the fields can be stored now.
 
-        After a short while what was held back is said. After a long one it is old: the member has
-        been away, and learns from the others how things are.
+        After a short stall the held effects are carried out. After a long one they are out of date:
+        the member has been away, and learns the present state from the others.
         """
         try:
             self._storage.persist(ctx.fields)
@@ -315,7 +321,7 @@ class Runner:
 
 
 class HandlerContext(Protocol):
-    """What a context reads from, and where its timers are."""
+    """The data that a context reads, and its timers."""
 
     me: Candidate
     view: View
@@ -324,16 +330,16 @@ class HandlerContext(Protocol):
 
     @property
     def stored(self) -> Mapping[str, object]:
-        """What was persisted."""
+        """The fields that were persisted."""
 
     def now(self) -> float:
-        """The monotonic clock."""
+        """The time on the monotonic clock."""
 
     def arm(self, key: TimerKey, delay: float) -> None:
-        """Arm a timer, or arm it anew."""
+        """Arm a timer; an armed one starts anew."""
 
     def disarm(self, key: TimerKey) -> None:
-        """Forget a timer."""
+        """Cancel a timer."""
 
 
 class NetContext:
@@ -354,7 +360,7 @@ class NetContext:
 
     def __init__(self, desk: HandlerContext) -> None:
         self._desk = desk
-        # None of these changes during a handler, and each is asked for several times.
+        # Copied, since none of these changes during a handler, and each is read several times.
         self.me = desk.me
         self.view = desk.view
         self.rng = desk.rng
@@ -377,7 +383,7 @@ class NetContext:
         self.sent.append((None, message))
 
     def set_timer(self, key: TimerKey, delay: float, *, eager: bool = False) -> None:
-        """On a real clock no two things happen at one instant: `eager` makes no difference."""
+        """`eager` makes no difference: on a real clock no two events happen at one instant."""
         if not delay >= 0:
             raise ProtocolBug(f"member {self.me.id} armed timer {key!r} with delay {delay}")
         self._desk.arm(key, delay)

@@ -2,18 +2,21 @@
 
     sealed = key id (4) | nonce (24) | ciphertext | tag (16)
 
-Why no nonce repeats for a key: all members seal with the same key and none can ask the others which
-nonces are taken, so nonces are drawn at random; and 96 bits, which the cipher takes, are too few
-for that. So 192 bits are made, and keyed blake2b turns them into a key and a nonce for this one
-frame. They are a keyed digest of 192 random bits and of the frame itself. Two frames share them
-only if both are equal: after 2**64 frames, more than a group of thousands sends in a thousand
-years, with probability below 2**-64. There is no counter to lose, so a restart, a restored disk and
-a fork are safe. So is a machine that was restored from a snapshot and draws the same bits once
-more: another frame has another nonce, and the same frame sealed twice is the same bytes.
+Why no nonce repeats for a key. All members seal with the same key, and no member can ask the others
+which nonces are taken. So nonces are drawn at random. The cipher takes 96 bits, which are too few
+for random nonces. So the seal makes 192 bits, and keyed blake2b turns them into a key and a nonce
+for this one frame. The 192 bits are a keyed digest of 192 random bits and of the frame itself. Two
+frames share them only if both inputs are equal. After 2**64 frames, more than a group of thousands
+sends in a thousand years, that has happened with probability below 2**-64.
 
-What the seal promises: who holds no key can neither read nor make nor change a frame, nor pass one
-off as another group's or another direction's. What it does not: members share keys, so a member can
-speak in another's name; and frames can be replayed, which is `replay`'s business.
+There is no counter that could be lost. So a restart, a restored disk and a fork are safe. A machine
+that was restored from a snapshot and draws the same bits again is safe too: another frame has
+another nonce, and the same frame sealed twice gives the same bytes.
+
+What the seal promises: a process without a key can neither read nor make nor change a frame. It
+also cannot pass a frame off as another group's or another direction's. What the seal does not
+promise: members share keys, so a member can speak in another's name. Frames can also be replayed:
+`filter` handles that.
 """
 
 from __future__ import annotations
@@ -41,11 +44,11 @@ _CIPHER_NONCE = 12
 
 
 class KeyRing:
-    """The keys that a member has: all of them open, one seals.
+    """The keys of a member: all of them open frames, and one seals.
 
-    Rotation without downtime, each step at all members before the next: `install` the new key,
-    `use` it, `remove` the old one. In between, some members seal with the old key and some with
-    the new one, and everybody reads both.
+    To rotate keys without downtime, do each step at all members before the next: `install` the new
+    key, `use` it, `remove` the old one. In between, some members seal with the old key and some
+    with the new one, and all members read both.
     """
 
     __slots__ = ("_keys", "_sealing")
@@ -58,7 +61,7 @@ class KeyRing:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all installed keys, in the order in which they came."""
+        """The ids of all installed keys, in the order of installation."""
         return tuple(key.id for key in self._keys.values())
 
     @property
@@ -67,7 +70,7 @@ class KeyRing:
         return self._sealing.id
 
     def install(self, key: Key) -> None:
-        """From now on open what is sealed with it; one that is installed already is fine."""
+        """Open frames sealed with this key from now on; it may be installed already."""
         known = self._keys.get(key.mark)
         if known is not None and known != key:
             raise BadInput(f"two different keys have the id {key.id}: make another one")
@@ -76,18 +79,18 @@ class KeyRing:
         self._keys[key.mark] = key
 
     def use(self, key_id: str) -> None:
-        """From now on seal with it."""
+        """Seal with this key from now on."""
         self._sealing = self._find(key_id)
 
     def remove(self, key_id: str) -> None:
-        """From now on refuse what is sealed with it."""
+        """Refuse frames sealed with this key from now on."""
         key = self._find(key_id)
         if key == self._sealing:
             raise BadInput(f"key {key_id} is in use: use another one before removing it")
         del self._keys[key.mark]
 
     def replace(self, keys: Iterable[Key]) -> None:
-        """Have exactly these, and seal with the first; all or, if one is refused, nothing."""
+        """Install exactly these keys, seal with the first; if one is refused, nothing changes."""
         fresh = list(keys)
         if not fresh:
             raise BadInput("a key ring needs at least one key")
@@ -102,14 +105,14 @@ class KeyRing:
         self._sealing = fresh[0]
 
     def seal(self, plain: bytes, bound: bytes) -> bytes:
-        """Sealed, together with what both sides know and the frame need not repeat."""
+        """Seal a text, and bind to it what both sides know and the frame does not repeat."""
         key = self._sealing
         nonce = _fresh(key, plain, bound)
         cipher, short = _derive(key, nonce)
         return b"".join((key.mark, nonce, cipher.encrypt(short, plain, bound)))
 
     def open(self, sealed: bytes, bound: bytes) -> bytes | Reason:
-        """What was sealed, or why that cannot be known."""
+        """The sealed text, or the reason why it cannot be read."""
         if len(sealed) < OVERHEAD:
             return Reason.BAD_SEAL
         key = self._keys.get(sealed[:ID])
@@ -130,7 +133,7 @@ class KeyRing:
 
 @cache
 def _library() -> tuple[type[ChaCha20Poly1305], type[Exception]]:
-    """Found when the first key is used: a member without one need not carry it, 7 MB."""
+    """Load the library when the first key is used: a member without a key saves its 7 MB."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 (late on purpose)
     from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 (late on purpose)
 
@@ -138,7 +141,7 @@ def _library() -> tuple[type[ChaCha20Poly1305], type[Exception]]:
 
 
 def _fresh(key: Key, plain: bytes, bound: bytes) -> bytes:
-    """A nonce that no other frame has, even if the system's randomness repeats itself."""
+    """A nonce that no other frame has, even if the system's random numbers repeat."""
     drawn = b"".join((os.urandom(NONCE), len(bound).to_bytes(4, "big"), bound, plain))
     return blake2b(drawn, key=key.secret, digest_size=NONCE, person=b"hustings nonce").digest()
 

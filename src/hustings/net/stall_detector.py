@@ -1,8 +1,8 @@
-"""The pulse of a process: when it ran, and when it did not though there was something to do.
+"""When a process ran, and when it stood still although a timer was due.
 
-Members that share a process share its pulse. One that waits while the others have their turn was
-not away; but when the process stood still, all of them were, and the first to run again is not the
-only one to be told.
+All members in one process share one detector. A member that waits while other members have their
+turn was not stalled. When the whole process stood still, all members were stalled, and each of them
+is told.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections import deque
 from math import inf
 from weakref import WeakKeyDictionary
 
-_LAPSE = 0.1  # seconds without a beat that are worth remembering: shorter than any pause
+_LAPSE = 0.1  # seconds without a beat that are recorded: shorter than any pause
 _LAPSES = 16
 
 
 class StallDetector:
-    """Beats whenever a member of the process runs.
+    """Gets a beat whenever a member of the process runs.
 
     >>> pulse = StallDetector(10.0)
     >>> pulse.beat(10.05), pulse.beat(14.0)
@@ -33,19 +33,19 @@ class StallDetector:
         self._lapses: deque[tuple[float, float]] = deque(maxlen=_LAPSES)
 
     def beat(self, now: float) -> None:
-        """Something runs now."""
+        """A member runs now."""
         if now - self._at > _LAPSE:
             self._lapses.append((self._at, now))
         self._at = now
 
     def lapse(self, ran: float) -> float:
-        """How long the process stood still at most since `ran`, whatever was due."""
+        """The longest stall of the process since `ran`, whatever was due."""
         if not self._lapses or self._lapses[-1][1] <= ran:
             return 0.0
         return max(end - max(start, ran) for start, end in self._lapses)
 
     def away(self, ran: float, due: float) -> float:
-        """How long the process stood still since `ran` while something was `due`, at most."""
+        """The longest stall of the process since `ran`, counted from when a timer was `due`."""
         longest = 0.0
         if due < inf:
             for start, end in self._lapses:
@@ -58,7 +58,7 @@ _pulses: WeakKeyDictionary[asyncio.AbstractEventLoop, StallDetector] = WeakKeyDi
 
 
 def stall_detector_of(loop: asyncio.AbstractEventLoop) -> StallDetector:
-    """The pulse that all members on one event loop share."""
+    """The detector that all members on one event loop share."""
     pulse = _pulses.get(loop)
     if pulse is None:
         pulse = _pulses[loop] = StallDetector(loop.time())

@@ -3,9 +3,9 @@
     hustings-state 1 CHECKSUM LENGTH
     (a msgpack of group, member, incarnation and fields)
 
-A promise that was sent and then forgotten is a promise broken, so nothing here is ever repaired,
-guessed or begun anew by itself: a file that is not exactly what was written is refused with a
-sentence. Each opening is a new life, on disk before it begins.
+A promise that was sent and then forgotten is a broken promise. So nothing here is repaired, guessed
+or created anew by itself: a file that is not exactly what was written is refused with a sentence.
+Each opening begins a new incarnation, which is on disk before it begins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 LARGEST = 1024 * 1024  # bytes of a file
-DEEPEST = 16  # of values in values
+DEEPEST = 16  # nested values
 _COUNTED = {"term": 1, "epoch": 1, "sequence": 1, "token": TOKEN_PACE}  # how fast each can grow
 
 _HEAD = re.compile(rb"hustings-state ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9]{1,9})\n")
@@ -51,21 +51,21 @@ _decoder = msgspec.msgpack.Decoder(_State)
 
 
 class StateFile:
-    """One member's state file, locked for as long as this is open.
+    """One member's state file, locked while it is open.
 
-    The lock is a file beside it, since the state's own is replaced with every write. It ends with
-    the process, whatever ends that.
+    The lock is a file beside the state file, which is replaced with every write. The lock ends with
+    the process, in whatever way the process ends.
     """
 
     def __init__(self, path: str | Path, group: str, member: MemberId, *, first: int = 1) -> None:
-        """Open or begin the file, as the next incarnation; `first` is that of a new file.
+        """Open or create the file as the next incarnation; `first` is that of a new file.
 
-        On a network `first` comes from `incarnation_by_clock`, so that a member whose file was
-        deleted is not taken for one of its former lives.
+        On a network `first` comes from `incarnation_by_clock`. So a member whose file was deleted
+        is not taken for one of its former incarnations.
         """
         self._what = f"state file {shown(path)}"
         try:
-            self._path = os.path.realpath(path)  # a link keeps pointing where it did
+            self._path = os.path.realpath(path)  # a link that changes later has no effect
         except (OSError, ValueError) as error:
             raise BadInput(f"cannot open {self._what}: {why(error)}") from None
         self._lock = self._locked()
@@ -86,25 +86,25 @@ class StateFile:
 
     @property
     def incarnation(self) -> int:
-        """The number of this life."""
+        """The number of the present incarnation."""
         return self._state.incarnation
 
     @property
     def stored(self) -> Mapping[str, object]:
-        """All fields, as the last write that succeeded left them; sequences are tuples."""
+        """All fields, as the last successful write left them; sequences are tuples."""
         return MappingProxyType(self._state.fields)
 
     def persist(self, fields: Mapping[str, object]) -> None:
         """Store fields beside the others; when this returns, they survive a crash.
 
-        Raises `NotPersisted` if they may not. What is stored already costs nothing.
+        Raises `NotPersisted` if they may not survive. Fields that are stored already cost nothing.
         """
         fresh = {name: _plain(value, name, DEEPEST) for name, value in fields.items()}
         state = self._state
         self._write(_State(state.group, state.member, state.incarnation, {**state.fields, **fresh}))
 
     def close(self) -> None:
-        """Let go of the file; a second time is fine."""
+        """Close and unlock the file; a second call does nothing."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -122,7 +122,7 @@ class StateFile:
         if len(data) > LARGEST:
             raise ProtocolBug(f"{len(data)} bytes of state are more than {LARGEST}")
         if data != self._written:
-            self._written = None  # if this fails, nobody knows which of the two is on disk
+            self._written = None  # if this fails, the disk may have either content
             try:
                 replace(self._path, data)
             except OSError as error:
@@ -209,9 +209,9 @@ class StateFile:
 
 
 def refuse_absurd(stored: Mapping[str, object], path: str, date: float) -> None:
-    """Refuse what a member took over from a liar, or stored while its date was wrong.
+    """Refuse numbers that the member took from a liar, or stored while its date was wrong.
 
-    A term that no group can have reached is one that others refuse to hear of.
+    Other members refuse a term that no group can have reached.
     """
     for name, per_ms in _COUNTED.items():
         value = stored.get(name)

@@ -1,6 +1,6 @@
-"""Where a member's fields are kept, and which life it begins; on disk it is `durable` that does it.
+"""The interface to a member's stored fields, and a storage in memory. `state_file` stores on disk.
 
-Apart from `durable`, which a member without a state file need not load.
+It is a file of its own, since a member without a state file need not load `state_file`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ MAX_INCARNATION = 1 << 53
 
 
 class NotPersisted(HustingsError):
-    """The state could not be written: what depends on it must not be sent. Trying again is fine."""
+    """The state could not be written, so what depends on it must not be sent. Try again later."""
 
 
 class Storage(Protocol):
-    """Where a member's fields are kept."""
+    """Keeps a member's fields."""
 
     @property
     def stored(self) -> Mapping[str, object]:
-        """All of them."""
+        """All stored fields."""
 
     def persist(self, fields: Mapping[str, object]) -> None:
-        """Keep some more, for good when this returns; `NotPersisted` if that failed."""
+        """Store some more; they are durable when this returns; raises `NotPersisted` on failure."""
 
 
 class VolatileStorage:
-    """A memory that ends with the process."""
+    """A storage that ends with the process."""
 
     def __init__(self) -> None:
         self._fields: dict[str, object] = {}
@@ -43,7 +43,7 @@ class VolatileStorage:
 
 
 def incarnation_by_clock(unix_seconds: float) -> int:
-    """An incarnation for a member without a state file, or with a new one: grows with the date.
+    """An incarnation for a member without a state file, or with a new one; it grows with the date.
 
     >>> incarnation_by_clock(1_700_000_000.5)
     1700000000500

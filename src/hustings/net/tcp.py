@@ -1,10 +1,10 @@
-"""Streams of a port: what is too large for a datagram, and connections kept to see them end.
+"""Streams of a port: for frames too large for a datagram, and connections kept for their end.
 
-A stranger may open a stream, so a stream has to earn what it takes. Its first frame is no longer
-than a datagram, and its first bytes are judged before the rest is read. Only when that frame was
-one to accept (with a key: an authentic one) may longer frames follow. All frames that are not
-complete share one budget of bytes. Where slots or bytes run out, the source that holds most of
-them makes room, its oldest stream first: whoever opens hundreds evicts itself.
+Any process may open a stream, so a stream has to earn what it takes. Its first frame is no longer
+than a datagram, and the first bytes are checked before the rest is read. Longer frames may follow
+only if the first frame was accepted (with a key: was authentic). All incomplete frames share one
+budget of bytes. When slots or bytes run out, the source that holds most of them loses its oldest
+stream. So a process that opens hundreds of streams evicts its own.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from hustings.net.wire import (
 if TYPE_CHECKING:
     from hustings.net.udp import UdpTransport
 
-_FIRST_FRAME = 5.0  # seconds in which a frame must be complete; the first one, from the beginning
+_FIRST_FRAME = 5.0  # seconds to complete a frame; for the first frame, from the start of the stream
 _CHUNK = 65_536
 _BACKLOG = 512
-# Bytes that a kernel keeps of a stream nobody reads; Linux takes twice that. Else it may be
-# megabytes, of each stream.
+# Bytes that the kernel buffers of a stream that is not read; Linux takes twice that. The default
+# may be megabytes for each stream.
 _UNREAD = 32_768
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}  # seconds, and times
-_OUTGOING = 32 * 1024 * 1024  # bytes of frames on their way out
-_AT_ONE = 32  # transfers at most to one endpoint at a time: it may be slow to read on purpose
-_TURNS = 3  # of the loop until a stream that was closed has let go of its socket
+_OUTGOING = 32 * 1024 * 1024  # bytes of frames that are being sent
+_AT_ONE = 32  # transfers at most to one endpoint at a time: it may read slowly on purpose
+_TURNS = 3  # turns of the loop until a closed stream has released its socket
 
-# What goes wrong with a stream; the last three: an address that is none.
+# Errors of a stream; the last three: a malformed address.
 _BROKEN = (OSError, TimeoutError, ValueError, TypeError, OverflowError)
 
 
 class Accepted:
-    """One stream that somebody else opened."""
+    """One stream that another process opened."""
 
     __slots__ = ("frames", "held", "host", "proven", "source")
 
     def __init__(self, source: Endpoint, limits: Limits) -> None:
         self.source = source
         self.host = source[0]
-        self.proven = False  # whether a frame was one to accept
-        self.held = 0  # bytes of the budget
+        self.proven = False  # whether a frame was accepted
+        self.held = 0  # bytes that it has of the budget
         self.frames = StreamDecoder(min(limits.datagram, limits.transfer))
 
 
@@ -72,15 +72,16 @@ class Connections:
         self._limits = limits
         self._counters = counters
         self._listener: socket.socket | None = None
-        self._accepted: dict[asyncio.Task[None], Accepted] = {}  # the oldest first
+        self._accepted: dict[asyncio.Task[None], Accepted] = {}  # oldest first
         self._opened: dict[asyncio.Task[None], None] = {}
-        self._outgoing: Counter[Endpoint] = Counter()  # transfers and knocks under way, and ...
-        self._outgoing_bytes = 0  # ... what they hold
+        self._outgoing: Counter[Endpoint] = Counter()  # transfers and checks under way, and ...
+        self._outgoing_bytes = 0  # ... the bytes that they hold
 
     def listen(self) -> None:
         """Accept streams at the port's own number.
 
-        By hand: a server of asyncio's loses what it accepts at the moment when it is closed.
+        Without asyncio's server, which loses a stream that it accepts at the moment when it is
+        closed.
         """
         host, number = self._port.endpoint
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -88,7 +89,7 @@ class Connections:
         try:
             listener.setblocking(False)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD)  # of the accepted too
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD)  # accepted too
             if family == socket.AF_INET6 and Address(host, number).is_wildcard:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listener.bind((host, number))
@@ -100,7 +101,7 @@ class Connections:
         asyncio.get_running_loop().add_reader(listener.fileno(), self._incoming, listener)
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all streams."""
         if self._listener is not None:
             asyncio.get_running_loop().remove_reader(self._listener.fileno())
             self._listener.close()
@@ -121,7 +122,7 @@ class Connections:
                 stream, address = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError:  # too many files are open: others have to be closed first
+            except OSError:  # too many files are open: others must be closed first
                 self._counters.count(Reason.CONNECTIONS)
                 loop.remove_reader(listener.fileno())
                 loop.call_later(SHORTEST, self._resume, listener)
@@ -137,7 +138,7 @@ class Connections:
             task.add_done_callback(partial(self._ended, stream, accepted))
 
     def _ended(self, stream: socket.socket, accepted: Accepted, task: asyncio.Task[None]) -> None:
-        """Whether it was served or cancelled before it began: all that it held is given back."""
+        """Give back all that a stream held, whether it was served or cancelled before that."""
         self._accepted.pop(task, None)
         _give_back(accepted)
         stream.close()
@@ -147,10 +148,10 @@ class Connections:
             asyncio.get_running_loop().add_reader(listener.fileno(), self._incoming, listener)
 
     def _has_room(self, host: str) -> bool:
-        """Whether one more is accepted, of which nothing is known but where it comes from.
+        """Whether one more stream is accepted, of which only the source is known.
 
-        Who has shown nothing yet makes room for it. Where all have, a source that has more streams
-        than the newcomer's does: else one machine could keep all others out.
+        Streams that are not proven yet make room for it. If all are proven, a source with more
+        streams than the newcomer's loses one. Otherwise one machine could keep all others out.
         """
         if len(self._accepted) < self._limits.connections:
             return True
@@ -170,15 +171,15 @@ class Connections:
         del self._accepted[task]
 
     async def _accept(self, stream: socket.socket, accepted: Accepted) -> None:
-        with suppress(OSError, TimeoutError):  # it ended; why is nobody's concern
+        with suppress(OSError, TimeoutError):  # the stream ended; the cause does not matter
             if reason := await self._serve(stream, accepted):
                 self._counters.count(reason)
 
     async def _serve(self, stream: socket.socket, accepted: Accepted) -> Reason | None:
-        """Read frames until there are no more, or one is refused; what else was wrong."""
+        """Read frames until the stream ends or a frame is refused; returns what else was wrong."""
         loop = asyncio.get_running_loop()
         frames = accepted.frames
-        deadline: float | None = loop.time() + _FIRST_FRAME  # of the frame that is being read
+        deadline: float | None = loop.time() + _FIRST_FRAME  # for the frame that is being read
         while True:
             async with asyncio.timeout_at(deadline):
                 data = await loop.sock_recv(stream, min(frames.missing, _CHUNK))
@@ -214,11 +215,11 @@ class Connections:
         return receiver is not None and receiver.head(head, accepted.source)
 
     def _take(self, size: int, accepted: Accepted) -> bool:
-        """Whether so many bytes more may be kept; where they are too many, others make room."""
+        """Whether so many more bytes may be kept; other streams make room for them if needed."""
         while not INCOMPLETE.take(size, self._limits.incomplete):
             holding = {task: each for task, each in self._accepted.items() if each.held}
             if not holding:
-                return False  # they are another port's
+                return False  # they belong to another port
             task = _oldest_of_most(holding, size_of=lambda each: each.held)
             if holding[task] is accepted:
                 return False
@@ -239,7 +240,7 @@ class Connections:
     def _begin(
         self, to: Endpoint, size: int, work: Callable[[], Coroutine[None, None, None]]
     ) -> bool:
-        """Do something that takes a slot, and give that back whatever comes of it."""
+        """Run work that takes a slot, and give the slot back whatever the result is."""
         outgoing = self._outgoing
         if (
             outgoing.total() >= self._limits.connections
@@ -260,7 +261,7 @@ class Connections:
         return True
 
     def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
-        """Open, show who opens it, write one frame, close."""
+        """Open, show the opener's name, write one frame, close."""
         if not self._begin(to, len(data), lambda: self._transfer(to, data, hello)):
             self._counters.count(Reason.TRANSFER)
 
@@ -277,7 +278,7 @@ class Connections:
             self._counters.count(Reason.UNSENT)
 
     def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
-        """Is anybody there?"""
+        """Check whether a process listens there."""
         self._begin(to, 0, lambda: self._knock(to, refused))
 
     async def _knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
@@ -288,7 +289,7 @@ class Connections:
         except ConnectionRefusedError:
             refused()
         except _BROKEN:
-            pass  # nobody knows
+            pass  # no answer is no evidence
 
     def watch(
         self,
@@ -297,11 +298,11 @@ class Connections:
         gone: Callable[[bool], None],
         leisure: Callable[[], float],
     ) -> KeptConnection:
-        """Keep a connection, and say when it ends."""
+        """Keep a connection, and report when it ends."""
         return KeptConnection(self._spawn(keep(partial(self._hold, to, hello), gone, leisure)))
 
     async def _hold(self, to: Endpoint, hello: Callable[[], bytes | None], within: float) -> float:
-        """Returns when a connection that came about has ended: how long it lasted."""
+        """Returns when an open connection has ended, with its duration."""
         if not self._port.faults.reaches(to):
             raise OSError("cut on purpose")
         loop = asyncio.get_running_loop()
@@ -311,11 +312,11 @@ class Connections:
             _keep_alive(stream)
             began = loop.time()
             first = hello()
-            # A reset too is an end, as when a process is killed with something unread.
+            # A reset is an end too, as when a process is killed with unread data.
             with suppress(ConnectionError):
                 if first is not None:
                     await loop.sock_sendall(stream, on_stream(first))
-                # Nothing is ever answered: whoever does has no use for this connection.
+                # No peer answers here; a peer that does has no use for this connection.
                 await loop.sock_recv(stream, 1)
         return loop.time() - began
 
@@ -350,7 +351,7 @@ async def _connected(to: Endpoint) -> socket.socket:
 
 
 def _keep_alive(stream: socket.socket) -> None:
-    """Have the kernel ask now and then: a machine that is gone closes nothing."""
+    """Let the kernel probe the far end now and then: a machine that is down closes nothing."""
     with suppress(OSError):
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEP_ALIVE.items():
@@ -360,7 +361,7 @@ def _keep_alive(stream: socket.socket) -> None:
 
 
 PREFIX = 4
-HEAD = HEADER + ID  # bytes of a frame that tell whether the rest of it is worth waiting for
+HEAD = HEADER + ID  # bytes of a frame that tell whether to wait for the rest
 
 
 def on_stream(frame: bytes) -> bytes:
@@ -373,12 +374,12 @@ def on_stream(frame: bytes) -> bytes:
 
 
 class StreamDecoder:
-    """Frames from a stream's bytes, however these are cut.
+    """Frames from a stream's bytes, wherever these are cut.
 
-    Holds at most one frame that is not complete. Once a length is not allowed, nothing after it
-    can be told apart: `broken` says why and the stream is to be closed. `most` may change from one
-    frame to the next. Whoever reads no more than `missing` bytes at a time gets each frame by
-    itself, and its first bytes as `head` before the others.
+    Holds at most one incomplete frame. After a forbidden length, no later frame can be told apart:
+    `broken` gives the reason, and the stream must be closed. `most` may change from one frame to
+    the next. A caller that reads at most `missing` bytes at a time gets each frame by itself, and
+    its first bytes as `head` before the others.
 
     >>> stream = StreamDecoder(most=100)
     >>> stream.feed(b"\\x00\\x00\\x00\\x02ab\\x00\\x00"), stream.feed(b"\\x00\\x01c")
@@ -396,7 +397,7 @@ class StreamDecoder:
 
     @property
     def waiting(self) -> int:
-        """Bytes of a frame that is not complete yet."""
+        """Bytes of the incomplete frame."""
         return len(self._rest)
 
     @property
@@ -410,15 +411,15 @@ class StreamDecoder:
 
     @property
     def head(self) -> bytes | None:
-        """The first bytes of a frame, at the moment when they and no more are there."""
+        """The first bytes of a frame, at the moment when exactly these are there."""
         return bytes(self._rest[PREFIX:]) if len(self._rest) == PREFIX + HEAD else None
 
     def drop(self) -> None:
-        """Forget what has come of a frame that will not be complete."""
+        """Forget the bytes of a frame that will not be complete."""
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are complete with these bytes."""
+        """The frames that become complete with these bytes."""
         if self.broken is not None:
             return []
         rest = self._rest
@@ -440,7 +441,7 @@ class StreamDecoder:
         return frames
 
     def end(self) -> Reason | None:
-        """The stream is over: whether that was in the middle of a frame."""
+        """The stream is over: the reason, if that was in the middle of a frame."""
         if self.broken is None and self._rest:
             self.broken = Reason.TRUNCATED
             self._rest.clear()
@@ -451,8 +452,8 @@ class StreamDecoder:
 def refusal_of(head: bytes, wire: Wire) -> Reason | None:
     """What is wrong with a frame of which only the first bytes are there, if they show it.
 
-    Whoever has no key can write these bytes too: they save a member from reading what was meant for
-    another port, and prove nothing.
+    A process without a key can write these bytes too, so they prove nothing. The check only saves a
+    member from reading frames for another port.
     """
     if head[: len(MAGIC)] != MAGIC:
         return Reason.NOT_A_FRAME

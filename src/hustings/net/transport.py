@@ -1,16 +1,16 @@
 """A transport: where frames go out and come in, and whether the far end is still there.
 
-This file is the seam between members and the network below them, as `core.context` is the seam
-between elections and members. `udp` puts real sockets behind it; a test may put anything there that
-keeps to it. A frame may be lost, late, doubled or out of order, and nobody is told.
+This file is the interface between members and the network below them, as `core.context` is the
+interface between elections and members. `udp` implements it with real sockets. A test may implement
+it in another way. A frame may be lost, late, doubled or out of order, and no part is told.
 
 All transports share three parts. `Faults` is a switch for demonstrations and tests: cuts, loss,
-copies and delays at one member's own transport, on what leaves it and on what reaches it; it needs
+copies and delays at one member's own transport, on what leaves it and on what reaches it. It needs
 no privilege and is off by default. `Receivers` finds the member that a frame is for. `keep` holds a
-connection for the sake of its end: a process that is killed cannot say goodbye, but its kernel
-closes at once what it had open. So a follower keeps a connection to its leader on which nothing is
-sent after the first frame. When it closes, and nobody listens there any more, the leader is gone,
-and no time-out had to pass.
+connection in order to see it end: a process that is killed cannot say goodbye, but its kernel
+closes at once what it had open. So a follower keeps a connection to its leader, and sends nothing
+on it after the first frame. When the connection closes, and no process listens there any more, the
+leader has ended. The follower knows that without a time-out.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ Endpoint = tuple[str, int]  # a host by number, and a port
 
 
 class Receiver(Protocol):
-    """What a member does with what arrives."""
+    """The member that gets what arrives."""
 
     def datagram(self, data: bytes, source: Endpoint) -> None:
-        """Something came, perhaps a frame; `source` may be forged."""
+        """Data came, perhaps a frame; `source` may be forged."""
 
     def frame(self, data: bytes, source: Endpoint, direction: Direction) -> bool:
-        """A frame came over a stream; whether it was one to accept, else the stream is closed."""
+        """A frame came over a stream; returns whether it was accepted. Else the stream closes."""
 
     def head(self, data: bytes, source: Endpoint) -> bool:
-        """A frame on a stream begins so; whether the rest of it is worth waiting for."""
+        """A frame on a stream begins with `data`; returns whether to wait for the rest."""
 
     def refused(self, to: Endpoint) -> None:
-        """The far kernel says that nobody listens there. It may be wrong, or not be the kernel."""
+        """A refusal says that no process listens there. It may be wrong, or forged."""
 
 
 class Watch(Protocol):
-    """A connection that is kept for the sake of its end."""
+    """A connection that is kept to see it end."""
 
     def cancel(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
 
 
 class Transport(Protocol):
@@ -54,7 +54,7 @@ class Transport(Protocol):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens."""
+        """The address where it listens."""
 
     @property
     def faults(self) -> Faults:
@@ -65,25 +65,25 @@ class Transport(Protocol):
         """Whether `send_all` can be used: the network itself multicasts."""
 
     def attach(self, tag: bytes, receiver: Receiver) -> None:
-        """From now on frames with this group tag are `receiver`'s; one per tag."""
+        """Give frames with this group tag to `receiver` from now on; one receiver per tag."""
 
     def detach(self, tag: bytes) -> None:
-        """No longer; a tag that is not attached is fine."""
+        """Remove the receiver of a tag; the tag may be unknown."""
 
     def send(self, to: Endpoint, data: bytes) -> None:
-        """A datagram, if the network has room for it."""
+        """Send a datagram, if the network has room for it."""
 
     def send_all(self, data: bytes) -> None:
-        """A datagram to everybody on the multicast address."""
+        """Send a datagram to the multicast address."""
 
     def discard(self) -> None:
-        """Drop what has come and was not read: who slept through it would take it for news."""
+        """Drop data that came and was not read: after a stall a member would take it for news."""
 
     def stream(self, to: Endpoint, data: bytes, hello: bytes = b"") -> None:
-        """A frame that no datagram holds, over a connection of its own.
+        """Send a frame that no datagram holds, over a connection of its own.
 
-        `hello` is a small frame that goes first: the far end waits for a large one only from whom
-        it has accepted a small one.
+        `hello` is a small frame that goes first: the far end waits for a large frame only on a
+        stream whose small one it has accepted.
         """
 
     def watch(
@@ -95,14 +95,17 @@ class Transport(Protocol):
     ) -> Watch:
         """Keep a connection to an endpoint; `hello` makes the frame that opens it.
 
-        When it has closed, there are so many seconds of `leisure` until that is looked into.
+        When the connection has closed, `leisure` gives the seconds to wait before the end is
+        checked.
 
-        `gone(True)`: it was open, has closed, and nobody listens there any more: the process has
+        `gone(True)`: the connection was open, has closed, and no process listens there any more, so
+        the process has ended. `gone(False)`: the connection broke, and the cause is not known. In
+        both cases it is tried again.
         ended. `gone(False)`: it broke, and nobody knows why. Either way it is tried again.
         """
 
     def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
-        """Try to connect, and say so if nobody listens there; else nothing comes of it."""
+        """Try to connect; call `refused` if no process listens there, else do nothing."""
 
     async def close(self) -> None:
         """Stop listening and drop what is under way."""
@@ -123,22 +126,22 @@ class Faults:
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = Stream(seed)
-        self._silent_to: set[tuple[str, int]] = set()  # only asked, never walked through
+        self._silent_to: set[tuple[str, int]] = set()  # only looked up, never iterated
         self._deaf_to: set[tuple[str, int]] = set()
         self.loss = 0.0  # probability, of each datagram that leaves
         self.copies = 0.0  # probability that it leaves twice
         self.delay = 0.0  # seconds before it leaves
-        self.jitter = 0.0  # seconds more, at random: overtaking follows
+        self.jitter = 0.0  # additional random seconds, so that datagrams overtake each other
 
     @property
     def active(self) -> bool:
-        """Whether anything goes wrong now."""
+        """Whether any fault is switched on."""
         return bool(
             self._silent_to or self._deaf_to or self.loss or self.copies or self.delay + self.jitter
         )
 
     def cut(self, others: Iterable[tuple[str, int]], *, to: bool = True, by: bool = True) -> None:
-        """Nothing goes to these endpoints any more, nothing from them is heard, or both."""
+        """Cut these endpoints off: send nothing to them, hear nothing from them, or both."""
         endpoints = list(others)
         if to:
             self._silent_to.update(endpoints)
@@ -151,7 +154,7 @@ class Faults:
         self._deaf_to.clear()
 
     def departures(self, to: tuple[str, int]) -> tuple[float, ...]:
-        """After how many seconds a datagram leaves: not at all, once, or twice."""
+        """The delays in seconds of the copies of a datagram: none, one or two."""
         if to in self._silent_to:
             return ()
         rng = self._rng
@@ -167,12 +170,12 @@ class Faults:
         return to not in self._silent_to and to not in self._deaf_to
 
     def hears(self, source: tuple[str, int]) -> bool:
-        """Whether anything from this endpoint is let in."""
+        """Whether frames from this endpoint are let in."""
         return source not in self._deaf_to
 
 
-CONNECT = 2.0  # seconds for a connection to come about
-RECONNECT = 0.25  # the same, when the question is only whether anybody is still there
+CONNECT = 2.0  # seconds to open a connection
+RECONNECT = 0.25  # the same, when the question is only whether a process is still there
 TRANSFER = 10.0  # seconds for one frame to be sent
 SHORTEST, LONGEST = 0.5, 30.0  # seconds between two attempts of a watch
 _BRIEF = 1.0  # a watch that ends sooner was not wanted: the far end has too many
@@ -188,7 +191,7 @@ class KeptConnection:
         self._task = task
 
     def cancel(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._task.cancel()
 
 
@@ -197,10 +200,10 @@ async def keep(
     gone: Callable[[bool], None],
     leisure: Callable[[], float],
 ) -> None:
-    """Keep a connection, and say when its far end is no more; for ever.
+    """Keep a connection for ever, and report when its far end has ended.
 
-    `hold` has so many seconds to connect, and returns when the connection has ended: how long it
-    lasted. `leisure` tells how many seconds there are before that is looked into.
+    `hold` gets the seconds that it may take to connect. It returns when the connection has ended,
+    with its duration. `leisure` gives the seconds to wait before an end is checked.
     """
     pause, checks = SHORTEST, 0
     while True:
@@ -209,7 +212,7 @@ async def keep(
         except ConnectionRefusedError:
             if checks:
                 gone(True)
-        except (OSError, TimeoutError, ValueError, TypeError):  # the last two: no address at all
+        except (OSError, TimeoutError, ValueError, TypeError):  # the last two: a malformed address
             if checks:
                 gone(False)
         else:
@@ -219,7 +222,7 @@ async def keep(
             if checks <= _CHECKS:
                 if wait := leisure():
                     await asyncio.sleep(wait)
-                continue  # is anybody still there?
+                continue  # check whether a process is still there
         checks = 0
         await asyncio.sleep(pause)
         pause = min(LONGEST, 2 * pause)
@@ -234,21 +237,21 @@ class Receivers:
         self._by_tag: dict[bytes, Receiver] = {}
 
     def attach(self, tag: bytes, receiver: Receiver) -> None:
-        """One for each tag."""
+        """Register a receiver; one for each tag."""
         if tag in self._by_tag:
             raise BadInput("two members of one group cannot share a port: give each its own")
         self._by_tag[tag] = receiver
 
     def detach(self, tag: bytes) -> None:
-        """A tag that is not attached is fine."""
+        """Remove a receiver; the tag may be unknown."""
         self._by_tag.pop(tag, None)
 
     def of(self, data: bytes) -> Receiver | None:
-        """Whose frame this is, or any member's to count it if it is nobody's."""
+        """The receiver of a frame; an unknown frame goes to any receiver, which counts it."""
         tag = tag_of(data)
         found = None if tag is None else self._by_tag.get(tag)
         return next(iter(self._by_tag.values()), None) if found is None else found
 
     def all(self) -> list[Receiver]:
-        """All of them."""
+        """All receivers."""
         return list(self._by_tag.values())

@@ -1,12 +1,12 @@
 """The transport on real sockets: UDP for datagrams, TCP on the same number for streams.
 
-A datagram socket is read and written directly, not through asyncio's transports: only so can the
-kernel's word that a datagram was refused be matched with the endpoint that it was sent to. Where
-the system has no such queue of errors, refusals are not heard of, and nothing else is lost.
+A datagram socket is read and written directly, not through asyncio's transports. Only then can the
+kernel's report of a refused datagram be matched with the endpoint that the datagram went to. A
+system without such an error queue reports no refusals; all else works there.
 
 For IP multicast a second socket joins a group on the interface that the member is bound to. A group
 of IPv6 exists once per interface. The interface may be named after a percent sign, as in
-`[ff02::114%eth0]:7400`; else it is the one that has the bound address.
+`[ff02::114%eth0]:7400`. Otherwise it is the interface that has the bound address.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hustings.net.stall_detector import stall_detector_of
 from hustings.net.tcp import Connections
 from hustings.net.transport import Endpoint, Faults, Receiver, Receivers, Watch
 
-_AT_ONCE = 64  # datagrams read before anybody else has a turn
+_AT_ONCE = 64  # datagrams that are read before other tasks have a turn
 _LARGEST = 65_536
 _MOST_STALE = 100_000  # datagrams that can wait at a socket
-_TRIES = 8  # to find a number that is free for UDP and TCP
-_BUFFER = 4 * 1024 * 1024  # bytes asked of the kernel: a pause must not lose what came meanwhile
+_TRIES = 8  # attempts to find a number that is free for UDP and TCP
+_BUFFER = 4 * 1024 * 1024  # bytes asked of the kernel, so that a pause loses no data
 
 # Linux; Python 3.11 does not name them.
 _IP_RECVERR, _IPV6_RECVERR, _MSG_ERRQUEUE = 11, 25, 0x2000
@@ -100,9 +100,9 @@ class UdpTransport:
             self._queue(to, data)
 
     def _sent(self, to: Endpoint, data: bytes) -> bool:
-        """Whether it is out, or never will be; else it has to wait.
+        """Whether the datagram is out, or can never be sent; False: it has to wait.
 
-        What the kernel has to say about an earlier datagram it says instead of sending the next.
+        The kernel reports an error about an earlier datagram in place of sending the next one.
         """
         for _ in range(_AT_ONCE):
             try:
@@ -112,7 +112,7 @@ class UdpTransport:
                 return False
             except ConnectionRefusedError:
                 self._loop.call_soon(self._refusals, self._socket)
-            except (OSError, ValueError, TypeError):  # the last two: an address that is none
+            except (OSError, ValueError, TypeError):  # the last two: a malformed address
                 break
         self._counters.count(Reason.UNSENT)
         return True
@@ -140,14 +140,14 @@ class UdpTransport:
     # In
 
     def _readable(self, source: socket.socket) -> None:
-        told = True  # perhaps there is nothing but an error to be read
+        told = True  # there may be nothing but an error to read
         for turn in range(_AT_ONCE):
             try:
                 data, address = source.recvfrom(_LARGEST)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:
-                told = True  # about something that was sent: see below
+                told = True  # about a sent datagram: see below
                 continue
             if not turn:
                 told = False
@@ -231,7 +231,7 @@ def _endpoint(address: tuple[object, ...]) -> Endpoint:
 
 
 async def resolve(address: Address) -> list[Endpoint]:
-    """The numbers of a host; none where its name cannot be resolved now."""
+    """The addresses of a host; none if its name cannot be resolved now."""
     if address.ip is not None:
         return [(address.host, address.port)]
     loop = asyncio.get_running_loop()
@@ -248,7 +248,7 @@ async def open_udp(
     counters: Counters | None = None,
     multicast: Address | None = None,
 ) -> UdpTransport:
-    """Bind an address, both for datagrams and for streams; what is wrong is told in a sentence."""
+    """Bind an address for datagrams and for streams; an error is told in a sentence."""
     limits = Limits() if limits is None else limits
     counters = Counters() if counters is None else counters
     numbers = await resolve(bind)
@@ -287,7 +287,7 @@ def _bound(host: str, bind: Address) -> socket.socket:
         if _hears_errors():
             if family == socket.AF_INET6:
                 datagrams.setsockopt(socket.IPPROTO_IPV6, _IPV6_RECVERR, 1)
-            with suppress(OSError):  # for IPv6 too: others may be reached by IPv4
+            with suppress(OSError):  # for IPv6 too: it may reach others by IPv4
                 datagrams.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
         with suppress(OSError):
             datagrams.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
@@ -324,7 +324,7 @@ _ADDRESSES = "/proc/net/if_inet6"
 
 
 def joined(group: Address, bound: str, sender: socket.socket) -> tuple[socket.socket, Endpoint]:
-    """A socket that hears the group, and where `sender`, bound to `bound`, sends to it."""
+    """A socket that hears the group, and the endpoint that `sender`, bound to `bound`, sends to."""
     version = 0 if group.ip is None else group.ip.version
     if (":" in bound) != (version == 6):
         raise BadInput(f"multicast group {group} needs an IPv{version} address to be bound")
@@ -343,7 +343,7 @@ def joined(group: Address, bound: str, sender: socket.socket) -> tuple[socket.so
 
 
 def _hear_4(hearing: socket.socket, group: Address, bound: str, _: socket.socket) -> str:
-    if _LINUX:  # else what others joined on another interface would come in here too
+    if _LINUX:  # else groups that others joined on another interface would come in here too
         hearing.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
     hearing.bind((group.host, group.port))
     member = socket.inet_aton(group.host) + socket.inet_aton(bound)
@@ -354,7 +354,7 @@ def _hear_4(hearing: socket.socket, group: Address, bound: str, _: socket.socket
 def _hear_6(hearing: socket.socket, group: Address, bound: str, sender: socket.socket) -> str:
     host, interface = group.host.partition("%")[0], _interface(group, bound)
     if _LINUX:
-        with suppress(OSError):  # of a kernel before 4.20
+        with suppress(OSError):  # kernels before 4.20 do not have it
             hearing.setsockopt(socket.IPPROTO_IPV6, _IPV6_MULTICAST_ALL, 0)
     hearing.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     hearing.bind((host, group.port, 0, interface))
@@ -365,7 +365,7 @@ def _hear_6(hearing: socket.socket, group: Address, bound: str, sender: socket.s
 
 
 def _interface(group: Address, bound: str) -> int:
-    """The number of the interface; 0 lets the system choose, where nobody can tell."""
+    """The number of the interface; 0, if it cannot be told, lets the system choose."""
     zone = group.host.partition("%")[2] or bound.partition("%")[2]
     if zone:
         try:

@@ -1,28 +1,28 @@
-"""What is believed of what arrives: numbers, and what is said about members.
+"""What a member believes of what arrives: numbers, and claims about members.
 
 Numbers. Terms, rounds, tokens, incarnations and counters decide by being higher than others. A
-member that says the highest that can be written would decide for good: nobody can outbid it. So the
-date bounds them. An honest term grows by less than one in a millisecond, so it is less than the
-milliseconds since 1970; a lie that is just within the bound is outbid a moment later, because the
-bound has grown.
+member that sent the highest number that can be written would decide for good, since no member could
+send a higher one. So the date bounds these numbers. An honest term grows by less than one per
+millisecond, so it is less than the milliseconds since 1970. A lie just within the bound is exceeded
+a moment later, because the bound has grown.
 
     last month, by this clock    terms may jump up to here, if that is confirmed
     next month, by this clock    they may go up to here in small steps; beyond, they are refused
 
-What a protocol reckons from these numbers is bounded likewise, before it does so: a term that a
-message leads to counts as one that stands in it. The two months are for clocks that differ. A term
-that is far above all that is known here is refused at first. It is believed when a second member
-says the like, or when its sender still says so some seconds later: a group that was cut off may
-have held many elections meanwhile. A member that knows of no term yet believes the first one that
-it hears.
+A number that a protocol derives from these numbers is bounded in the same way, before it is
+derived: a term that a message leads to counts like a term in the message. The two months are for
+clocks that differ. A term that is far above all that is known here is refused at first. It is
+believed when a second member also sends a far term, or when its sender still sends one some seconds
+later: a group that was cut off may have held many elections meanwhile. A member that knows no term
+yet believes the first one that it hears.
 
-Members. A process that is in the group, or reaches it where it has no key, can speak of members
-that do not exist. So what arrives about a member is held to the rules for one's own: its name, its
-attributes, an address that can be one. Its id is the digest of its name, so no member goes by the
-name of another. Of members that were unknown so far, one teller brings `newcomers` a second in the
-long run, all tellers together twice as many, and at once four times as many: else a state transfer
-could not tell of a large group. No member is taken in by hearsay at an address that belongs to
-another one.
+Members. A process that is in the group, or that reaches a group without a key, can speak of members
+that do not exist. So what arrives about a member must obey the rules for a member's own data: its
+name, its attributes, an address that is possible. The id of a member is the digest of its name, so
+no member goes by another's name. One teller may bring `newcomers` unknown members a second in the
+long run; all tellers together may bring twice as many. At once they may bring four times as many,
+since a state transfer must be able to tell of a large group. No member is accepted by hearsay at an
+address that belongs to another one.
 
 Law of this file: no clock inside; the date and the time come as arguments.
 """
@@ -70,12 +70,12 @@ if TYPE_CHECKING:
 CanRank = Callable[[Candidate], bool]
 CandidateWalk = Callable[[Any], Iterator[Candidate]]
 
-_AT_ONCE = 4  # seconds' worth of newcomers
-_SOURCES = 4096  # of newcomers that introduce themselves
+_AT_ONCE = 4  # seconds' worth of newcomers at once
+_SOURCES = 4096  # sources of newcomers that introduce themselves
 
 
 class MemberClaims:
-    """What one host lets through."""
+    """The claims about members that one node lets through."""
 
     def __init__(self, node: MemberNode) -> None:
         limits = node.filter.wire.limits
@@ -83,10 +83,10 @@ class MemberClaims:
         self._node = node
         self._tellers = Rates(rate, burst, 2 * limits.members)
         self._together = Rates(2 * rate, 2 * burst, 1)
-        self._themselves = Rates(rate, burst, _SOURCES)  # by where they are
+        self._themselves = Rates(rate, burst, _SOURCES)  # by source address
 
     def heard(self, got: Received, source: Endpoint, now: float) -> Message | None:
-        """What may be handled of a message: all, a part of it, or nothing."""
+        """The part of a message that may be handled: all, some of it, or None."""
         message, reason = got.message, None
         if isinstance(message, GossipMsg | WelcomeMsg):
             return self._news(message, got.sender, source, now)
@@ -153,13 +153,13 @@ class MemberClaims:
 
 
 def place_of(entry: Entry) -> Place | None:
-    """Where a member is said to be, if the name there is that member's."""
+    """Where a member is said to be, if the name in the text is that member's."""
     place = read_place(entry.place)
     return place if place is not None and _id_of(place.name) == entry.who.id else None
 
 
 def is_address(host: str, port: int) -> bool:
-    """Whether somebody can be there, by number."""
+    """Whether this is a possible numeric address of a member."""
     return read_place(Place((host, port), "x").text()) is not None
 
 
@@ -169,10 +169,10 @@ def _id_of(name: str) -> MemberId:
 
 
 def flaw_of_candidates(message: Message, can_rank: CanRank) -> Reason | None:
-    """What is wrong with a candidate that an election's message speaks of, wherever it stands.
+    """What is wrong with a candidate anywhere in an election's message.
 
-    It must be fit to be shown to people. And it must have what candidates are ranked by: an
-    election compares them as it likes, now or when a timer goes.
+    A candidate must be fit to be shown to people. And it must have the attributes that candidates
+    are ranked by, since an election may compare it now or at a later timer.
     """
     walk = _candidates_of(type(message))
     for candidate in () if walk is None else walk(message):
@@ -185,7 +185,7 @@ def flaw_of_candidates(message: Message, can_rank: CanRank) -> Reason | None:
 
 @lru_cache(maxsize=256)
 def _candidates_of(kind: Any) -> CandidateWalk | None:
-    """How the candidates in values of a type are found; None if there are none."""
+    """The walk that finds candidates in values of a type; None if there are none."""
     if kind is Candidate:
         return lambda value: iter((value,))
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
@@ -195,7 +195,7 @@ def _candidates_of(kind: Any) -> CandidateWalk | None:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is dict:
         return _each(_candidates_of(parts[1]), lambda value: value.values())
-    if origin in (tuple, list, set, frozenset):  # of a fixed length too: some parts may be others
+    if origin in (tuple, list, set, frozenset):  # also of a fixed length: parts may differ
         return _each(_any_of(parts), iter)
     return _any_of(parts) if origin in (Union, types.UnionType) else None
 
@@ -211,7 +211,7 @@ def _candidates_in(parts: list[tuple[str, CandidateWalk | None]]) -> CandidateWa
 
 
 def _any_of(kinds: tuple[Any, ...]) -> CandidateWalk | None:
-    """Of a value that is of one of these types."""
+    """The walk for a value of any one of these types."""
     walks = [(each, walk) for each in kinds if each is not ... and (walk := _candidates_of(each))]
 
     def walk_one(value: Any) -> Iterator[Candidate]:
@@ -235,29 +235,29 @@ def _each(
 
 RELEASED = 1_767_225_600.0  # 2026: a clock that shows an earlier date is wrong
 MONTH = 32 * 86_400.0  # seconds
-STEP = 1 << 16  # what a term may be ahead of all that is known
-SHORT_STEP = 16  # the same where only a lie can have brought it
-_CONFIRMED = 2.0  # seconds after which a far term counts if its sender still says it
-_TIMES = 3  # that it must have said so
-_RECENT = 10.0  # seconds for which it is remembered
+STEP = 1 << 16  # how far a term may be ahead of all that is known
+SHORT_STEP = 16  # the same where only a lie can have brought the term
+_CONFIRMED = 2.0  # seconds after which a far term counts if its sender still sends it
+_TIMES = 3  # how often it must have been sent
+_RECENT = 10.0  # seconds for which a far term is remembered
 _MOST = 64  # senders of far terms that are remembered
 
 _TERM = (1, "term")
 _PRIORITY = (1, None)
 
-Found = tuple[tuple[int, str | None], float]  # how fast it can grow and what it follows, its value
+Found = tuple[tuple[int, str | None], float]  # (how fast it can grow, what it follows), its value
 NumberWalk = Callable[[Any], Iterator[Found]]
 
 
 class Bounds(NamedTuple):
-    """Up to where numbers may jump, and up to where they may go, for one kind of them."""
+    """The bounds for one kind of number: how far it may jump, and its absolute limit."""
 
     jump: int
     end: int
 
 
 def bounds(date: float, per_ms: int) -> Bounds:
-    """The bounds of a number that grows so fast at most; `date` in seconds since 1970.
+    """The bounds of a number that grows at most so fast; `date` in seconds since 1970.
 
     >>> bounds(RELEASED, 1).end < bounds(RELEASED + 60.0, 1).end < 2**41
     True
@@ -267,25 +267,25 @@ def bounds(date: float, per_ms: int) -> Bounds:
 
 
 class NumberBounds:
-    """What one member believes of the numbers in messages."""
+    """What one member believes about the numbers in messages."""
 
     __slots__ = ("_far", "_known", "_walks")
 
     def __init__(self, kinds: Iterable[type[Message]]) -> None:
         self._walks = _walks_by_kind(tuple(kinds))
-        self._known: dict[str, int] = {}  # the highest of each kind that was believed or said
-        self._far: dict[MemberId, tuple[float, int]] = {}  # who says far terms: since when, times
+        self._known: dict[str, int] = {}  # the highest of each kind that was believed or sent
+        self._far: dict[MemberId, tuple[float, int]] = {}  # senders of far terms: since when, times
 
     def known(self, follows: str = "term") -> int | None:
-        """The highest term, or token, that was believed or said here."""
+        """The highest term, or token, that was believed or sent here."""
         return self._known.get(follows)
 
     def refuses(
         self, sender: MemberId, message: Message, date: float, now: float, implied: int = 0
     ) -> Reason | None:
-        """Why a message is not believed, or None: then its numbers are known from now on.
+        """Why a message is not believed; None: it is, and its numbers are known from now on.
 
-        `implied` is a term that it leads to beside those that stand in it.
+        `implied` is a term that the message leads to, beside the terms in it.
         """
         walk = self._walks.get(type(message))
         if walk is None:
@@ -300,7 +300,7 @@ class NumberBounds:
         return None
 
     def said(self, message: Message, implied: int = 0) -> None:
-        """This member says so itself."""
+        """This member sends the message itself."""
         walk = self._walks.get(type(message))
         if walk is not None:
             self._learn((*walk(message), (_TERM, implied)))
@@ -335,7 +335,7 @@ class NumberBounds:
         return None if self._confirmed(sender, now) else Reason.FAR_TERM
 
     def _confirmed(self, sender: MemberId, now: float) -> bool:
-        """Whether others say such terms too, or this one has done so for a while."""
+        """Whether other members send such terms too, or this one has done so for a while."""
         self._far = {who: said for who, said in self._far.items() if now - said[0] < _RECENT}
         since, times = self._far.pop(sender, (now, 0))
         others = bool(self._far)
@@ -348,20 +348,20 @@ class NumberBounds:
         return False
 
 
-# Where the numbers are
+# The places of numbers in messages
 
 
 @lru_cache(maxsize=64)
 def _walks_by_kind(kinds: tuple[type[Message], ...]) -> Mapping[type[Message], NumberWalk]:
-    """For each kind of message that has such numbers, how they are found in it."""
+    """For each kind of message that has such numbers, the walk that finds them."""
     found = ((kind, _numbers_of(kind, "")) for kind in kinds)
     return {kind: walk for kind, walk in found if walk is not None}
 
 
 def _numbers_of(kind: Any, name: str) -> NumberWalk | None:
-    """How the numbers in values of a type are found; None if there are none.
+    """The walk that finds numbers in values of a type; None if there are none.
 
-    Lists are left out: what stands in them is gossip's, which bounds it as it takes it in.
+    Lists are left out: their content is gossip, which bounds it when it takes it in.
     """
     if kind is int:
         return _leaf(_TERM) if name in TERM_NAMES else None
@@ -388,7 +388,7 @@ def _annotated(parts: tuple[Any, ...], name: str) -> NumberWalk | None:
         if isinstance(meta, msgspec.Meta) and meta.extra and PACE in meta.extra:
             return _leaf((meta.extra[PACE], meta.extra.get("follows")))
     bare = parts[0]
-    return None if bare is int else _numbers_of(bare, name)  # what has bounds of its own keeps them
+    return None if bare is int else _numbers_of(bare, name)  # own bounds are kept
 
 
 def _leaf(what: tuple[int, str | None]) -> NumberWalk:

@@ -5,20 +5,20 @@
     envelope  = [group, protocol, version, sender, incarnation, number, recipient, payload]
     payload   = [kind, fields ...]: the same frozen struct that the simulator passes on
 
-The group tag is a short digest of the group's label, so that several groups may share a port; the
-label itself stands in the envelope and is bound into the seal. So is the direction: a datagram
-cannot be passed off as a part of a stream, nor a question on a stream as an answer.
+The group tag is a short digest of the group's label, so that several groups may share a port. The
+label itself is in the envelope and is bound into the seal. The direction is bound too: a datagram
+cannot be passed off as part of a stream, nor a question on a stream as an answer.
 
-A codec knows the kinds of message of one protocol in one version, as one tagged union. It decodes
-twice. A protocol's messages say `int` and mean a number that one can count on with; they say
-`tuple` and mean no more entries than a member can bear, and `str` and mean a name or a line. So
-`strict` makes of each type a stricter double, with bounds on numbers and lengths and with no field
-too many or too few: one more decoding in C finds what a walk through the message would find in many
-times the time. `flaw` is that walk: it names what is wrong, and the doubles are tested against it.
+A codec knows the message kinds of one protocol in one version, as one tagged union. It decodes each
+payload twice. A protocol's messages say `int` and mean a number that can be calculated with. They
+say `tuple` and mean no more entries than a member can take, and `str` and mean a name or a line. So
+`strict` makes a stricter double of each type, with bounds on numbers and lengths, and with exactly
+the declared fields. The additional decoding in C finds what a walk through the message in Python
+would find in many times the time. `flaw` is that walk: it names what is wrong, and tests compare
+the doubles with it.
 
-Law of this file: what arrives yields a message or a reason, never an exception, and nothing that
-arrives decides how much memory is taken. It is read as data only: msgpack into structs that are
-known beforehand.
+Law of this file: what arrives yields a message or a reason, never an exception, and cannot decide
+how much memory is used. It is read as data only: msgpack into structs that are known beforehand.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from hustings.net.seal import KeyRing
 
 MAGIC = b"H"
-VERSION = 2  # of frames: their form and the tags of messages; others are refused
-CLEAR, SEALED, SIGNED = 0, 1, 2  # sealed with a key, signed with this machine's, or neither
+VERSION = 2  # of frames: their form and the tags of messages; other versions are refused
+CLEAR, SEALED, SIGNED = 0, 1, 2  # not sealed; sealed with a key; signed with this machine's
 TAG = 4
 HEADER = len(MAGIC) + 2 + TAG
 
@@ -65,15 +65,15 @@ MAX_NUMBER = 1 << 53  # of incarnations and frames, as gossip has it
 
 
 class Direction(IntEnum):
-    """On which way a frame travels; bound into its seal."""
+    """The way on which a frame travels; bound into its seal."""
 
     DATAGRAM = 1
-    QUESTION = 2  # on a stream, from who opened it
-    ANSWER = 3  # on a stream, from who accepted it
+    QUESTION = 2  # on a stream, from the side that opened it
+    ANSWER = 3  # on a stream, from the side that accepted it
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """Who says it to whom."""
+    """The sender and the recipient of a message."""
 
     group: str
     protocol: str
@@ -96,7 +96,7 @@ class Received(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Bytes to send, and the way they must go: what no datagram holds goes over a stream."""
+    """Bytes to send, and their direction: a frame that no datagram holds goes over a stream."""
 
     data: bytes
     direction: Direction
@@ -107,9 +107,9 @@ _envelopes = msgspec.msgpack.Decoder(Envelope)
 
 
 class Wire:
-    """One member's way to write frames and to read them.
+    """One member's way to write and read frames.
 
-    Neither counts nor remembers what arrives: that is `filter`'s.
+    It neither counts nor remembers what arrives: `filter` does that.
     """
 
     def __init__(
@@ -134,8 +134,8 @@ class Wire:
         self._label = group.encode()
         self._tag = group_tag(group)
         self._number = 0
-        self.label = ""  # of the frame that was read last
-        self.duplicate: Received | None = None  # what another one of this name said last
+        self.label = ""  # of the last frame that was read
+        self.duplicate: Received | None = None  # the last message from another process of this name
 
     def write(
         self,
@@ -143,10 +143,10 @@ class Wire:
         to: MemberId | None = None,
         direction: Direction = Direction.DATAGRAM,
     ) -> Frame | Reason:
-        """A frame for one member, or for whoever gets it, or why there is none.
+        """A frame for one member, or for any that gets it; or the reason why there is none.
 
-        Too large for a datagram, it becomes a question on a stream. The same frame may be sent to
-        many; written twice, it counts twice.
+        A frame that is too large for a datagram becomes a question on a stream. The same frame may
+        be sent to many members. A message that is written twice gets two numbers.
         """
         envelope = self._envelope(message, to)
         if isinstance(envelope, Reason):
@@ -160,7 +160,7 @@ class Wire:
         return Frame(data, direction)
 
     def read(self, data: bytes, direction: Direction) -> Received | Reason:
-        """The message in what arrived, or why there is none."""
+        """The message in the data that arrived, or the reason why there is none."""
         plain = self._open(data, direction)
         if isinstance(plain, Reason):
             return plain
@@ -179,7 +179,7 @@ class Wire:
         if reason is Reason.OTHER_PROTOCOL:
             if not isinstance(message, ConfigMsg):
                 return reason
-            reason = None  # how others are configured is heard across labels
+            reason = None  # configuration messages are understood across labels
         got = Received(
             envelope.sender,
             envelope.incarnation,
@@ -193,13 +193,13 @@ class Wire:
         return got
 
     def largest(self, direction: Direction) -> int:
-        """The most bytes of a frame on this way."""
+        """The most bytes that a frame in this direction may have."""
         limits = self.limits
         return limits.datagram if direction is Direction.DATAGRAM else limits.transfer
 
     def _envelope(self, message: Message, to: MemberId | None) -> bytes | Reason:
         if self._number >= MAX_NUMBER:
-            return Reason.UNSENDABLE  # the next life has numbers again
+            return Reason.UNSENDABLE  # the next incarnation has numbers again
         try:
             payload = _encoder.encode(message)
         except UNWRITABLE:
@@ -253,7 +253,7 @@ class Wire:
         return self.ring.open(data[HEADER:], self._bound(header, direction))
 
     def _refusal(self, envelope: Envelope) -> Reason | None:
-        """What is wrong with an envelope that could be read."""
+        """What is wrong with a readable envelope."""
         if envelope.group != self.group:
             return Reason.OTHER_GROUP
         if envelope.version != self.codec.version:
@@ -274,12 +274,12 @@ class Wire:
 
 
 def group_tag(group: str) -> bytes:
-    """What stands for the group at the head of its frames."""
+    """The tag of the group at the head of its frames."""
     return blake2b(group.encode(), digest_size=TAG, person=b"hustings group").digest()
 
 
 def tag_of(data: bytes) -> bytes | None:
-    """The group tag of what arrived, for a port that serves several groups; None if it has none."""
+    """The group tag of a frame, for a port that serves several groups; None if it has none."""
     return data[HEADER - TAG : HEADER] if len(data) >= HEADER and data[:1] == MAGIC else None
 
 
@@ -293,10 +293,10 @@ def version_of(data: bytes) -> int:
 
 
 MARK = "#"  # in a label, before the digest of what members must have in common
-ANY = "*"  # instead of the digest: one that only observes
+ANY = "*"  # in place of the digest: an observer
 LONGEST_LABEL = 64  # bytes, of groups and protocols
 
-# What msgspec raises for bytes that are not what was asked for; text is decoded late.
+# Errors of msgspec for bytes of another type than expected; text is decoded late.
 UNREADABLE = (msgspec.DecodeError, ValueError, OverflowError, RecursionError)
 UNWRITABLE = (msgspec.EncodeError, ValueError, TypeError, OverflowError, RecursionError)
 
@@ -305,7 +305,7 @@ Read = Callable[[Payload], Message | Reason]
 
 
 class _Kind(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A payload's first element, whatever follows."""
+    """The first element of a payload, whatever follows."""
 
     tag: str
 
@@ -314,7 +314,7 @@ _kinds = msgspec.msgpack.Decoder(_Kind)
 
 
 class WireCodec:
-    """What a group's members say to each other."""
+    """Encodes and decodes the messages of a group."""
 
     __slots__ = ("_decoder", "_tags", "kinds", "protocol", "version")
 
@@ -332,7 +332,7 @@ class WireCodec:
         self._decoder = _decoder(self.kinds)
 
     def understands(self, label: str) -> bool:
-        """Whether frames with this label are of this group, or may be."""
+        """Whether frames with this label belong to this group, or may belong to it."""
         if label == self.protocol:
             return True
         own, theirs = self.protocol.partition(MARK), label.partition(MARK)
@@ -340,25 +340,25 @@ class WireCodec:
 
     @property
     def undecided(self) -> bool:
-        """Whether it may be of any group of this protocol, still."""
+        """Whether the member may still belong to any group of this protocol."""
         return self.protocol.endswith(MARK + ANY)
 
     def take_up(self, label: str) -> None:
-        """One that may be of any group is of this one from now on."""
+        """A member that may belong to any group belongs to this one from now on."""
         if self.undecided and self.understands(label):
             self.protocol = label
 
     def give_up(self) -> None:
-        """It may be of any group again."""
+        """The member may belong to any group again."""
         self.protocol = f"{self.protocol.partition(MARK)[0]}{MARK}{ANY}"
 
     @classmethod
     def of(cls, election: Election | type[Election], protocol: str, version: int = 1) -> WireCodec:
-        """What an election handles, together with all that it is composed with."""
+        """The codec for an election, together with all that it is composed with."""
         return cls(protocol, tuple(election.handlers), version)
 
     def reader(self, most: int) -> Read:
-        """From a payload to a message with sane fields, and at most so many entries in any list."""
+        """A reader of payloads: it checks the fields, and allows `most` entries in any list."""
         check = _strict_decoder(self.kinds, most).decode
         decode = self._decoder.decode
 
@@ -376,7 +376,7 @@ class WireCodec:
         return read
 
     def _blame(self, payload: Payload, most: int) -> Reason:
-        """What is wrong with a payload that was refused; it need not be quick."""
+        """Why a payload was refused; this need not be quick."""
         try:
             tag = _kinds.decode(payload).tag
         except UNREADABLE:
@@ -390,7 +390,7 @@ class WireCodec:
 
 
 def check_label(what: str, label: str) -> None:
-    """Refuse a group's or protocol's name that has no place on the wire or in a log."""
+    """Refuse a group's or protocol's name that is not fit for the wire or a log."""
     try:
         size = len(label.encode())
     except UnicodeEncodeError:
@@ -404,7 +404,7 @@ def check_label(what: str, label: str) -> None:
 
 @lru_cache(maxsize=64)
 def _strict_decoder(kinds: tuple[type[Message], ...], most: int) -> msgspec.msgpack.Decoder[Any]:
-    """Shared by the members of one process: making the doubles takes a while."""
+    """Shared by the members of one process: it takes a while to make the doubles."""
     return msgspec.msgpack.Decoder(strict(_union(kinds), most))
 
 
@@ -417,22 +417,22 @@ def _union(kinds: tuple[type[Message], ...]) -> Any:
     return reduce(or_, kinds)
 
 
-MAX_INTEGER = 1 << 63  # not included: one more can still be written
+MAX_INTEGER = 1 << 63  # excluded: the largest number plus one can still be written
 MAX_TEXT = 4096  # characters
 
 _LARGEST = sys.float_info.max
 _INTEGER = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER - 1)]
-_FLOAT = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]  # which no NaN is either
+_FLOAT = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]  # excludes NaN too
 _TEXT = Annotated[str, Meta(max_length=MAX_TEXT)]
 
 
 def strict(kind: Any, most: int) -> Any:
-    """The double of a type, with at most so many entries in anything that has entries."""
+    """The stricter double of a type, with at most `most` entries in any collection."""
     return _double(kind, most, {})
 
 
 def flaw(value: object, most: int) -> Reason | None:
-    """What no member would say: numbers that one cannot reckon with, endless lists and texts."""
+    """What no proper member would send: numbers that are too large, endless lists and texts."""
     if isinstance(value, int):
         return None if -MAX_INTEGER <= value < MAX_INTEGER else Reason.IMPLAUSIBLE_NUMBER
     if isinstance(value, float):
