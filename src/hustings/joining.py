@@ -1,4 +1,4 @@
-"""`hustings.join`: from a few words to a member of a group on a real network."""
+"""`hustings.join`: from a few arguments to a member of a group on a real network."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ if TYPE_CHECKING:
     from hustings.net.seal import KeyRing
     from hustings.net.state_file import StateFile
 
-PORT = 7400  # of seeds that are given without one
+PORT = 7400  # the port of seeds that are given without one
 PROTOCOL = "le-s"
-_INSTANT = 1024  # incarnations, a power of two, that may begin in one millisecond
-_INCARNATIONS = 3  # begun in one attempt to join
+_INSTANT = 1024  # incarnations that may begin in one millisecond; a power of two
+_INCARNATIONS = 3  # incarnations that one attempt to join may begin
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where a member is, and where it looks for others."""
+    """Where a member listens, and where it looks for others."""
 
     seeds: tuple[Address, ...]
     bind: Address
     advertise: Address | None
     multicast: Address | None
-    transport: Transport | None  # one that is there already, instead
+    transport: Transport | None  # use this existing transport instead
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """All that was asked for, read and checked."""
+    """All arguments, read and checked."""
 
     group: str
     name: str
@@ -119,22 +119,25 @@ def join(
 
     `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election.
 
-    `name` must be unique in the group. `seeds` are addresses of members, some of which should be up
-    by and by. With a `key` (a file of `hustings keygen`, or several of which the first seals)
-    traffic is sealed. Without one only this machine is listened to, and members sign with a key
-    that is made on first use and that only this user can read. `insecure` members have no key, and
-    may listen to others. With a `state` directory terms survive restarts. With `preempt` a better
-    member displaces a living leader, if the protocol's paper has it so; with `preempt_after` when
-    it has been up so long. A leader that did not run for longer than `stall_bound` (5 delta, at
-    least 250 ms) steps down first, and asks who leads. With measure='loss' or 'delay' members
-    measure how well they hear each other, and `choice` ranks by it (lowest:loss).
+    `name` must be unique in the group. `seeds` are addresses of members; some of them should be up
+    sooner or later. With a `key` traffic is sealed: a file of `hustings keygen`, or several files, of
+    which the first key seals. Without a key the member listens only on this machine, and members
+    sign with a key that is made on first use and that only this user can read. `insecure` members
+    have no key, and may listen to other machines. With a `state` directory terms survive restarts.
 
-    Without a `guard` leadership is an opinion. With one (`etcd://127.0.0.1:2379`, `quorum://a,b,c`,
-    ...) only whom the guard has granted a lease of `ttl` leads, with a token for the resource to
-    check; all members have the same guard. One that does not answer is tried for ten seconds.
+    With `preempt` a better member displaces a live leader, if the protocol's paper does so; with
+    `preempt_after`, when it has been up so long. A leader that did not run for longer than
+    `stall_bound` (5 delta, at least 250 ms) steps down first, and asks who leads. With
+    measure='loss' or 'delay' members measure how well they hear each other, and `choice` ranks by
+    the result (lowest:loss).
 
-    Everything that is wrong raises `BadInput` here, before anything has started; what only the
-    system can tell, as a port in use, when the member is opened.
+    Without a `guard` leadership is an opinion. With a guard (`etcd://127.0.0.1:2379`,
+    `quorum://a,b,c`, ...) a member leads only with a lease of `ttl` from the guard, and has a token
+    for the resource to check. All members have the same guard. A guard that does not answer is
+    tried for ten seconds.
+
+    Bad arguments raise `BadInput` here, before anything has started. What only the system can tell,
+    for example a port in use, raises when the member is opened.
     """
     check_label("group", group)
     name = _named(name, kept=state is not None)
@@ -168,7 +171,7 @@ def join(
 def _leadership(
     settings: Mapping[str, object] | None, stall_bound: str | float | None
 ) -> dict[str, object]:
-    """Settings of the leadership layer, with the one that has a name of its own."""
+    """Settings of the leadership layer, with the setting that is an argument of its own."""
     given = dict(settings or {})
     if stall_bound is not None:
         if "stall_bound" in given:
@@ -189,7 +192,7 @@ def _guard(
                 "ttl and guard_settings go with a guard: give one, as guard='quorum://a,b,c'"
             )
         return None
-    # A member without a guard does not load what guards need: that is a tenth of its memory.
+    # A member without a guard does not load the guard's code, a tenth of its memory.
     from hustings.guard.config import guard_for  # noqa: PLC0415 (memory: few have guards)
 
     return guard_for(guard, group, member_id, ttl, settings)
@@ -205,7 +208,7 @@ def _wanted(
     state: str | Path | None,
     insecure: bool,
 ) -> Wanted:
-    """What needs a look at several things at once."""
+    """Check what depends on several arguments at once."""
     config = configure(design)
     attributes = design.with_measured(attributes)
     design.check_attributes(config.election, name, attributes)
@@ -296,10 +299,10 @@ class Joining:
             await self._member.leave()
 
     async def open(self) -> Member:
-        """A member that has found its group, or is alone for now and goes on looking.
+        """Return a member that has found its group, or is alone for now and goes on looking.
 
-        Where the group has heard this member in a later incarnation than its clock says, it
-        begins once more, in an incarnation after that.
+        If the group has heard this member in a later incarnation than its clock gives, the member
+        begins again in an incarnation after that.
         """
         wanted = self.wanted
         for last in range(_INCARNATIONS - 1, -1, -1):
@@ -331,7 +334,7 @@ async def _settled(wanted: Wanted) -> Member:
 
 
 class _Opened:
-    """What has to be closed with a member."""
+    """What has to be closed together with a member."""
 
     def __init__(self) -> None:
         self.transport: Transport | None = None
@@ -415,7 +418,7 @@ async def _open(wanted: Wanted, opened: _Opened) -> Member:
 
 
 async def _agreed(wanted: Wanted) -> AgreedConfig:
-    """What all members of the group have in common, or should."""
+    """What all members of the group have in common, or should have."""
     guard, lease = wanted.guard, wanted.config.lease
     fields: tuple[Field, ...] = ()
     if guard is not None and lease is not None and not wanted.design.observer:
@@ -424,14 +427,14 @@ async def _agreed(wanted: Wanted) -> AgreedConfig:
 
 
 def _guarantee(wanted: Wanted) -> Guarantee:
-    """The guard's, and without one the election's."""
+    """The guarantee of the guard, or without one of the election."""
     if wanted.guard is None:
         return wanted.design.kind.about.guarantee
     return wanted.guard.guarantees.guarantee
 
 
 async def _ask_guard(wanted: Wanted, opened: _Opened, member: Member) -> None:
-    """Let the member ask its engine, if it has one and may lead."""
+    """Connect the member to its lease engine, if it has one and may lead."""
     if wanted.guard is None:
         return
     node = member.node
@@ -482,7 +485,7 @@ def _memory(wanted: Wanted, opened: _Opened) -> tuple[Storage, int]:
 
 
 def _incarnation(wanted: Wanted) -> int:
-    """A number that grows with the date; two that start in one instant have different ones."""
+    """A number that grows with the date; two starts at one instant get different numbers."""
     by_clock = incarnation_by_clock(time.time()) * _INSTANT + _chance(_INSTANT.bit_length() - 1)
     return by_clock if wanted.incarnation is None else wanted.incarnation
 
@@ -512,5 +515,5 @@ def default_name() -> str:
 
 
 def _chance(bits: int) -> int:
-    """So many bits from the system's randomness."""
+    """Random bits from the system."""
     return int.from_bytes(os.urandom(8), "big") >> (64 - bits)

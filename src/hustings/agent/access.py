@@ -1,14 +1,14 @@
-"""Who may ask the agent over HTTP, and who may give orders.
+"""Who may read from the agent over HTTP, and who may give orders.
 
-Orders need the bearer token. Reading is free to every client that reaches the port; only this
-machine does, unless the agent is told to listen elsewhere, which it does only with a token. Without
-a token no client can give orders.
+Orders need the bearer token. Every client that reaches the port may read. Only this machine reaches
+it, unless the agent is told to listen elsewhere; it does so only with a token. Without a token no
+client can give orders.
 
-The Host header of a request is checked too. A page of the web whose name resolves to 127.0.0.1 (DNS
-rebinding) could otherwise read the answers of an agent through the browser of a person who looks at
-the page: to the browser both are one site. Such a request carries the page's name. A number instead
-of a name cannot be rebound, so every IP address is taken, and so are the names of this machine and
-those that the configuration lists.
+The Host header of a request is checked too. Otherwise a web page whose name resolves to 127.0.0.1
+(DNS rebinding) could read the agent's answers through the browser of a user who looks at the page:
+to the browser both are one site. Such a request carries the page's name. A number cannot be
+rebound, so every IP address is accepted. So are the names of this machine and those that the
+configuration lists.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORM = re.compile(r"[!-~]+")
 
 
 class Token:
-    """The word that goes with orders; it is not shown.
+    """The secret text that orders need; `repr` does not show it.
 
     >>> token = Token("correct horse battery".replace(" ", "-"))
     >>> token.admits("Bearer correct-horse-battery"), token.admits("Bearer x"), token
@@ -46,14 +46,14 @@ class Token:
         return "Token()"
 
     def admits(self, authorization: str) -> bool:
-        """Whether a header of this content carries it; the time to say so tells nothing of it."""
+        """Whether a header of this content carries the token; the check takes constant time."""
         scheme, _, given = authorization.partition(" ")
         same = hmac.compare_digest(given.strip().encode(), self._secret)
         return same and scheme.lower() == "bearer"
 
 
 def read_token(file: Path | None, text: str | None, variable: str) -> str | None:
-    """The token of a file, or else of the environment; None if there is none."""
+    """The token from a file, or else from the environment; None if there is none."""
     if file is None:
         return None if text is None else _checked(text, variable)
     where = f"token file {shown(file)}"
@@ -70,7 +70,7 @@ def read_token(file: Path | None, text: str | None, variable: str) -> str | None
 
 
 def permit_http(bind: Address, token: bool) -> str | None:
-    """Whether HTTP may listen here: refused with a sentence, allowed, or with a warning."""
+    """Refuse with a sentence that HTTP listens there, or allow it, perhaps with a warning."""
     if bind.is_loopback:
         return None
     if not token:
@@ -99,7 +99,7 @@ _LONGEST_HOST = 255
 
 
 class Hosts:
-    """Names that are this agent's.
+    """The names of this agent.
 
     >>> hosts = Hosts(["web-1.internal"])
     >>> [hosts.admit(each) for each in ("127.0.0.1:7401", "[::1]", "web-1.internal", "evil.org")]
@@ -110,7 +110,7 @@ class Hosts:
         self._names = frozenset(_plain(name) for name in names)
 
     def admit(self, header: str | None) -> bool:
-        """Whether a request with this Host header is for us; only HTTP/1.0 may leave it out."""
+        """Whether a request with this Host header is for us; only HTTP/1.0 may have none."""
         if header is None or ANY in self._names:
             return True
         found = (
@@ -128,7 +128,7 @@ class Hosts:
 
 
 def own_names() -> list[str]:
-    """What this machine calls itself, whole and up to the first dot; nobody is asked for it."""
+    """This machine's own names, whole and up to the first dot; no name server is asked."""
     name = socket.gethostname()
     return [name, name.partition(".")[0]]
 

@@ -1,6 +1,6 @@
-"""A member as its agent sees it, and as JSON: the one place where these shapes are made.
+"""A member as its agent sees it, and as JSON: all JSON shapes of members are made here.
 
-The agent asks less of a member than there is, so that a test can put another one there.
+The agent uses only a part of a member's methods, so that a test can put in another member.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hustings.net.member_state import Leadership, Metrics, Peer
 
 
 class AgentMember(Protocol):
-    """One member, as far as an agent needs it; `net.member` says what each of these does."""
+    """One member, as far as an agent needs it; `net.member` describes each method."""
 
     name: str
     group: str
@@ -22,17 +22,17 @@ class AgentMember(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether it has left, or had to."""
+        """Whether the member has left, or had to leave."""
 
     @property
     def is_leader(self) -> bool:
         """Whether it leads now, by the clock too."""
 
     def members(self) -> tuple[Peer, ...]:
-        """Everybody it knows."""
+        """All members that it knows."""
 
     def metrics(self) -> Metrics:
-        """Its figures."""
+        """The member's figures."""
 
     def observe(self) -> AsyncIterator[Leadership]:
         """The present state, then each change."""
@@ -41,29 +41,29 @@ class AgentMember(Protocol):
         """Call an election."""
 
     async def resign(self) -> None:
-        """Lead no more."""
+        """Give leadership up."""
 
     async def stand(self) -> None:
         """Be eligible again."""
 
     async def transfer(self, to: str, drain: float | None = None) -> None:
-        """Hand over."""
+        """Hand leadership over."""
 
     async def update(self, attributes: Mapping[str, float]) -> None:
         """Change attributes."""
 
     def rekey(self, keys: Iterable[Key]) -> None:
-        """Have exactly these keys."""
+        """Install exactly these keys."""
 
     async def leave(self) -> None:
-        """Depart in good order."""
+        """Leave in good order."""
 
 
 Json = dict[str, Any]
 
 
 def peer_json(one: Peer) -> Json:
-    """A member. Its id has 62 bits, more than a number in JSON is safe with, so it is text."""
+    """A member. Its id is text: it has 62 bits, more than numbers in JSON hold safely."""
     return {
         "name": one.name,
         "id": str(one.id),
@@ -77,7 +77,7 @@ def peer_json(one: Peer) -> Json:
 
 
 def leadership_json(state: Leadership) -> Json:
-    """Who leads, or why nobody does."""
+    """The leader, or the reason why there is none."""
     return {
         "group": state.group,
         "term": state.term,
@@ -91,7 +91,7 @@ def leadership_json(state: Leadership) -> Json:
 
 
 def summary_json(member: AgentMember) -> Json:
-    """A group in one line."""
+    """A summary of one group."""
     state = member.state
     return {
         "group": member.group,
@@ -110,12 +110,12 @@ def groups_json(members: Mapping[str, AgentMember]) -> Json:
 
 
 def members_json(member: AgentMember) -> Json:
-    """Everybody in a group that its member knows of."""
+    """All members of a group that this agent's member knows."""
     return {"group": member.group, "members": [peer_json(one) for one in member.members()]}
 
 
 def is_leader_json(member: AgentMember) -> Json:
-    """Whether this agent's member leads, by the clock as it is now where a guard is asked."""
+    """Whether this agent's member leads; with a guard, by the clock at this moment."""
     return {
         "group": member.group,
         "member": member.name,

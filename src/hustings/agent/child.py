@@ -1,9 +1,9 @@
-"""One run of a command, seen from the member's process: its supervisor is told and listened to.
+"""One run of a command, as the member's process sees it: it talks to the command's supervisor.
 
-Starting and ending take no await, so that nothing can come between deciding and doing.
-Supervisor and guardian (`supervisor.py`) end the command when it is time. When they do not,
-because somebody stopped or killed them, this process kills everything below them itself, in time
-for the lease.
+Start and end use no await, so that no other task runs between a decision and its effect. Supervisor
+and guardian (`supervisor.py`) end the command when it is time. If they do not, because another
+process stopped or killed them, this process kills all their descendants itself, in time for the
+lease.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from math import inf
 from hustings.agent import supervisor
 
 PULSES = 4  # signs of life within the silence that a supervisor allows
-LEASED_PULSE_S = 0.1  # with a lease: that it was renewed must be known before its old end
-TAKE_OVER_S = 0.5  # so late with killing, a supervisor and its guardian are taken for stopped
-STOPPED_LOOKS = 3  # at which a supervisor that is woken is found stopped: somebody holds it
-PASS_ON_S = 5.0  # within which a supervisor gives a signal to the command, or we do
-NO_STATUS = 128 + signal.SIGKILL  # for a command whose supervisor was killed: it went with it
+LEASED_PULSE_S = 0.1  # with a lease: the supervisor must hear of a renewal before the old end
+TAKE_OVER_S = 0.5  # a supervisor and its guardian count as stopped if killing takes so much longer
+STOPPED_LOOKS = 3  # checks that find a woken supervisor stopped again: another process holds it
+PASS_ON_S = 5.0  # seconds for a supervisor to pass a signal on; then this process does it
+NO_STATUS = 128 + signal.SIGKILL  # for a command that ended because its supervisor was killed
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """How a run of the command came to its end, when nothing of it is left."""
+    """How a run of the command ended, when no process of it is left."""
 
     code: int
     ran_s: float
-    starved: bool = False  # its supervisor ended it: this process was stopped, or starved
+    starved: bool = False  # its supervisor ended it: this process was stopped or starved
     refused: int | None = None  # it never ran: the system's error number
     broken: bool = False  # one of the processes that guard it was killed or stopped
 
 
 class ChildCommand:
-    """A command in its supervisor's hands."""
+    """A command that a supervisor runs."""
 
     def __init__(
         self,
@@ -54,13 +54,14 @@ class ChildCommand:
         until: Callable[[], float | None] = lambda: None,
         sole: bool = False,
     ) -> None:
-        """`until` tells up to when this member leads, if a guard says so, by `time.monotonic`.
+        """`until`: the time up to which this member leads, if a guard says so, by `time.monotonic`.
 
-        `sole`: this process adopts orphans and starts nothing else, so what it adopts is ours.
+        `sole`: this process adopts orphans and starts nothing else, so each adopted process is
+        ours.
         """
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[CommandEnd] = self._loop.create_future()
-        self.left: asyncio.Future[int] = self._loop.create_future()  # what cannot be killed
+        self.left: asyncio.Future[int] = self._loop.create_future()  # processes that stay alive
         self.passed: asyncio.Future[bool] = (
             self._loop.create_future()
         )  # False: not by its supervisor
@@ -76,7 +77,7 @@ class ChildCommand:
         self._code: int | None = None
         self._refused: int | None = None
         self._gone = self._broken = self._swept = False
-        self._supervisor: tuple[int, int] | None = None  # its process, and a descriptor of it
+        self._supervisor: tuple[int, int] | None = None  # its process, and a descriptor of that
         self._heard = b""
         self._control, other = socket.socketpair()
         self._control.setblocking(False)
@@ -100,30 +101,30 @@ class ChildCommand:
         self._overdue: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
 
-    # --- what it is told -------------------------------------------------------------------------
+    # --- orders to the supervisor ----------------------------------------------------------------
 
     def end(self) -> None:
-        """SIGTERM to all of it and, after the grace, SIGKILL."""
+        """SIGTERM to all processes of the command and, after the grace, SIGKILL."""
         self._order(b"e")
         now = time.monotonic()
-        # The supervisor counts in the same way: who notices late has no more time for it.
+        # The supervisor counts in the same way: a late notice does not prolong the grace.
         lost_at = now if self._told is None else min(now, self._told)
         self._expect_it_gone(lost_at + self._grace_s - now)
 
     def kill(self) -> None:
-        """SIGKILL to all of it now."""
+        """SIGKILL to all processes of the command now."""
         self._order(b"k")
         self._expect_it_gone(0.0)
 
     def signal(self, number: int) -> None:
-        """A signal for the command itself."""
+        """Send a signal to the command itself."""
         self._order(b"s", number)
 
     def pass_on(self, number: int) -> None:
-        """A signal for the command's whole process group, after which it should come to its end.
+        """Send a signal to the command's whole process group, after which the command should end.
 
-        `passed` tells when that is done. A supervisor that is stopped is woken; if somebody
-        holds it stopped, this process gives the signal and, after the grace, kills.
+        `passed` tells when that is done. A stopped supervisor is woken. If another process holds it
+        stopped, this process sends the signal and, after the grace, kills.
         """
         self._wake_them()
         self._order(b"g", number)
@@ -134,7 +135,7 @@ class ChildCommand:
 
     def _look_at_supervisor(self, number: int, stopped: int, late_at: float) -> None:
         if self._overdue is not None:
-            return  # it is watched already
+            return  # this is checked already
         is_stopped = self._supervisor is not None and supervisor.state_of(self._supervisor[0]) in (
             b"T",
             b"t",
@@ -154,14 +155,14 @@ class ChildCommand:
         self._broken = True
         if not self.passed.done():
             below = {each for each, _ in supervisor.below(self._guardian.pid)}
-            if self.process in below:  # else its number may be another's
+            if self.process in below:  # else the number may belong to another process by now
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.process, number)
             self.passed.set_result(False)
         self._expect_it_gone(self._grace_s)
 
     def abandon(self) -> None:
-        """Leave it to its supervisor, which goes on trying after this process has ended."""
+        """Leave the command to its supervisor, which goes on after this process has ended."""
         self._gone = True
         self._close()
         self._conclude(CommandEnd(NO_STATUS, time.monotonic() - self._since))
@@ -170,13 +171,13 @@ class ChildCommand:
         self._send(letter + bytes([number]))
 
     def _send(self, order: bytes) -> None:
-        # A supervisor that does not read is stopped: what it missed, it is overdue for.
+        # A supervisor that does not read is stopped, and what it missed is overdue anyway.
         with suppress(BlockingIOError, ConnectionError):
             if not self.over.done():
                 self._control.send(order)
 
     def _say_until(self) -> None:
-        """It must end the command in time also when this process is stopped, or starved."""
+        """Tell the supervisor the end of the lease, which holds also if this process is stopped."""
         until = self._until()
         if until is not None and until != self._told:
             self._told = until
@@ -188,7 +189,7 @@ class ChildCommand:
         self._pulse = self._loop.call_later(self._pulse_s, self._beat)
 
     def _expect_it_gone(self, within_s: float) -> None:
-        """What somebody stopped is let go on; if that does not help, we do its work."""
+        """Wake stopped processes; if the command is not gone in time, do the supervisor's work."""
         if self.over.done():
             return
         self._wake_them()
@@ -204,7 +205,7 @@ class ChildCommand:
         self._signal_supervisor(signal.SIGCONT)
 
     def _signal_supervisor(self, number: int) -> bool:
-        """Whether it is there; by its descriptor, since its number may be another's by now."""
+        """Whether the supervisor is there; by its descriptor, since its number may be reused."""
         if self._supervisor is None:
             return False
         try:
@@ -214,9 +215,9 @@ class ChildCommand:
         return True
 
     def _take_over(self, until: float) -> None:
-        """Kill all that is below supervisor and guardian, then both; again until they are gone.
+        """Kill all processes below supervisor and guardian, then both; repeat until they are gone.
 
-        Also a stopped process adopts: what is orphaned meanwhile is found below it the next time.
+        A stopped process adopts too: new orphans are found below it the next time.
         """
         self._broken = self._broken or not self._gone
         alive = 0
@@ -232,7 +233,7 @@ class ChildCommand:
         pause = supervisor.SLOW_LOOK_S if self.left.done() else supervisor.LOOK_S
         self._overdue = self._loop.call_later(pause, self._take_over, until)
 
-    # --- what it tells ---------------------------------------------------------------------------
+    # --- reports of the supervisor ---------------------------------------------------------------
 
     def _listen(self) -> None:
         try:
@@ -268,14 +269,14 @@ class ChildCommand:
             self.left.set_result(number)
         elif word == "empty":
             self._gone = True
-            self._expect_it_gone(0.0)  # only they themselves are left, and one may be stopped
+            self._expect_it_gone(0.0)  # only these two are left, and one may be stopped
         elif word == "gone":
             self._gone = True
 
     def _finish(self) -> None:
-        """Supervisor and guardian are gone: with everything they kept, unless both were killed."""
+        """Supervisor and guardian are gone, and all they kept, unless both were killed."""
         if self._supervisor is not None:
-            with suppress(ChildProcessError):  # it is ours to bury if it lost its guardian
+            with suppress(ChildProcessError):  # without its guardian, it is our child to reap
                 os.waitid(os.P_PIDFD, self._supervisor[1], os.WEXITED)
         self._close()
         self._guardian.wait()
@@ -306,18 +307,18 @@ class ChildCommand:
             self._supervisor = None
 
     def _sweep(self, over: CommandEnd, until: float) -> None:
-        """Both were killed: kill what they left behind, and bury what is ours now."""
+        """Both were killed: kill what they left behind, and reap what is our child now."""
         alive = self._sweep_group() + self._sweep_adopted()
         if not alive and self._swept:
             self._conclude(over)
             return
-        self._swept = not alive  # twice: what forks on may be between two processes at one look
+        self._swept = not alive  # twice: a process that forks on may be missed by one check
         if self._loop.time() >= until and not self.left.done():
             self.left.set_result(alive)
         self._loop.call_later(supervisor.LOOK_S, self._sweep, over, until)
 
     def _sweep_group(self) -> int:
-        """The command's process group, if it had one; whether something of it lives."""
+        """Kill the command's process group, if there is one; returns whether any of it lives."""
         group = self.process
         if group is None:
             return 0
@@ -333,7 +334,7 @@ class ChildCommand:
         return 1
 
     def _sweep_adopted(self) -> int:
-        """What has become our child without our starting it; how many there were."""
+        """Kill children that this process adopted; returns how many there were."""
         if self._not_ours is None:
             return 0
         me = os.getpid()
@@ -350,5 +351,5 @@ class ChildCommand:
 
 
 def children_of(process: int) -> set[int]:
-    """Its children, the unburied dead too."""
+    """The children of a process, zombies too."""
     return {each for each, parent, _ in supervisor.descendants(process) if parent == process}

@@ -1,7 +1,7 @@
-"""The other end of the agent's HTTP, with nothing but the standard library.
+"""The client of the agent's HTTP, with nothing but the standard library.
 
-Whatever keeps an answer from coming is `NoAnswer`, one sentence; what an answer says is the
-caller's business.
+Anything that prevents an answer becomes `NoAnswer`, with one sentence. The caller decides what an
+answer means.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from hustings.core.errors import BadInput, UnknownName
 
 LARGEST_ANSWER = 16 * 1024 * 1024  # bytes
 LONGEST_LINE = 1024 * 1024
-SILENCE_S = 45.0  # of an event stream that sends a sign of life every 15 s
+SILENCE_S = 45.0  # for an event stream, which sends a sign of life every 15 s
 
 Json = dict[str, Any]
 
 
 class NoAnswer(BadInput):
-    """The agent cannot be asked: it is not there, or not an agent."""
+    """The agent cannot be asked: no process is there, or the process is not an agent."""
 
 
 class Refusal(BadInput):
-    """The agent answered, and would not."""
+    """The agent answered, and refused."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -36,7 +36,7 @@ class Refusal(BadInput):
 
 
 class AgentClient:
-    """One agent, by its URL."""
+    """A client for one agent, by the agent's URL."""
 
     def __init__(self, url: str, token: str | None = None, timeout_s: float = 10.0) -> None:
         self.url = url
@@ -60,7 +60,7 @@ class AgentClient:
         return list(self._expect("GET", "/v1/groups")["groups"])
 
     def group(self, name: str | None) -> str:
-        """The group of this name, or the only one there is."""
+        """The group of this name, or the only group there is."""
         known = [str(each["group"]) for each in self.groups()]
         if name is None and len(known) == 1:
             return known[0]
@@ -73,15 +73,15 @@ class AgentClient:
         return name
 
     def leader(self, group: str) -> Json:
-        """Who leads; `leader` is None when nobody does."""
+        """Who leads; `leader` is None when there is no leader."""
         return self._expect("GET", _path(group, "leader"), also=(503,))
 
     def members(self, group: str) -> list[Json]:
-        """Everybody in the group."""
+        """All members of the group."""
         return list(self._expect("GET", _path(group, "members"))["members"])
 
     def order(self, group: str, what: str, body: Json | None = None, more_s: float = 0.0) -> Json:
-        """Have the agent's member do something; how things are then. `more_s` to wait for it."""
+        """Give the agent's member an order; returns the new state. `more_s`: additional wait."""
         return self._expect("POST", _path(group, what), body=body, more_s=more_s)
 
     def events(self, group: str | None) -> Generator[Json, None, None]:
@@ -140,7 +140,7 @@ class AgentClient:
         body: Json | None,
         silence_s: float | None = None,
     ) -> HTTPResponse:
-        """One request; `silence_s`, once connected, if that is not the usual time to wait."""
+        """One request; `silence_s`: another time to wait for data, once connected."""
         headers = {"Accept": "application/json, text/event-stream"}
         if body is not None:
             headers["Content-Type"] = "application/json"

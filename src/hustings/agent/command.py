@@ -2,13 +2,14 @@
 
     stand -> lead: start the command -> lost: SIGTERM, grace, SIGKILL -> gone -> stand
 
-Law: the command is started only when leading, and never before everything of its last run is
-gone. It is ended when leadership is lost by this member's own knowledge, when this process is
-stopped, starved or killed (its supervisor sees to that), and when a hand-over asks for it. With
-a guard it is gone before another member can lead: leading ends early enough for the grace, and
-the supervisor knows the time. Three processes guard it: this one, and the supervisor with its
-guardian (`supervisor.py`). Each of them can end all of it. What nobody can promise without a
-guard is that another one does not lead meanwhile.
+Law: the command starts only while this member leads, and never before all processes of its last run
+are gone. It ends when this member knows that leadership is lost, when a transfer asks for it, and
+when this process is stopped, starved or killed (the supervisor sees to that).
+
+With a guard the command is gone before another member can lead: leadership ends early enough for
+the grace, and the supervisor knows the time. Three processes guard the command: this one, and the
+supervisor with its guardian (`supervisor.py`). Each of them can end all of it. Without a guard no
+process can promise that no other member leads meanwhile.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from hustings.net.member_state import LeadershipLost
 if TYPE_CHECKING:
     from hustings.joining import Joining
 
-ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group, and then we leave
+ENDING = (signal.SIGINT, signal.SIGTERM)  # forwarded to the whole process group; then we leave
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)  # for the command alone
-MARGIN_S = 0.5  # with a guard: for the machine to be slow in
-HAND_OVER_S = 5.0  # within which a hand-over that we made room for should have happened
-# Variables of ours that a command may need to ask an agent. All others may hold a secret: the
-# token of an agent's HTTP, a guard's address with its password.
+MARGIN_S = 0.5  # with a guard: allowance for a slow machine
+HAND_OVER_S = 5.0  # seconds for a transfer to happen after its command has ended
+# Our variables that a command may need to ask an agent. All others may hold a secret: the token of
+# an agent's HTTP, or a guard's address with its password.
 PASSED_ON = tuple(
     f"HUSTINGS_{name}" for name in ("AGENT", "CONFIG", "KEY_FILE", "TIMEOUT", "TOKEN_FILE")
 )
@@ -54,11 +55,11 @@ class CommandSpec:
 
     command: tuple[str, ...]
     grace_s: float = 5.0  # between SIGTERM and SIGKILL
-    silence_s: float = 3.0  # after which a command is ended because this process says nothing
+    silence_s: float = 3.0  # silence of this process after which the command is ended
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     hangup_ends: bool = False  # SIGHUP means that the terminal is gone
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
-    secrets: frozenset[str] = frozenset()  # variables of it that the command may not see
+    secrets: frozenset[str] = frozenset()  # variables that the command may not see
 
 
 def check_guard(guard: str | None) -> None:
@@ -71,7 +72,7 @@ def check_guard(guard: str | None) -> None:
 
 
 def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, object]:
-    """What to ask of a guard, so that the command is gone before another member can lead."""
+    """The lease to ask for, so that the command is gone before another member can lead."""
     check_guard(guard)
     margin = spec.grace_s + SETTLE_S + MARGIN_S
     shortest = 2 * margin
@@ -87,7 +88,7 @@ def lease_for(spec: CommandSpec, guard: str, ttl: float | None) -> dict[str, obj
 
 
 def secrets_of(guard: str | None) -> frozenset[str]:
-    """Variables that hold a password of the guard, because its address says so.
+    """Variables that hold a password of the guard, as named in its address.
 
     >>> sorted(secrets_of("postgres://app@db/app?password_env=DB_PASSWORD"))
     ['DB_PASSWORD']
@@ -101,7 +102,7 @@ def secrets_of(guard: str | None) -> frozenset[str]:
 def environment_for(
     given: Mapping[str, str], told: Mapping[str, str], secrets: Container[str] = ()
 ) -> dict[str, str]:
-    """What a command finds in its environment: no secret of ours, and what it is told.
+    """The environment of a command: none of our secrets, and what the command is told.
 
     >>> environment_for({"HUSTINGS_HTTP_TOKEN": "x", "PATH": "/bin"}, {"HUSTINGS_TERM": "3"})
     {'PATH': '/bin', 'HUSTINGS_TERM': '3'}
@@ -115,7 +116,7 @@ def environment_for(
 
 
 class Say(Protocol):
-    """Where sentences go; details are for those who asked for more."""
+    """Prints a sentence; details are for users that asked for more."""
 
     def __call__(self, sentence: str, detail: bool = False) -> None: ...
 
@@ -139,16 +140,16 @@ def check_command(command: Sequence[str], path: str | None = None) -> None:
 
 
 def _say_nothing(sentence: str, detail: bool = False) -> None:
-    """For who does not want to hear."""
+    """Print nothing."""
 
 
 async def _first(*futures: asyncio.Future[Any]) -> None:
-    """Until one is done; being cancelled meanwhile cancels none of them."""
+    """Wait until one future is done; a cancellation meanwhile cancels none of them."""
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
 
 
 class Supervised:
-    """A member's command: `run` it until it ends for good, and hand it `signal`s meanwhile."""
+    """A member's command: `run` it until it ends for good, and pass `signal`s to it meanwhile."""
 
     def __init__(
         self,
@@ -166,12 +167,12 @@ class Supervised:
         self._sole = sole
         self._work: asyncio.Task[int] | None = None
         self._child: ChildCommand | None = None
-        self._leaving: int | None = None  # the signal that asked for it
+        self._leaving: int | None = None  # the signal that asked to leave
         self._code: int | None = None  # of the command's last run in this term
 
     @property
     def bound(self) -> float:
-        """Seconds from losing leadership, as far as this member knows, to the command's end."""
+        """Seconds from the known loss of leadership to the command's end."""
         return self._member.bound + self._spec.grace_s + SETTLE_S
 
     @property
@@ -180,7 +181,7 @@ class Supervised:
         return self._spec.silence_s + self._spec.grace_s + SETTLE_S
 
     def promise(self) -> str:
-        """What is kept and what is not, in one sentence."""
+        """The promise and its limits, in one sentence."""
         unkept = "unless all three processes that guard it are killed or stopped at once"
         if self._member.guarantee is Guarantee.ADVISORY:
             return (
@@ -196,7 +197,7 @@ class Supervised:
         )
 
     async def run(self) -> int:
-        """Run the command whenever this member leads; the code to exit with, in the end."""
+        """Run the command whenever this member leads; returns the exit code at the end."""
         changes = asyncio.create_task(self._tell_changes())
         self._work = asyncio.create_task(self._stand())
         if self._leaving is not None:
@@ -213,7 +214,7 @@ class Supervised:
             await _first(changes)
 
     def signal(self, number: int) -> None:
-        """What a signal to this process means: see `hustings run --help`."""
+        """Handle a signal to this process: see `hustings run --help`."""
         ends = number in ENDING or (number == signal.SIGHUP and self._spec.hangup_ends)
         if not ends:
             if self._child is not None:
@@ -258,10 +259,10 @@ class Supervised:
                         if term.lost.is_set():
                             self._say(f"{self._member.name} leads {self._member.group} no longer")
                         raise
-                    finally:  # inside: what is held is given back when the block has ended
+                    finally:  # inside: the block's end gives back what is held
                         await self._clear()
             except LeadershipLost:
-                pass  # it was said when it happened
+                pass  # the member reported it when it happened
             if code is not None:
                 return code
             if self._leaving is not None:
@@ -271,7 +272,7 @@ class Supervised:
                 await self._hand_over(drained)
 
     async def _lead(self, term: CommandTerm) -> int | None:
-        """The code to exit with; None to stand again."""
+        """The exit code; None to stand again."""
         restarts = Restarts(self._spec.restart)
         while True:
             over = await self._one_run(term)
@@ -308,7 +309,7 @@ class Supervised:
                 child.end()
                 await _first(child.over)
         except asyncio.CancelledError:
-            child.end()  # at once; that it is gone is waited for where nobody waits for us
+            child.end()  # at once; `_clear` waits for the end, where no caller waits for us
             raise
         finally:
             draining.cancel()
@@ -342,7 +343,7 @@ class Supervised:
     # --- afterwards ------------------------------------------------------------------------------
 
     async def _clear(self) -> None:
-        """Wait until nothing of the command is left; who cancels that, hurries it."""
+        """Wait until no process of the command is left; a cancellation makes it kill at once."""
         child = self._child
         if child is None:
             return
@@ -373,7 +374,7 @@ class Supervised:
             await self._member.stand()
 
     async def _hand_over(self, term: int) -> None:
-        """The command is gone, so the hand-over happens: until then we would only lead again."""
+        """Wait for the transfer, as the command is gone: before, this member would lead again."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HAND_OVER_S):
                 async for state in self._member.observe():
@@ -392,7 +393,7 @@ class Supervised:
                     )
 
     def _exit_code(self) -> int:
-        """The command's if it ran in this term; else SIGTERM was obeyed, and others interrupt."""
+        """The command's code if it ran in this term; 0 after SIGTERM; else that of an interrupt."""
         if self._code is not None:
             return self._code
         interrupted = self._leaving is not None and self._leaving != signal.SIGTERM
@@ -400,12 +401,12 @@ class Supervised:
 
 
 async def supervise(joining: Joining, spec: CommandSpec, say: Say) -> int:
-    """Join a group and run the command while leading it; the code to exit with.
+    """Join a group and run the command while leading it; returns the exit code.
 
-    It takes over this process's signals, apart from those that were ignored before.
+    It takes over this process's signals, except those that were ignored before.
     """
     check_command(spec.command, spec.environment.get("PATH"))
-    # Should supervisor and guardian be killed at once, what they kept is ours to end and to bury.
+    # If supervisor and guardian are killed at once, this process must end and reap their processes.
     sole = adopt_orphans()
     if not sole:
         say(
@@ -436,14 +437,14 @@ async def _supervise(joining: Joining, spec: CommandSpec, say: Say, sole: bool) 
 
 
 class NamedPeer(Protocol):
-    """Another member, or oneself."""
+    """A member, this one or another."""
 
     @property
     def name(self) -> str: ...
 
 
 class CommandState(Protocol):
-    """What a member thinks about leadership."""
+    """Who leads, as one member knows it."""
 
     @property
     def term(self) -> int: ...
@@ -456,7 +457,7 @@ class CommandState(Protocol):
 
 
 class CommandTerm(Protocol):
-    """A period of leading."""
+    """One term of leadership."""
 
     @property
     def number(self) -> int: ...
@@ -469,7 +470,7 @@ class CommandTerm(Protocol):
 
 
 class SupervisedMember(Protocol):
-    """What is needed of a member here."""
+    """The part of a member that is used here."""
 
     @property
     def group(self) -> str: ...

@@ -1,10 +1,10 @@
-"""What an agent is told: one port, HTTP, and the groups whose members it runs.
+"""The configuration of an agent: one port, HTTP, and the groups whose members it runs.
 
     [agent]          where its members listen, and what holds for all groups
     [http]           where it answers, and who may give orders
     [groups.NAME]    one table for each group
 
-Whatever stands in the file is read strictly; flags and environment go before it.
+The file is read strictly. Flags and environment variables override it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEVELS = ("debug", "info", "warning", "error")
 SHUTDOWN_S, LONGEST_SHUTDOWN_S = 5.0, 600.0
 MOST_STREAMS = 10_000
 
-# Key of the file -> flag and environment variable: for all groups, and for the one there is.
+# Key of the file -> flag and environment variable: for all groups, and for a single group.
 AGENT = {
     key: key
     for key in (
@@ -57,7 +57,7 @@ ONE = {
     **{key: key for key in ("guard", "ttl")},
 }
 SETTINGS = ("config", "group", *AGENT.values(), *WEB.values(), *ONE.values(), "http-token")
-# Variables that other commands read, or set for what they run.
+# Variables that other commands read, or set for the commands that they run.
 OTHERS = ("agent", "term", "token", "member", "timeout", "key-file")
 
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
@@ -65,10 +65,10 @@ _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class GroupConfig:
-    """One group's member."""
+    """The configuration of one group's member."""
 
     group: str
-    place: str  # where the group is spoken of, for sentences
+    place: str  # where the file has the group, for sentences
     name: str | None
     seeds: tuple[str, ...]
     protocol: str | None
@@ -94,13 +94,13 @@ class GroupConfig:
     locate: ErrorLocator = field(repr=False, compare=False)
 
     def wrong(self, error: Exception) -> BadInput:
-        """What a member had to say about it, with the place that it is about."""
+        """A member's complaint, with the place in the configuration that it is about."""
         return BadInput(self.locate(self.place, str(error)))
 
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """The whole of it."""
+    """The whole configuration."""
 
     bind: Address
     advertise: Address | None
@@ -157,7 +157,7 @@ def load(
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Sentences about variables of ours that nothing reads: a slip of the keyboard shows here.
+    """Sentences about variables of ours that no command reads: they may be typing errors.
 
     >>> unknown_variables({"HUSTINGS_BNID": "x", "HUSTINGS_BIND": "y", "PATH": "z"})[0][:35]
     'the environment variable HUSTINGS_B'
@@ -198,7 +198,7 @@ def _groups(sources: ConfigSources, common: _Common) -> tuple[GroupConfig, ...]:
 
 
 def _chosen(sources: ConfigSources, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The group that flag or environment name, else all of the file."""
+    """The group that flag or environment name, else all groups of the file."""
     origin = sources.origin("group")
     if origin is None:
         return names

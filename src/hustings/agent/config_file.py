@@ -1,13 +1,14 @@
-"""A TOML file under flags and environment: where each setting comes from, and what it may be.
+"""A TOML file under flags and environment: where each setting comes from, and its type.
 
-A setting that stands in several places is taken from the highest: flags go before environment
-variables, and these before the file. All that is wrong is collected, each complaint with its place,
-so that one sentence tells all of it.
+A setting that stands in several places is taken from the highest: flags override environment
+variables, and these override the file. All errors are collected, each with its place, so that one
+sentence tells all of them.
 
-The standard parser tells lines only where the syntax is wrong. Where a value is wrong, the line is
+The standard parser gives line numbers only for syntax errors. If a value is wrong, the line is
 found with the same parser: a key stands on the first line that no shorter part of the file needs.
-Some things only a member can judge: whether there is a protocol of that name, whether one setting
-goes with another. Its sentence names the key, and `ErrorLocator` finds where that key stands.
+Only a member can check some rules: whether a protocol of that name exists, or whether one setting
+goes with another. The member's sentence names the key, and `ErrorLocator` finds where that key
+stands.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from hustings.net.addresses import Address, parse_address
 from hustings.net.files import read_whole, shown, why
 
 PREFIX = "HUSTINGS_"
-MOST_TOLD = 5  # complaints in one sentence
+MOST_TOLD = 5  # errors in one sentence
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 Plain = str | int | float | bool
@@ -39,7 +40,7 @@ T = TypeVar("T")
 class Found(NamedTuple):
     """A setting as it was given."""
 
-    place: str  # for a sentence about it
+    place: str  # for a sentence about the setting
     value: object
     typed: bool  # above the file, where everything is text
 
@@ -55,10 +56,10 @@ def variable(setting: str) -> str:
 
 @dataclass(frozen=True)
 class ConfigSources:
-    """Everything that was said, and what was wrong with it."""
+    """All settings that were given, and the errors in them."""
 
     document: Document | None
-    folder: Path  # what paths in the file are relative to
+    folder: Path  # the folder of relative paths in the file
     flags: Mapping[str, object]
     environment: Mapping[str, str]
     wrong: list[str] = field(default_factory=list)
@@ -71,13 +72,13 @@ class ConfigSources:
         return name if self.environment.get(name, "").strip() else None
 
     def above(self, setting: str) -> object:
-        """What stands above the file; ask `origin` first."""
+        """The value above the file; ask `origin` first."""
         if self.flags.get(setting) not in (None, (), False):
             return self.flags[setting]
         return self.environment[variable(setting)].strip()
 
     def section(self, path: tuple[str, ...], names: Mapping[str, str]) -> Section:
-        """A table of the file, of which `names` says what its keys are called above it."""
+        """A table of the file; `names` maps its keys to their names above the file."""
         here: Any = self.document.data if self.document is not None else {}
         for step, name in enumerate(path, 1):
             here = here.get(name, {})
@@ -87,15 +88,15 @@ class ConfigSources:
         return Section(self, path, here, names)
 
     def place(self, path: tuple[str, ...]) -> str:
-        """Where a key of the file stands."""
+        """The place of a key in the file."""
         return self.document.place(path) if self.document is not None else ".".join(path)
 
     def complain(self, place: str, what: str) -> None:
-        """Something is wrong."""
+        """Record an error."""
         self.wrong.append(f"{place} {what}")
 
     def judge(self) -> None:
-        """Refuse all that is wrong, in one sentence."""
+        """Raise one sentence about all recorded errors, if there are any."""
         if not self.wrong:
             return
         more = len(self.wrong) - MOST_TOLD
@@ -104,7 +105,7 @@ class ConfigSources:
 
 
 class Section:
-    """One table: typed reading of its keys, then `end`, which refuses those nobody asked for."""
+    """One table: typed reading of its keys, then `end`, which refuses unknown keys."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Section:
         return tuple(self._values)
 
     def knows(self, key: str) -> None:
-        """This key is read elsewhere."""
+        """Accept a key that is read elsewhere."""
         self._known.append(key)
 
     def text(self, key: str, default: str | None = None) -> str | None:
@@ -165,7 +166,7 @@ class Section:
         return tuple(one.strip() for one in value)
 
     def paths(self, key: str) -> tuple[Path, ...] | None:
-        """Files; those that the file names are relative to its folder."""
+        """Files; relative names in the file are relative to its folder."""
         found = self._find(key)
         texts = self.texts(key)
         if found is None or texts is None:
@@ -261,7 +262,7 @@ class Section:
         return table
 
     def end(self) -> None:
-        """Everything was asked for: what else stands in the table is a mistake."""
+        """Refuse keys of the table that were not read: they are mistakes."""
         for name in self._values:
             if name not in self._known:
                 near = get_close_matches(name, self._known, n=1, cutoff=0.5)
@@ -270,7 +271,7 @@ class Section:
                 self._sources.complain(place, f"is no key that is known here ({hint})")
 
     def _find(self, key: str) -> Found | None:
-        """Where the setting was given, and what."""
+        """The value of a setting and its place, or None."""
         if key not in self._known:
             self._known.append(key)
         setting = self._names.get(key)
@@ -282,7 +283,7 @@ class Section:
         return None
 
     def _table(self, key: str) -> dict[str, Found]:
-        """Entries with their places: those above the file are added to it, entry by entry."""
+        """Entries with their places; entries above the file are added one by one."""
         self._known.append(key)
         entries: dict[str, Found] = {}
         inside = self._values.get(key, {})
@@ -358,13 +359,13 @@ class Document:
             raise BadInput(f"{where}: values are nested too deeply") from None
 
     def place(self, path: KeyPath) -> str:
-        """Where a key stands, for a sentence about it."""
+        """The place of a key, for a sentence about it."""
         line = self.line_of(path)
         where = self.where if line is None else f"{self.where}, line {line}"
         return f"{where}: {'.'.join(path)}"
 
     def line_of(self, path: KeyPath) -> int | None:
-        """The line on which a key, or failing that the table it is in, begins."""
+        """The line on which a key begins, or else the table that should contain it."""
         while path:
             for number, line in enumerate(self._lines):
                 if path[-1] in line and self._begins(path, number):
@@ -375,7 +376,7 @@ class Document:
     def _begins(self, path: KeyPath, number: int) -> bool:
         before = self._part(number)
         if before is None or _holds(before, path):
-            return False  # in the middle of a value, or further up already
+            return False  # in the middle of a value, or before the key
         for last in range(number + 1, len(self._lines) + 1):
             part = self._part(last)
             if part is not None:
@@ -431,10 +432,10 @@ def _names_key(sentence: str, path: KeyPath) -> int:
 
 
 class ErrorLocator:
-    """A group's table in the file, without what stands above it."""
+    """A group's table in the file, without flags and environment."""
 
     def __init__(self, sources: ConfigSources, path: KeyPath, names: Mapping[str, str]) -> None:
-        """`names` says what the table's keys are called above the file."""
+        """`names` maps the table's keys to their names above the file."""
         self._sources = sources
         self._path = path
         self._names_key = names
@@ -442,7 +443,7 @@ class ErrorLocator:
     def __call__(self, place: str, sentence: str) -> str:
         """The sentence with the place of the first key that it names, else with `place`.
 
-        Entries of tables go before keys: `unknown setting 'T_X'` is about T_X.
+        Entries of tables precede keys: `unknown setting 'T_X'` is about T_X.
         """
         named = [
             (-len(path), at, path) for path in self._keys() if (at := _names_key(sentence, path))
@@ -451,7 +452,7 @@ class ErrorLocator:
         return f"{where}: {sentence}"
 
     def _keys(self) -> Iterator[KeyPath]:
-        """What the file alone decides, entries of tables included."""
+        """The keys that only the file sets, with the entries of tables."""
         document = self._sources.document
         table: object = {} if document is None else document.data
         for name in self._path:

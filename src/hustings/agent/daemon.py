@@ -1,6 +1,6 @@
-"""The agent as a process: its members join, HTTP answers, signals are obeyed, all of it leaves.
+"""The agent as a process: members join, HTTP answers, signals are handled, all of it leaves.
 
-Nothing starts before everything that can be checked has been. What ends it ends within a bound.
+Nothing starts before all checks have passed. The shutdown takes a bounded time.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ from hustings.net.seal import KeyRing
 from hustings.net.udp import UdpTransport, open_udp
 
 FINE, FAILED = 0, 1
-_LAST_S = 1.0  # for what is still under way when the time to leave is over
+_LAST_S = 1.0  # for work that is still under way when the time to leave is over
 
 Note = Callable[[str], None]
 
 
 class Network(Protocol):
-    """Where members are: real sockets, or what a test puts there."""
+    """The network of the members: real sockets, or a test's replacement."""
 
-    warning: str | None  # what is worth knowing about listening there
+    warning: str | None  # a remark about listening there
 
     async def open(self) -> str:
-        """Listen; the address."""
+        """Begin to listen; returns the address."""
 
     async def join(self, group: GroupConfig, note: Note) -> AgentMember:
         """A member that has begun to look for its group; `BadInput` if it cannot."""
 
     def drops(self) -> Mapping[str, int]:
-        """What was refused before it was any member's, by reason."""
+        """Counts of data refused before a member had it, by reason."""
 
     async def close(self) -> None:
         """Stop listening."""
 
 
 def checked(config: AgentConfig) -> str | None:
-    """Refuse what a start would refuse, as far as that shows without starting; or a warning."""
+    """Check without starting all that a start would refuse; returns a warning or None."""
     text = read_token(config.token_file, config.token, variable("http-token"))
     for group in config.groups:
         if group.state is not None:
@@ -93,7 +93,7 @@ class Daemon:
         self.http: str | None = None  # the bound address, once there is one
 
     async def run(self) -> int:
-        """Run until told to stop; the exit code. `BadInput` before anything has started."""
+        """Run until told to stop; returns the exit code. `BadInput` before anything has started."""
         config = self._config
         text = read_token(config.token_file, config.token, variable("http-token"))
         warning = permit_http(config.http, token=text is not None)
@@ -112,7 +112,7 @@ class Daemon:
         logging.getLogger().addHandler(bridge)
         loop = asyncio.get_running_loop()
         heard = [signal.SIGTERM, signal.SIGHUP]
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a script's `agent &` has it
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # ignored in a script's `agent &`
             heard.append(signal.SIGINT)
         for number in heard:
             if number == signal.SIGHUP:
@@ -129,7 +129,7 @@ class Daemon:
         return self._code
 
     def stop(self, why: str) -> None:
-        """Leave in good order; told a second time, leave at once."""
+        """Leave in good order; called a second time, leave at once."""
         if self._stop.is_set():
             self._hurry.set()
         else:
@@ -137,7 +137,7 @@ class Daemon:
         self._stop.set()
 
     def reload(self) -> None:
-        """Read keys, attributes and token again; if anything is wrong, all stays as it is."""
+        """Read keys, attributes and token again; on any error everything stays as it is."""
         if not self._stop.is_set():
             self._start(self._reload(), "reload")
 
@@ -154,7 +154,7 @@ class Daemon:
             for task in (starting, stopping, *self._tasks):
                 task.cancel()
             await asyncio.gather(starting, stopping, *self._tasks, return_exceptions=True)
-            # Whoever is still there: the start went wrong, or the time was over.
+            # Members that have not left: the start failed, or the time was over.
             left = [one.leave() for one in self._members.values() if not one.closed]
             await self._briefly(asyncio.gather(*left), "the members' leave")
             await self._briefly(self._network.close(), "the end of the port")
@@ -170,7 +170,7 @@ class Daemon:
         joins = [asyncio.ensure_future(self._join(group)) for group in self._config.groups]
         try:
             await asyncio.gather(*joins)
-        finally:  # one that failed is told of when all others have ended too
+        finally:  # report a failure when all others have ended too
             for task in joins:
                 task.cancel()
             await asyncio.gather(*joins, return_exceptions=True)
@@ -206,7 +206,7 @@ class Daemon:
         self._start(self._watch(member), f"watch {group.group}")
 
     async def _watch(self, member: AgentMember) -> None:
-        """Tell each change of leadership to the log and to everybody who listens."""
+        """Tell each change of leadership to the log and to all listeners."""
         why = "nobody told it to"
         try:
             async for state in member.observe():
@@ -233,7 +233,7 @@ class Daemon:
         )
 
     async def _leave(self, server: Server, serving: asyncio.Task[None]) -> None:
-        """Say goodbye everywhere at once, and wait for the answers as long as is allowed."""
+        """Say goodbye in all groups at once, and wait for the answers as long as is allowed."""
         self._api.stopping = True
         self._broadcast.end()
         server.end()
@@ -316,7 +316,7 @@ class Daemon:
 
 
 def _hosts(config: AgentConfig) -> Hosts:
-    """The names that this agent was given, and those that this machine has."""
+    """The names that this agent was given, and the names of this machine."""
     given = [config.http.host, *config.http_names]
     if config.advertise is not None:
         given.append(config.advertise.host)
@@ -337,7 +337,7 @@ _GROUP = ("attributes", "locate", "keys", "place")
 
 @dataclass(frozen=True)
 class Fresh:
-    """What was read again, all of it checked."""
+    """New values of what can be reloaded, all checked."""
 
     config: AgentConfig
     token: Token | None
@@ -345,8 +345,7 @@ class Fresh:
 
 
 def read_again(reread: Callable[[], AgentConfig], running: AgentConfig) -> Fresh:
-    """The configuration and the files that it names, as they are now; `BadInput` if they are not
-    fit to run with."""
+    """Read the configuration and its files again; `BadInput` if they do not fit to run with."""
     config = reread()
     text = read_token(config.token_file, config.token, variable("http-token"))
     permit_http(running.http, token=text is not None)
@@ -359,7 +358,7 @@ def read_again(reread: Callable[[], AgentConfig], running: AgentConfig) -> Fresh
 
 
 def changes_for_restart(old: AgentConfig, new: AgentConfig) -> Iterator[str]:
-    """Sentences about what has changed and takes effect only when the agent starts again."""
+    """Sentences about changes that take effect only when the agent starts again."""
     for field in fields(AgentConfig):
         if field.name not in _AGENT and getattr(old, field.name) != getattr(new, field.name):
             yield f"{_key(field.name)} has changed: it takes effect at the next start"
@@ -389,11 +388,11 @@ def _key(name: str) -> str:
     return name.removesuffix("_s").replace("_", "-")
 
 
-IP = "ip:"  # how a multicast address of the network is written
+IP = "ip:"  # the prefix of a multicast address of the network
 
 
 class Sockets:
-    """One port, and a member in each group behind it."""
+    """One port, with a member in each group behind it."""
 
     def __init__(self, config: AgentConfig) -> None:
         self._config = config
@@ -412,17 +411,17 @@ class Sockets:
         return await self._joining(group, transport=self._transport, note=note).open()
 
     def drops(self) -> Mapping[str, int]:
-        """What the port refused before it was any group's."""
+        """Counts of data that the port refused before a group had it."""
         return self._counters.mapping()
 
     async def close(self) -> None:
         """Stop listening."""
         if self._transport is not None:
             await self._transport.close()
-            await asyncio.sleep(0)  # what the port was doing notices
+            await asyncio.sleep(0)  # let the port's tasks notice
 
     def _check(self) -> str | None:
-        """Refuse now what could be refused later; or a warning."""
+        """Check now what could be refused later; returns a warning or None."""
         config = self._config
         endpoints(config.bind, config.advertise)
         for group in config.groups:

@@ -1,4 +1,4 @@
-"""The event loop of programs of ours: uvloop's where it is installed, else the standard one."""
+"""The event loop of our programs: uvloop's where it is installed, else the standard one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Changes of leadership, to everybody who listens on `/v1/events`.
+"""Sends changes of leadership to all listeners of `/v1/events`.
 
-A listener that is slow does not hold up the others or the agent: its queue is bounded, the oldest
-change gives way, and it is told how many it missed.
+A slow listener does not delay the others or the agent: its queue is bounded. When the queue is
+full, the oldest change is dropped, and the listener is told how many it missed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hustings.agent.agent_member import Json
 
 ROOM = 256  # changes that wait for one listener
 KEEP_ALIVE_S = 15.0
-STALL_S = 30.0  # a listener that takes nothing for so long is gone
+STALL_S = 30.0  # a listener that reads nothing for so long is gone
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -25,7 +25,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class Listener:
-    """One that listens, to all groups or to one."""
+    """One listener, to all groups or to one."""
 
     def __init__(self, group: str | None) -> None:
         self.group = group
@@ -35,7 +35,7 @@ class Listener:
         self._over = False
 
     def put(self, change: Json) -> None:
-        """Something changed."""
+        """Add a change to the queue."""
         if self.group is not None and change["group"] != self.group:
             return
         if len(self._waiting) >= ROOM:
@@ -45,7 +45,7 @@ class Listener:
         self._news.set()
 
     def end(self) -> None:
-        """Nothing will come any more."""
+        """No more changes will come."""
         self._over = True
         self._news.set()
 
@@ -64,7 +64,7 @@ class Listener:
 
 
 class Broadcast:
-    """Everybody who listens."""
+    """All listeners."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -77,34 +77,34 @@ class Broadcast:
 
     @property
     def full(self) -> bool:
-        """Whether one more would be too many."""
+        """Whether the number of listeners has reached its limit."""
         return self._over or len(self._listeners) >= self._most
 
     def publish(self, change: Json) -> None:
-        """Tell everybody, and whoever comes later."""
+        """Send a change to all listeners, and keep the state for later ones."""
         self._last[change["group"]] = change
         for listener in self._listeners:
             listener.put(change)
 
     def join(self, listener: Listener) -> None:
-        """It hears how things are, and from now on every change."""
+        """Give a listener the present state, and each change from now on."""
         for group in sorted(self._last):
             listener.put(self._last[group])
         self._listeners.append(listener)
 
     def leave(self, listener: Listener) -> None:
-        """No longer."""
+        """Remove a listener."""
         self._listeners.remove(listener)
 
     def end(self) -> None:
-        """The agent stops: so do all streams."""
+        """End all streams, since the agent stops."""
         self._over = True
         for listener in self._listeners:
             listener.end()
 
 
 class EventStream:
-    """The answer that does not end: an ASGI application for one listener."""
+    """The endless answer: an ASGI application for one listener."""
 
     def __init__(
         self, broadcast: Broadcast, group: str | None, busy: App, keep_alive_s: float = KEEP_ALIVE_S
@@ -115,7 +115,7 @@ class EventStream:
         self._keep_alive_s = keep_alive_s
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Tell the present state, then each change, until one of the two ends goes away."""
+        """Send the present state, then each change, until one of the two ends closes."""
         if self._broadcast.full:
             await self._busy(scope, receive, send)
             return
@@ -138,7 +138,7 @@ class EventStream:
         headers = [
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-store"),
-            (b"x-accel-buffering", b"no"),  # a proxy that gathers would keep changes back
+            (b"x-accel-buffering", b"no"),  # a buffering proxy would delay changes
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while True:

@@ -1,6 +1,6 @@
-"""The agent's HTTP: what can be asked, what can be ordered, and nothing that tells of our insides.
+"""The agent's HTTP: questions and orders, and no answer that tells of the agent's insides.
 
-Every answer is JSON but those of `/v1/events` and `/metrics`; every refusal is `{"error": ...}`
+Every answer is JSON, except those of `/v1/events` and `/metrics`. Every refusal is `{"error": ...}`
 with one sentence.
 """
 
@@ -30,14 +30,14 @@ from hustings.core.errors import BadInput, HustingsError, UnknownName
 from hustings.net.member_state import NotLeader, NotTakenOver
 
 LARGEST_BODY = 4096  # bytes
-BODY_S = 10.0  # within which it has to arrive
+BODY_S = 10.0  # for the whole body to arrive
 LONGEST_DRAIN_S = 3600.0
-PATIENCE_S = 30.0  # for an order, beside its drain
+PATIENCE_S = 30.0  # for an order, in addition to its drain
 LONGEST_NAME = 256
 
 
 class Refused(Exception):
-    """A request that gets a status and a sentence."""
+    """A request that gets an error status and a sentence."""
 
     def __init__(
         self, status: int, sentence: str, headers: Mapping[str, str] | None = None
@@ -50,19 +50,19 @@ class Refused(Exception):
 def answer(
     body: agent_member.Json, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """JSON; nobody on the way may keep it."""
+    """A JSON answer that no cache may keep."""
     text = json.dumps(body, allow_nan=False, separators=(",", ":"))
     fields = {"cache-control": "no-store", **(headers or {})}
     return Response(text + "\n", status, fields, media_type="application/json")
 
 
 def refusal(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
-    """No, and why."""
+    """An error answer with one sentence."""
     return answer({"error": sentence}, status, headers)
 
 
 class Api:
-    """What all requests share."""
+    """The state and the settings that all requests share."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Api:
         """`refused` counts connections, by reason; without `hosts` any name is ours."""
         self.members = members
         self.broadcast = broadcast
-        self.token = token  # another one after a reload
+        self.token = token  # a reload replaces it
         self.stopping = False
         self._log = log
         self._metrics = Exposition(members, broadcast, drops, refused)
@@ -85,7 +85,7 @@ class Api:
         self._ready: dict[str, bool] = {}
 
     def app(self) -> ASGIApp:
-        """The application, for a server."""
+        """The ASGI application, for a server."""
         group = "/v1/groups/{group}"
         inner = Starlette(
             routes=[
@@ -106,13 +106,13 @@ class Api:
             exception_handlers={
                 HTTPException: _http_error,
                 Refused: _refused,
-                Exception: _ours,  # answered, and then raised to `Contained`, which logs it
+                Exception: _ours,  # answered, then raised to `Contained`, which logs it
             },
         )
         inner.router.redirect_slashes = False
         return Contained(inner, self._log, self._hosts)
 
-    # Asking
+    # Questions
 
     async def _groups(self, request: Request) -> Response:
         return answer(agent_member.groups_json(self.members))
@@ -154,7 +154,7 @@ class Api:
     async def _openapi(self, request: Request) -> Response:
         return answer(document(sorted(self.members)))
 
-    # Ordering
+    # Orders
 
     async def _elect(self, request: Request) -> Response:
         member = await self._ordered(request)
@@ -218,7 +218,7 @@ class Api:
 
 
 class Contained:
-    """What is for others is refused; what goes wrong inside is logged here, and told to nobody."""
+    """Refuses requests for other hosts; logs internal errors and tells clients no details."""
 
     def __init__(self, inner: ASGIApp, log: Log, hosts: Hosts) -> None:
         self._inner = inner
@@ -226,7 +226,7 @@ class Contained:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if not self._hosts.admit(Headers(scope=scope).get("host")):
             await refusal(421, _MISDIRECTED)(scope, receive, send)
             return
@@ -250,7 +250,7 @@ class Contained:
 
 
 def read_transfer(body: bytes) -> tuple[str, float | None]:
-    """Who is to lead, and how long what runs may take to finish.
+    """The new leader's name, and the seconds that running campaigns have to finish.
 
     >>> read_transfer(b'{"to": "web-2", "drain": 5}')
     ('web-2', 5.0)
@@ -291,7 +291,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _settled(member: AgentMember) -> bool:
-    """Whether it has found its place: it knows a leader or others, or can only watch."""
+    """Whether a member has settled: it knows a leader or other members, or can only observe."""
     everybody = member.members()
     alone_and_watching = any(one.me and one.observer for one in everybody)
     return member.state.leader is not None or len(everybody) > 1 or alone_and_watching

@@ -1,7 +1,7 @@
 """The agent's log: one event per line on stderr, as JSON or for people.
 
-Whoever reads the log may be slow or stuck, and a member that waits for it is no member: lines go
-through a bounded queue to a thread of their own, and what does not fit is counted, not waited for.
+The reader of the log may be slow or stuck, and a member must not wait for it. So lines go through a
+bounded queue to a thread of their own. Lines that do not fit are counted and dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hustings.agent.config import FORMATS, LEVELS
 from hustings.core.errors import printable
 
 _ROOM = 4096  # lines
-_LAST_WORDS_S = 1.0  # how long an agent that ends waits for its log
+_LAST_WORDS_S = 1.0  # seconds that an agent that ends waits for its log
 
 
 def timestamp(seconds: float) -> str:
@@ -57,23 +57,23 @@ class Log:
         try:
             self._lines.put(None, timeout=_LAST_WORDS_S)
         except queue.Full:
-            return  # nobody reads: the thread ends with the process
+            return  # the reader is stuck: the thread ends with the process
         self._writer.join(_LAST_WORDS_S)
 
     def debug(self, event: str, message: str, **fields: object) -> None:
-        """What only whoever searches wants to know."""
+        """Log details for the search of an error."""
         self._say(0, event, message, fields)
 
     def info(self, event: str, message: str, **fields: object) -> None:
-        """What happened."""
+        """Log an event."""
         self._say(1, event, message, fields)
 
     def warning(self, event: str, message: str, **fields: object) -> None:
-        """What may need somebody's attention."""
+        """Log something that may need attention."""
         self._say(2, event, message, fields)
 
     def error(self, event: str, message: str, **fields: object) -> None:
-        """What does need it."""
+        """Log something that needs attention."""
         self._say(3, event, message, fields)
 
     def _say(self, level: int, event: str, message: str, fields: dict[str, object]) -> None:
@@ -96,7 +96,7 @@ class Log:
             return json.dumps({**head, **fields}, default=str)
         group = f"{fields['group']}: " if "group" in fields else ""
         line = f"{when} {LEVELS[level]:7} {printable(group + message)}"
-        # Nothing in a traceback can pass for a line of the log: those begin with the time.
+        # No line of a traceback can pass for a line of the log: those begin with the time.
         trace = str(fields.get("trace", "")).splitlines()
         return "\n".join([line, *(f"    {printable(each)}" for each in trace)])
 
@@ -105,12 +105,12 @@ class Log:
             try:
                 self._put(line + "\n")
             except (OSError, ValueError):
-                return  # nobody will ever read; the queue fills and lines are dropped
+                return  # the reader is gone for ever; the queue fills and lines are dropped
 
     def _put(self, text: str) -> None:
-        """Past the stream's buffer where there is a file behind it.
+        """Write past the stream's buffer if the stream has a file.
 
-        The interpreter empties that buffer when it ends, and would wait for a reader for ever.
+        The interpreter flushes that buffer when it ends, and could wait for a reader for ever.
         """
         try:
             number = self._stream.fileno()
@@ -124,14 +124,14 @@ class Log:
 
 
 class Bridge(logging.Handler):
-    """What libraries log, as events of ours."""
+    """Turns log records of libraries into our events."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One record."""
+        """Handle one record."""
         say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
         fields: dict[str, object] = {"logger": record.name}
         if record.exc_info:

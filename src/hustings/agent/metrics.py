@@ -1,7 +1,7 @@
-"""Numbers for Prometheus, read from the members when somebody asks.
+"""Numbers for Prometheus, read from the members at each request.
 
-A member keeps its last elections' durations, and a histogram must never shrink: what is new since
-the last reading is added to counts that are kept here.
+A member keeps only its last elections' durations, and a histogram must never shrink. So the
+durations that are new since the last reading are added to counts that are kept here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hustings.agent.agent_member import AgentMember
 from hustings.agent.events import Broadcast
 from hustings.net.member_state import Metrics
 
-KEPT_S = 1.0  # for which a page is shown again: making one takes as long as many answers
+KEPT_S = 1.0  # a page is served again for so long: to make one takes as long as many answers
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LABELS = ("group", "member")
 
 
 class Durations:
-    """How many elections took how long, of one member.
+    """A histogram of one member's election durations.
 
     >>> durations = Durations()
     >>> durations.read((0.2, 0.3), count=2)
@@ -45,9 +45,10 @@ class Durations:
         self._counts = [0] * (len(BOUNDS) + 1)
 
     def read(self, last: tuple[float, ...], count: int) -> None:
-        """The last durations, the newest at the end, of `count` that there have been.
+        """Add the last durations, newest at the end, of `count` elections so far.
 
-        Those that came and went unread are counted as longer than every bound: nobody knows.
+        Durations that were dropped before a reading count as longer than every bound, since they
+        are not known.
         """
         new = count - self._seen
         for seconds in last[-new:] if new > 0 else ():
@@ -56,7 +57,7 @@ class Durations:
         self._seen = count
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative, by upper bound."""
+        """Cumulative counts, by upper bound."""
         total = 0
         rows = []
         for bound, count in zip([*map(str, BOUNDS), "+Inf"], self._counts, strict=True):
@@ -66,7 +67,7 @@ class Durations:
 
 
 class Members(Collector):
-    """All members of one agent, at the moment of asking."""
+    """Collects from all members of one agent, at the moment of the request."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ Row = tuple[list[str], Metrics]
 
 
 class Exposition:
-    """The page that `/metrics` shows."""
+    """The page that `/metrics` serves."""
 
     def __init__(
         self,
@@ -140,14 +141,14 @@ class Exposition:
         refused: Callable[[], Mapping[str, int]] = dict,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._registry = CollectorRegistry()  # ours alone: not this process's memory and threads
+        self._registry = CollectorRegistry()  # our own: without this process's memory and threads
         self._registry.register(Members(members, broadcast, drops, refused))
         self._clock = clock
         self._page = b""
         self._made_at = -KEPT_S
 
     def page(self) -> bytes:
-        """As it is now, or was a moment ago."""
+        """The page as it is now, or was a moment ago."""
         now = self._clock()
         if now >= self._made_at + KEPT_S:
             self._page, self._made_at = bytes(generate_latest(self._registry)), now
@@ -191,7 +192,7 @@ def _gauges(rows: list[Row]) -> Iterator[Metric]:
         family = GaugeMetricFamily(name, help_text, labels=LABELS)
         for labels, metrics in rows:
             found = value(metrics)
-            if found is not None:  # what is about a guard, where there is none
+            if found is not None:  # a figure about a guard is missing where there is none
                 family.add_metric(labels, float(found))
         yield family
 

@@ -1,6 +1,6 @@
-"""The OpenAPI document: what the agent answers, in the words that tools read.
+"""The OpenAPI document: the agent's requests and answers, in a form that tools read.
 
-It is written by hand, and a test asks the running application whether it is true.
+It is written by hand. A test compares it with the running application.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def document(groups: Iterable[str]) -> Json:
 
 
 def _object(**properties: Json) -> Json:
-    """Exactly these properties, all of them."""
+    """The schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -230,7 +230,7 @@ def _watching() -> Json:
     stream = {
         "description": "Events `leadership`, each with a Leadership and its `time` as data: the "
         "present state first, then each change; `missed` tells a slow reader how many it missed.",
-        "content": {"text/event-stream": {}},  # a schema would be for the whole, which has no end
+        "content": {"text/event-stream": {}},  # no schema: the stream has no end
     }
     page = {"description": "Prometheus text.", "content": {"text/plain": {"schema": _TEXT}}}
     return {

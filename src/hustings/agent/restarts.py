@@ -1,7 +1,7 @@
-"""Whether a command that ended by itself is started again, and after how long.
+"""Decides whether a command that ended by itself is started again, and after how long.
 
-Law: bounded. The delay doubles from one restart to the next up to a longest one, and a number of
-restarts in a row can be set; a command that held out long enough starts the count anew.
+Law: bounded. The delay doubles from one restart to the next, up to a longest one. The number of
+restarts in a row can be limited. After a run that was long enough, the count begins anew.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Restart(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """`most` restarts in a row, the first `delay_s` after the end; None: without end."""
+    """`most` restarts in a row, the first `delay_s` after the end; None: no limit."""
 
     when: Restart = Restart.NEVER
     delay_s: float = 1.0
@@ -38,7 +38,7 @@ class Restarts:
         self._in_a_row = 0
 
     def after(self, code: int, ran_s: float) -> float | None:
-        """Seconds until it is started again; None: not at all.
+        """Seconds until the command is started again; None: not at all.
 
         >>> restarts = Restarts(RestartPolicy(Restart.ON_FAILURE, delay_s=1.0, most=3))
         >>> [restarts.after(1, ran_s=0.1) for _ in range(4)], restarts.after(0, ran_s=0.1)
@@ -53,5 +53,5 @@ class Restarts:
         if policy.most is not None and self._in_a_row >= policy.most:
             return None
         self._in_a_row += 1
-        doublings = min(self._in_a_row - 1, 60)  # beyond it the longest delay is long reached
+        doublings = min(self._in_a_row - 1, 60)  # beyond this the longest delay applies anyway
         return min(policy.delay_s * 2.0**doublings, longest)

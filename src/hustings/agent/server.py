@@ -1,20 +1,20 @@
-"""Connections of the agent's HTTP: bounded in number and in time, with room kept for health.
+"""Connections of the agent's HTTP: bounded in number and in time, with room kept for health checks.
 
 uvicorn's protocol class bounds neither the time in which a request arrives nor the time in which an
-answer is taken, and what is beyond its one bound on numbers is refused, whoever asks. So whoever
-opens connections and says nothing would silence the agent for good.
+answer is read. It has one bound on the number of connections, and refuses every client beyond it.
+So a client that opens connections and sends nothing would silence the agent for good.
 
-Here a request has to arrive within a time, and an answer to be taken. When there are as many
-connections as may be, a new one takes the place of one on which nothing is under way: the longest
-silent one of the client that has most of them. If all have something to say, one gives way that was
-answered before: who asks without end keeps nobody out who asks for the first time. Where none can
-give way, there are some places more, on which only the questions of load balancers and monitors are
-answered. Every refusal is JSON.
+Here a request has to arrive within a time, and an answer has to be read within a time. When the
+number of connections is at its limit, a new connection replaces an idle one: of the client that has
+most of them, the one that was idle longest. If no connection is idle, one that was answered before
+gives way. So a client that asks without end does not keep out a client that asks for the first
+time. If no connection can give way, there are some additional places, on which only load balancers
+and monitors are answered. Every refusal is JSON.
 
-Members share the event loop, and a leader whose loop is held up steps down. So what arrives is read
-in turns, of which each round of the loop has one: a piece of what one connection has sent, and at
-most one request in it. A connection that has more waits for its next turn, and nothing more is
-taken from it meanwhile.
+Members share the event loop, and a leader whose loop is held up steps down. So input is read in
+turns, one in each round of the loop. A turn is a piece of the data of one connection, and at most
+one request in it. A connection with more data waits for its next turn, and no more is read from it
+meanwhile.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from hustings.core.errors import BadInput
 from hustings.net.addresses import Address
 from hustings.net.files import why
 
-# What uvicorn would log about each bad request, whoever can reach the port could fill a disk with.
+# An attacker could fill the disk with what uvicorn would log about bad requests.
 _ERRORS = logging.Logger("uvicorn.error", logging.ERROR)
 _ERRORS.parent = logging.getLogger()
 
-KEPT_FOR_HEALTH = 32  # connections beyond the bound, for `is_health`
-SILENT_S = 60.0  # between two lines of the log on the same matter
-PIECE = 1024  # bytes that are read in one turn: what is in them is a few milliseconds' work
+KEPT_FOR_HEALTH = 32  # additional connections, for `is_health`
+SILENT_S = 60.0  # between two log lines for one reason
+PIECE = 1024  # bytes that are read in one turn: they cost a few milliseconds
 LONGEST_HEAD = 8192  # bytes of a request before its body
-MOST_LINES = 100  # of the same
-_LONGEST_LINE = 512  # bytes of a request's first line in which health is looked for
-HEALTH_IN_A_ROW = 3  # turns of health before one of another kind, if both wait
+MOST_LINES = 100  # lines of a request before its body
+_LONGEST_LINE = 512  # bytes of a request's first line that are checked for a health request
+HEALTH_IN_A_ROW = 3  # turns of health requests before one of another kind, if both wait
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client may take for what, in seconds."""
+    """How long a client may take, in seconds."""
 
     request: float = 10.0  # for a whole request to arrive: head and body
-    answer: float = 30.0  # for taking anything of an answer
-    closing: float = 5.0  # for taking the rest of it once we have closed
-    look: float = 1.0  # between two looks at all of it
+    answer: float = 30.0  # for reading any part of an answer
+    closing: float = 5.0  # for reading the rest of it after we have closed
+    look: float = 1.0  # between two checks of all connections
 
 
 def is_health(path: str) -> bool:
-    """Whether load balancers, supervisors and monitors ask this."""
+    """Whether this is a request of load balancers, supervisors and monitors."""
     return path in ("/healthz", "/readyz", "/metrics") or path.endswith("/is-leader")
 
 
@@ -75,29 +75,29 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 
 
 class Turns:
-    """Connections of which something waits to be read: one has its turn in each round of the loop.
+    """Connections with unread data: one of them has its turn in each round of the loop.
 
-    Those that ask for health go first, though not alone; among equals, who came first.
+    Health requests go first, though not always. Equal connections go in the order of arrival.
     """
 
     def __init__(self) -> None:
         self._health: dict[Connection, None] = {}
         self._others: dict[Connection, None] = {}
-        self._in_a_row = 0  # turns of health
+        self._in_a_row = 0  # turns of health requests
         self._next: asyncio.Handle | None = None
 
     def __contains__(self, one: object) -> bool:
         return one in self._health or one in self._others
 
     def ask(self, one: Connection) -> None:
-        """It has something to read; asking twice does not help."""
+        """Queue a connection that has data to read; it may be queued already."""
         if one not in self:
             queue = self._health if one.asks_for_health() else self._others
             queue[one] = None
             self._go_on(one.loop)
 
     def leave(self, one: Connection) -> None:
-        """It has nothing to read any more."""
+        """Remove a connection that has no more data to read."""
         self._health.pop(one, None)
         self._others.pop(one, None)
 
@@ -127,7 +127,7 @@ class Connections:
         self.refused: Counter[str] = Counter()  # by reason
         self.turns = Turns()
         self._log = log
-        self._open: dict[Connection, None] = {}  # the oldest first
+        self._open: dict[Connection, None] = {}  # oldest first
         self._told_at: dict[str, float] = {}
         self._looking: asyncio.TimerHandle | None = None
 
@@ -135,7 +135,7 @@ class Connections:
         return len(self._open)
 
     def opened(self, one: Connection) -> bool:
-        """Whether there is room for it without what is kept for health."""
+        """Add a connection; returns whether it fits without the places that are kept for health."""
         room = len(self._open) < self.most or self._make_room(one.now)
         if not room and len(self._open) >= self.most + KEPT_FOR_HEALTH:
             self.note(
@@ -149,12 +149,12 @@ class Connections:
         return room
 
     def closed(self, one: Connection) -> None:
-        """It is gone."""
+        """Remove a closed connection."""
         self._open.pop(one, None)
         self.turns.leave(one)
 
     def note(self, reason: str, sentence: str) -> None:
-        """Count a refusal, and log it if none of its kind was logged for long."""
+        """Count a refusal, and log it if none for this reason was logged lately."""
         self.refused[reason] += 1
         now = asyncio.get_running_loop().time()
         if now >= self._told_at.get(reason, -SILENT_S) + SILENT_S:
@@ -163,7 +163,7 @@ class Connections:
             self._log.warning("http-refused", sentence, reason=reason, count=count)
 
     def _make_room(self, now: float) -> bool:
-        """Close a connection that may give way; whether there was one."""
+        """Close a connection that may give way; returns whether there was one."""
         idle = [one for one in self._open if one.is_idle(now)]
         may = idle or [one for one in self._open if one.was_answered]
         if not may:
@@ -184,7 +184,7 @@ class Connections:
         self._looking = loop.call_later(self.patience.look, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what takes too long."""
+        """Close connections that take too long."""
         now = loop.time()
         for one in list(self._open):
             one.check(now)
@@ -194,89 +194,89 @@ class Connections:
 
 
 class _Flow(FlowControl):
-    """Nothing more is taken from a connection while something of it is unread."""
+    """Reads no more from a connection while data of it waits for a turn."""
 
     def __init__(self, transport: asyncio.Transport, unread: bytearray) -> None:
         super().__init__(transport)
         self._unread = unread
 
     def pause_reading(self) -> None:
-        """Also if it seems to be paused: uvicorn goes around this class in one place."""
+        """Pause even if the state says paused: uvicorn bypasses this class in one place."""
         self.read_paused = True
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """If there is nothing to read."""
+        """Resume if no data waits for a turn."""
         if not self._unread:
             super().resume_reading()
 
 
 class Connection(H11Protocol):
-    """One connection, which knows since when it waits for what."""
+    """One connection, with the times since which it waits."""
 
     shared: ClassVar[Connections]
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
-        """As uvicorn makes it."""
+        """Called by uvicorn."""
         super().__init__(*arguments, **more)
         self.logger = _ERRORS
         self.source = ""
         self.waits_since = self.now  # for a request, or for the rest of one
-        self._unread = bytearray()  # what waits for its turn
-        self._begun = False  # something of the next request has come
-        self._answered = False  # a request of it, at least one
+        self._unread = bytearray()  # data that waits for its turn
+        self._begun = False  # part of the next request has come
+        self._answered = False  # at least one request of it
         self._half_closed = False
-        self._paused_at: float | None = None  # the client takes nothing since then
+        self._paused_at: float | None = None  # the client reads nothing since then
         self._closing_at: float | None = None
 
     @property
     def now(self) -> float:
-        """The loop's clock."""
+        """The time on the loop's clock."""
         return self.loop.time()
 
     @property
     def busy(self) -> bool:
-        """Whether a request is under way that has arrived as far as anybody waits for it."""
+        """Whether a request is being answered."""
         cycle: Any = self.cycle  # None before the first request, whatever its type says
         return cycle is not None and not cycle.response_complete
 
     @property
     def was_answered(self) -> bool:
-        """Whether it had its answer, and at most waits for the next one to begin."""
+        """Whether it had an answer, and has no request under way."""
         return self._answered and not self.busy
 
     def is_idle(self, now: float) -> bool:
-        """Whether nothing is under way, or only an answer that nobody takes."""
+        """Whether no request is under way, or only an answer that the client does not read."""
         stalled = self._paused_at is not None and now - self._paused_at >= self.shared.patience.look
         return stalled or not (self.busy or self in self.shared.turns)
 
     def give_way(self) -> None:
-        """Close it now; what nobody takes is not waited for."""
+        """Close now; do not wait for a client that does not read."""
         if self._paused_at is None:
             self.transport.close()
         else:
             self.transport.abort()
 
-    # --- what the transport tells ----------------------------------------------------------------
+    # --- events of the transport -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """One more."""
-        super().connection_made(cast(asyncio.Transport, transport))  # uvloop's is of no such class
+        """A connection opened."""
+        super().connection_made(cast(asyncio.Transport, transport))  # uvloop's has another class
         self.flow = _Flow(self.transport, self._unread)
         self.source = self.client[0] if self.client else ""
         if not self.shared.opened(self):
             self.app = _only_health(self.app)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """One less."""
+        """A connection closed."""
         self.shared.closed(self)
         self._unread.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes are no reason to wait longer: who sends one at a time is as slow as who is silent.
+        """Queue data. Data does not extend the time: a slow client counts as a silent one.
 
-        The keep-alive's end is uvicorn's business, and any byte calls it off.
+        The time-out of an idle connection is uvicorn's, and any byte cancels it.
         """
         self._begun = True
         self._unset_keepalive_if_required()
@@ -285,28 +285,28 @@ class Connection(H11Protocol):
         self.shared.turns.ask(self)
 
     def eof_received(self) -> Any:
-        """Who says that it has no more questions may still wait for the answer to the last one."""
+        """A client that sends no more requests may still wait for the answer to its last one."""
         self._half_closed = self._answers() or self in self.shared.turns
         return self._half_closed  # True: the transport stays open for the answer
 
     def _answers(self) -> bool:
-        """Whether an answer is under way that comes to an end."""
+        """Whether an answer is under way that will end."""
         return self.busy and self.scope["path"] != "/v1/events"
 
     def pause_writing(self) -> None:
-        """The client takes nothing."""
+        """The client does not read."""
         super().pause_writing()
         self._paused_at = self.now
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """The client reads again."""
         super().resume_writing()
         self._paused_at = None
 
-    # --- one turn after the other ----------------------------------------------------------------
+    # --- turns -----------------------------------------------------------------------------------
 
     def asks_for_health(self) -> bool:
-        """Whether what is to be read next begins with such a question."""
+        """Whether the data to be read next begins with a health request."""
         if self.busy:
             return False
         begin = (self.conn.trailing_data[0] + bytes(self._unread[:_LONGEST_LINE]))[:_LONGEST_LINE]
@@ -315,11 +315,11 @@ class Connection(H11Protocol):
         return bool(end) and is_health(target.partition(b"?")[0].decode("latin-1"))
 
     def handle_events(self) -> None:
-        """Not now, as uvicorn would: when it is our turn."""
+        """Queue for a turn, where uvicorn would handle the events at once."""
         self.shared.turns.ask(self)
 
     def take_turn(self) -> None:
-        """Read a piece of what has come, and at most one request."""
+        """Read a piece of the data, and at most one request."""
         if self.transport.is_closing():
             return
         if not self._has_whole_request():
@@ -347,13 +347,13 @@ class Connection(H11Protocol):
         return head.count(b"\n", 0, end.start() if end else len(head)) > MOST_LINES
 
     def _has_whole_request(self) -> bool:
-        """Whether it is to be answered before anything else is read."""
+        """Whether a whole request has to be answered before more is read."""
         return self.busy and self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
 
-    # --- what becomes of a request ---------------------------------------------------------------
+    # --- answers ---------------------------------------------------------------------------------
 
     def on_response_complete(self) -> None:
-        """It waits for the next request from now on."""
+        """From now on the connection waits for its next request."""
         self.waits_since = self.now
         self._begun = False
         self._answered = True
@@ -364,16 +364,16 @@ class Connection(H11Protocol):
             self.transport.close()
 
     def _should_upgrade(self) -> bool:
-        """Nothing else is spoken here: an upgrade is not taken, and not worth a line of the log."""
+        """Never upgrade: only HTTP is spoken here, and the attempt is not worth a log line."""
         return False
 
     def send_400_response(self, msg: str) -> None:
-        """As all refusals, in JSON."""
+        """Refuse in JSON, as all refusals."""
         self.shared.note("not-http", "a request over HTTP was not understood")
         self.refuse(400, "this is not a request of HTTP/1.1 that can be understood")
 
     def refuse(self, status: int, sentence: str) -> None:
-        """Answer instead of the application, and close."""
+        """Send an error in place of the application's answer, and close."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE) and not self.busy:
             body = json.dumps({"error": sentence}, separators=(",", ":")).encode() + b"\n"
             headers = [
@@ -387,10 +387,10 @@ class Connection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    # --- what takes too long ---------------------------------------------------------------------
+    # --- time limits -----------------------------------------------------------------------------
 
     def check(self, now: float) -> None:
-        """Close it, or cut it off, if the client has taken too long."""
+        """Close or abort the connection if the client has taken too long."""
         patience = self.shared.patience
         if self.transport.is_closing():
             self._closing_at = now if self._closing_at is None else self._closing_at
@@ -411,7 +411,7 @@ class Connection(H11Protocol):
 
 
 def protocol_for(connections: Connections) -> type[Connection]:
-    """The class of connections that are counted there."""
+    """A protocol class whose connections are counted in `connections`."""
     return type("Connection", (Connection,), {"shared": connections})
 
 
@@ -432,10 +432,10 @@ def _only_health(app: Any) -> Any:
 
 _BACKLOG = 128  # connections that may wait to be accepted
 _AT_ONCE = 16  # connections that are accepted in one round of the loop
-_RECEIVED = 16 * 1024  # bytes that the system keeps of a connection; it takes twice as much
-_BESIDES = 128  # connections beside those that listen to events
-_IDLE_S = 5  # between two requests on one connection
-_FIRST_FREE = 1024  # ports below are the administrator's
+_RECEIVED = 16 * 1024  # bytes that the system buffers of a connection; it takes twice as much
+_BESIDES = 128  # connections in addition to those of event listeners
+_IDLE_S = 5  # seconds between two requests on one connection
+_FIRST_FREE = 1024  # lower ports need privileges
 
 
 class Server(uvicorn.Server):
@@ -446,34 +446,34 @@ class Server(uvicorn.Server):
         self._told = asyncio.Event()
 
     def end(self) -> None:
-        """Take no more connections, finish what is under way."""
+        """Accept no more connections, and finish the answers under way."""
         self.should_exit = True
         self._told.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As ever; the standard loop accepts as many at once as may wait, which are too many."""
+        """Start, then set the larger backlog: the standard loop accepts a whole backlog at once."""
         await super().startup(sockets)
         for listener in sockets or []:
             listener.listen(_BACKLOG)
 
     async def main_loop(self) -> None:
-        """Wait for the end. The usual loop looks ten times a second whether it has come."""
+        """Wait for the end. uvicorn's own loop would check ten times a second."""
         await self.on_tick(0)
         await self._told.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """None: SIGTERM is the agent's business."""
+        """Capture none: the agent handles SIGTERM."""
         yield
 
 
 def connections_for(streams: int, log: Log, patience: Patience | None = None) -> Connections:
-    """Room for those who listen to events, and for others besides."""
+    """Connections for event listeners, and some for other requests."""
     return Connections(streams + _BESIDES, log, patience)
 
 
 def server_for(app: ASGIApp, connections: Connections) -> Server:
-    """A server for one agent: bounded connections, and no word about what it is made of."""
+    """A server for one agent: bounded connections, and no header that names the software."""
     config = uvicorn.Config(
         app,
         loop="none",  # there is one already
@@ -493,7 +493,7 @@ def server_for(app: ASGIApp, connections: Connections) -> Server:
 
 
 def listen(bind: Address) -> socket.socket:
-    """A socket that takes connections from now on; what is wrong is told in a sentence."""
+    """A listening socket; an error is told in a sentence."""
     try:
         found = socket.getaddrinfo(bind.host, bind.port, type=socket.SOCK_STREAM)
     except OSError:

@@ -1,26 +1,31 @@
-"""The processes that stand between a member and the command it runs: a script of its own.
+"""The processes between a member and the command that it runs: a script of its own.
 
     member -> guardian -> supervisor -> command -> whatever the command starts
 
-The supervisor starts the command in a session of its own and ends it, with everything that came of
-it, as soon as it is told to, or the member's process says nothing for too long (it was stopped, or
-starved), or that process is gone, or the lease is over. Supervisor and guardian are sub-reapers:
-what loses its parent is adopted by the supervisor and, when the supervisor is killed, by the
-guardian, which then kills all of it. When the guardian is killed the supervisor ends the command.
-So each of the two can do without the other, and nothing escapes by being orphaned or by a session
-of its own. The member does their work when both are stopped (`child.py`). That needs Linux.
+The supervisor starts the command in a session of its own. It ends the command, with all its
+descendants, in four cases: it is told to; the member's process says nothing for too long (it was
+stopped or starved); that process is gone; or the lease is over.
 
-Law: standard library only, and nothing of ours. It runs by path, isolated, and must start quickly.
+Supervisor and guardian are sub-reapers. A process that loses its parent is adopted by the
+supervisor. If the supervisor is killed, the guardian adopts all processes and kills them. If the
+guardian is killed, the supervisor ends the command. So each of the two can do without the other. No
+process escapes as an orphan or by a session of its own. When both are stopped, the member does
+their work (`child.py`). All this needs Linux.
 
-What the supervisor is told is two bytes, a letter and a number: `.` the member's process lives,
-`e` end it, `k` kill it, `s` give the command the signal of that number, `g` give it to its whole
-process group. One order is longer: `u` and a time, eight bytes, by the monotonic clock that all
-processes of a machine share: until then the member leads, and when nothing later is said the
-command is ended. What they tell is lines: `supervisor PID`, `started PID`, `refused ERRNO`,
-`passed NUMBER` (that signal has reached the process group), `starved`, `expired`, `unguarded`
-(the guardian is gone), `killed` (the supervisor is), `ended STATUS`, `left COUNT`, `empty` from
-the supervisor when nothing is left of the command, `gone` from the guardian when nothing is left
-of the supervisor either.
+Law: standard library only, and no module of ours. The script is run by path, isolated, and must
+start quickly.
+
+An order to the supervisor is two bytes, a letter and a number. `.`: the member's process lives.
+`e`: end the command. `k`: kill it. `s`: send it the signal of that number. `g`: send the signal to
+its whole process group. One order is longer: `u` and a time, eight bytes, by the monotonic clock
+that all processes of a machine share. The member leads until then; if no later time is told, the
+command is ended.
+
+The reports are lines. The supervisor sends `supervisor PID`, `started PID`, `refused ERRNO`,
+`passed NUMBER` (that signal has reached the process group), `starved`, `expired`, `unguarded` (the
+guardian is gone), `ended STATUS`, and `empty` when nothing is left of the command. The guardian
+sends `killed` (the supervisor was killed), and `gone` when nothing is left of the supervisor
+either. Both send `left COUNT`: so many processes do not end.
 """
 
 from __future__ import annotations
@@ -35,16 +40,16 @@ import sys
 import time
 from contextlib import suppress
 
-TYPE_CHECKING = False  # as a type checker knows it; the module it is in takes too long to import
+TYPE_CHECKING = False  # type checkers know this name; its module takes too long to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
     from typing import NoReturn
 
-SETTLE_S = 1.0  # within which what was killed should be gone
-LOOK_S = 0.01  # between two looks at what was killed
-LOOKS = 20  # one after the other without a pause: what forks on is faster than a pause
-SLOW_LOOK_S = 0.5  # the same, for what should long be gone
-LATE_S = 0.5  # how late a supervisor may be with what it has to do before it counts as stopped
+SETTLE_S = 1.0  # seconds for killed processes to be gone
+LOOK_S = 0.01  # between two checks of killed processes
+LOOKS = 20  # checks in a row without a pause: a process that forks on is faster than a pause
+SLOW_LOOK_S = 0.5  # the same, for processes that should long be gone
+LATE_S = 0.5  # a supervisor that is so late with its work counts as stopped
 NEVER = float("inf")
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -53,7 +58,7 @@ DEAF_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def process_control(option: int, value: int) -> bool:
-    """Linux's `prctl`; False where there is none."""
+    """Linux's `prctl`; False if there is none."""
     try:
         prctl = ctypes.CDLL(None).prctl
     except (OSError, AttributeError, TypeError):
@@ -62,17 +67,17 @@ def process_control(option: int, value: int) -> bool:
 
 
 def adopt_orphans(adopt: bool = True) -> bool:
-    """Make this process the parent of whatever its descendants leave behind, or no longer."""
+    """Make this process the parent of all orphans among its descendants, or stop that."""
     return process_control(PR_SET_CHILD_SUBREAPER, int(adopt))
 
 
 def descendants(of: int, but: Container[int] = ()) -> list[tuple[int, int, bool]]:
-    """Process, parent, and whether it is dead and only unburied; without some and all below."""
+    """(process, parent, whether it is a zombie), except for `but` and all below these."""
     return [(process, parent, _is_dead(process)) for process, parent in below(of, but)]
 
 
 def below(of: int, but: Container[int] = ()) -> list[tuple[int, int]]:
-    """The same without the state: as fast as can be, since what is found may fork on meanwhile."""
+    """The same without the state: as fast as possible, since a process found may fork meanwhile."""
     children = _children if os.path.exists("/proc/thread-self/children") else _children_by_scan()
     family = [(child, of) for child in children(of) if child not in but]
     for process, _ in family:
@@ -81,9 +86,9 @@ def below(of: int, but: Container[int] = ()) -> list[tuple[int, int]]:
 
 
 def _children(of: int) -> list[int]:
-    """As the system lists them; what ends meanwhile may hide another, so look again."""
+    """The system's list; a process that ends meanwhile may hide another, so look again."""
     found: list[int] = []
-    with suppress(OSError):  # it is gone
+    with suppress(OSError):  # the process is gone
         for thread in os.listdir(f"/proc/{of}/task"):
             with open(f"/proc/{of}/task/{thread}/children", "rb") as stream:
                 found += map(int, stream.read().split())
@@ -91,7 +96,7 @@ def _children(of: int) -> list[int]:
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    """Where the system does not list them: from a look at all processes."""
+    """From a scan of all processes, where the system does not list children."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -102,12 +107,12 @@ def _children_by_scan() -> Callable[[int], list[int]]:
 
 def _stat(process: int) -> list[bytes]:
     with open(f"/proc/{process}/stat", "rb") as stream:
-        # The name of the program comes second, in brackets, and may hold anything.
+        # The program's name comes second, in brackets, and may hold any character.
         return stream.read().rpartition(b")")[2].split()
 
 
 def state_of(process: int) -> bytes:
-    """A letter: `Z` is dead and unburied, `T` and `t` are stopped; nothing if there is no such."""
+    """The state's letter: `Z` is a zombie, `T` and `t` are stopped; empty for no process."""
     try:
         return _stat(process)[0]
     except (OSError, IndexError):
@@ -119,10 +124,10 @@ def _is_dead(process: int) -> bool:
 
 
 def kill_family(of: int, but: Container[int] = ()) -> int:
-    """SIGKILL to everything below a process; how many seemed alive when we last looked.
+    """SIGKILL to all processes below a process; returns how many seemed alive at the last check.
 
-    Whole process groups are killed: the system does that at one blow, so that nothing escapes by
-    forking. What forks into a new session each time is looked for again at once.
+    Whole process groups are killed: the system does that in one step, so that no process escapes by
+    a fork. A process that forks into a new session each time is searched for again at once.
     """
     spared = (0, os.getpgid(0), _group(of))
     for _ in range(LOOKS):
@@ -141,7 +146,7 @@ def kill_family(of: int, but: Container[int] = ()) -> int:
 
 
 def wake_on_child() -> int:
-    """A descriptor that can be read when a child may have ended."""
+    """A descriptor that is readable when a child may have ended."""
     wake, woken = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(woken, False)
@@ -151,24 +156,23 @@ def wake_on_child() -> int:
 
 
 def drain(descriptor: int) -> None:
-    """Read what is there."""
+    """Read what the descriptor has."""
     with suppress(BlockingIOError):
         os.read(descriptor, 4096)
 
 
 def tell(control: int, word: str, number: int | None = None) -> None:
-    """One line to the member's process, if there still is one."""
+    """Send one line to the member's process, if there still is one."""
     line = word if number is None else f"{word} {number}"
     with suppress(ConnectionError):
         os.write(control, line.encode() + b"\n")
 
 
 class Deadline:
-    """When the command will have been killed if nothing new happens; supervisor and guardian share
-    it.
+    """The time when the command will have been killed, if nothing new happens.
 
-    A supervisor that is stopped cannot say so: what it said last passes, and its guardian sees
-    that.
+    Supervisor and guardian share it. A stopped supervisor cannot report that it is stopped. But its
+    last deadline passes, and the guardian sees that.
     """
 
     def __init__(self, at: float) -> None:
@@ -187,9 +191,7 @@ class Deadline:
 
 
 class Guardian:
-    """The supervisor's parent: it waits, and ends what a killed or stopped supervisor leaves
-    behind.
-    """
+    """The supervisor's parent: it waits, and ends what a killed or stopped supervisor left."""
 
     def __init__(self, control: int, supervisor: int, deadline: Deadline) -> None:
         self.control = control
@@ -198,17 +200,16 @@ class Guardian:
         self.wake = wake_on_child()
 
     def run(self) -> None:
-        """Return when nothing is left of the supervisor or of its command."""
+        """Return when no process of the supervisor or its command is left."""
         tell(self.control, "supervisor", self.supervisor)
         self._wait_for_supervisor()
         self._sweep()
         tell(self.control, "gone")
 
     def _wait_for_supervisor(self) -> None:
-        """Until it has ended; one that lets its deadline pass is killed.
+        """Wait until the supervisor has ended; kill it if it lets its deadline pass.
 
-        A machine that stood still did not stop the supervisor alone: it gets the time to look
-        itself.
+        If the whole machine stood still, the supervisor is not at fault: it gets time to act.
         """
         missed = NEVER
         while (ended := os.waitpid(self.supervisor, os.WNOHANG)) == (0, 0):
@@ -231,7 +232,7 @@ class Guardian:
                 while os.waitpid(-1, os.WNOHANG) != (0, 0):
                     pass
             except ChildProcessError:
-                return  # who has no child, has no descendant either
+                return  # a process without a child has no descendant either
             if alive and not told and time.monotonic() >= left_at:
                 told = True
                 tell(self.control, "left", alive)
@@ -239,7 +240,7 @@ class Guardian:
 
 
 class Supervisor:
-    """One command, from its start until nothing of it is left."""
+    """One command, from its start until no process of it is left."""
 
     def __init__(
         self,
@@ -251,7 +252,7 @@ class Supervisor:
         until: float,
         command: list[str],
     ) -> None:
-        """`guardian` is a descriptor that can be read once the guardian is gone."""
+        """`guardian` is a descriptor that is readable once the guardian is gone."""
         self.control = control
         self.guardian = guardian
         self.deadline = deadline
@@ -260,11 +261,11 @@ class Supervisor:
         self.command = command
         self.listening = True
         self.orders = b""
-        self.main = 0  # the command's process and process group; 0 once it is buried
-        self.ended = False  # the command itself; what it started may live on
+        self.main = 0  # the command's process and process group; 0 once it is reaped
+        self.ended = False  # the command itself has; its descendants may live on
         self.ending = False
-        self.last_signal = 0  # that was for the whole process group
-        self.stirred = False  # a child may have ended since we last looked
+        self.last_signal = 0  # the last one for the whole process group
+        self.stirred = False  # a child may have ended since the last check
         self.heard_at = time.monotonic()
         self.until = until  # when leading ends, unless a later time is told
         self.kill_at = self.left_at = NEVER
@@ -274,7 +275,7 @@ class Supervisor:
     # --- the command -----------------------------------------------------------------------------
 
     def start(self) -> bool:
-        """Whether the command runs now."""
+        """Start the command; returns whether it runs now."""
         told, tell = os.pipe()  # closed by a successful exec
         supervisor = os.getpid()
         hearing = [each for each in DEAF_TO if signal.getsignal(each) is not signal.SIG_IGN]
@@ -294,11 +295,11 @@ class Supervisor:
         return True
 
     def _become(self, tell: int, supervisor: int, hearing: list[signal.Signals]) -> NoReturn:
-        """In the child: become the command, or say why not."""
+        """In the child process: become the command, or report the error."""
         try:
             process_control(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != supervisor:
-                os._exit(127)  # it was gone before we could ask to go with it
+                os._exit(127)  # the supervisor was gone before PDEATHSIG was set
             os.setsid()
             signal.set_wakeup_fd(-1)
             for each in (*hearing, *DEAF_BY_PYTHON, signal.SIGCHLD):
@@ -310,13 +311,13 @@ class Supervisor:
             os._exit(127)
 
     def signal(self, number: int, whole_group: bool) -> None:
-        """The command is buried last of all: until then its number is nobody else's."""
+        """Send a signal to the command, which is reaped last, so that its number stays its own."""
         if self.main:
             with suppress(ProcessLookupError, PermissionError):
                 (os.killpg if whole_group else os.kill)(self.main, number)
 
     def signal_all(self, *numbers: int) -> None:
-        """Everything that came of the command, wherever it has gone."""
+        """Send signals to all descendants of the command, in any session."""
         family = descendants(os.getpid())
         strays = [each for each, _, dead in family if not dead and _group(each) != self.main]
         for number in numbers:
@@ -326,24 +327,24 @@ class Supervisor:
                     os.kill(process, number)
 
     def end(self) -> None:
-        """Ask it to end; after the grace it is not asked."""
+        """Ask the command to end; it is killed after the grace."""
         if self.ending:
             return
         self.ending = True
-        # A machine that stood still may notice late: the grace is part of the lease.
+        # After a standstill of the machine this may be late: the grace is part of the lease.
         self.kill_at = min(time.monotonic(), self.until) + self.grace_s
         if self.kill_at > time.monotonic():
-            self.signal_all(signal.SIGTERM, signal.SIGCONT)  # what is stopped could not heed it
+            self.signal_all(signal.SIGTERM, signal.SIGCONT)  # SIGCONT for stopped processes
 
     def kill(self) -> None:
-        """End it without asking."""
+        """Kill the command without asking first."""
         self.ending = True
         self.kill_at = min(self.kill_at, time.monotonic())
 
     # --- until it is gone ------------------------------------------------------------------------
 
     def is_gone(self) -> bool:
-        """Whether nothing of the command is left, not even unburied."""
+        """Whether no process of the command is left, not even a zombie."""
         self._bury_the_adopted()
         if not self.ended:
             done = os.waitid(os.P_PID, self.main, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -352,14 +353,14 @@ class Supervisor:
             self.ended = True
             killed = done.si_code != os.CLD_EXITED
             self.tell("ended", 128 + done.si_status if killed else done.si_status)
-            self.end()  # for what it leaves behind
+            self.end()  # also ends what the command left
         if self.main and all(process == self.main for process, _, _ in descendants(os.getpid())):
             os.waitpid(self.main, 0)
             self.main = 0
         if self.main:
             return False
         try:
-            os.waitpid(-1, os.WNOHANG)  # who has no child, has no descendant either
+            os.waitpid(-1, os.WNOHANG)  # a process without a child has no descendant either
         except ChildProcessError:
             return True
         return False
@@ -399,7 +400,7 @@ class Supervisor:
         self.tell("empty")
 
     def _is_too_late(self) -> bool:
-        """Whether it may not start any more: much can happen while the interpreter starts."""
+        """Whether the command may not start any more: the interpreter takes time to start."""
         self._look(0.0)
         if time.monotonic() >= self.until:
             self.tell("expired")
@@ -407,10 +408,10 @@ class Supervisor:
         return self.ending or self.last_signal > 0
 
     def _killed_by(self, now: float) -> float:
-        """When the last process will have been killed if nobody says anything from now on."""
+        """When the last process will have been killed if no order comes from now on."""
         if not self.ending:
             return min(self.heard_at + self.silence_s, self.until) + self.grace_s
-        return max(self.kill_at, now)  # past it we try again and again, and are at work
+        return max(self.kill_at, now)  # past it, the supervisor kills again and again
 
     def _kill_now(self, now: float) -> None:
         kill_family(os.getpid())
@@ -437,7 +438,7 @@ class Supervisor:
             self.stirred = True
             drain(self.wake)
         if self.guardian in ready:
-            self.guarded = False  # we are the last who could end what the command started
+            self.guarded = False  # no other process could end what the command started
             self.tell("unguarded")
             self.end()
         if self.control in ready:
@@ -471,7 +472,7 @@ class Supervisor:
                 self.tell("passed", number)
 
     def tell(self, word: str, number: int | None = None) -> None:
-        """One line to the member's process."""
+        """Send one line to the member's process."""
         tell(self.control, word, number)
 
 
@@ -488,7 +489,7 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(control, False)
     adopt_orphans()
     grace_s, silence_s, until = map(float, arguments[1:4])
-    guardian, ours = os.pipe()  # its end that only the guardian has is closed with the guardian
+    guardian, ours = os.pipe()  # the guardian alone keeps `ours`, until its end
     deadline = Deadline(min(time.monotonic() + silence_s, until) + grace_s)
     supervisor = os.fork()
     if supervisor == 0:

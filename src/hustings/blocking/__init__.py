@@ -1,4 +1,4 @@
-"""Members for programs with threads: the same words as `hustings`, without `async`.
+"""Members for programs with threads: the same names as in `hustings`, without `async`.
 
     with hustings.blocking.join("billing", seeds=["10.0.0.1"]) as member:
         with member.campaign() as term:            # waits until this member leads
@@ -6,12 +6,13 @@
                 work()
 
 Each member has an event loop in a thread of its own. Every method may be called from any thread,
-and what goes wrong on the loop is raised where it was called. A thread cannot be cancelled, so the
-body of a campaign has to look: `term.lost` is set as soon as leadership is over, and `term.check()`
-raises `LeadershipLost`. Leaving the block by itself never does.
+and an error on the loop is raised in the calling thread. A thread cannot be cancelled, so the body
+of a campaign has to check: `term.lost` is set as soon as leadership is over, and `term.check()`
+raises `LeadershipLost`. The end of the block alone never raises it.
 
-Nothing here outlives the program: a member that was not closed says goodbye when the interpreter
-exits, if that can be done quickly. After a fork the child has no member: it joins by itself.
+No member outlives the program: a member that was not closed says goodbye when the interpreter
+exits, if that can be done quickly. After a fork the child process has no member and has to join by
+itself.
 """
 
 from hustings.blocking.campaign import Term

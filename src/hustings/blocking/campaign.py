@@ -14,7 +14,7 @@ from hustings.net.member_state import LeadershipLost, NotLeader
 
 
 class Term:
-    """One period of leading, as the code inside a campaign sees it."""
+    """One term of leadership, as the code inside a campaign sees it."""
 
     def __init__(self, term: asynchronous.Term) -> None:
         self.number = term.number
@@ -22,16 +22,16 @@ class Term:
         self.group = term.group
         self.member = term.member
         self._theirs = term
-        self.lost: threading.Event = Flag()  # leadership is over
-        self.draining: threading.Event = Flag()  # it will be handed over: finish what you do
+        self.lost: threading.Event = Flag()  # set when leadership is over
+        self.draining: threading.Event = Flag()  # set before a transfer: finish your work
 
     @property
     def remaining(self) -> float:
-        """Seconds for which this member leads unless that is renewed; infinite without a guard."""
+        """Seconds for which this member leads without a renewal; infinite without a guard."""
         return 0.0 if self.lost.is_set() else self._theirs.remaining
 
     def check(self) -> None:
-        """Raise `LeadershipLost` if leadership is over, by the clock as it is now."""
+        """Raise `LeadershipLost` if leadership is over, by the clock at this moment."""
         if self.remaining <= 0:
             raise LeadershipLost(
                 f"{self.member} leads group {self.group!r} no longer (term {self.number})"
@@ -44,7 +44,8 @@ class Term:
 class Campaign:
     """A campaign on the loop that stands for a block in another thread.
 
-    It ends only when the block has: a hand-over waits for it as it would for a coroutine.
+    It ends only when the block has ended: a transfer waits for the block as it would for a
+    coroutine.
     """
 
     def __init__(self) -> None:
@@ -54,7 +55,7 @@ class Campaign:
         self._over = asyncio.Event()
 
     async def hold(self, member: Member, drain: float) -> None:
-        """Until the block has ended."""
+        """Wait until the block has ended."""
         try:
             async with member.campaign(drain) as theirs:
                 await self._stand_for_block(theirs)
@@ -80,7 +81,7 @@ class Campaign:
             telling.cancel()
 
     def enter(self, timeout: float | None) -> Term:
-        """In the block's thread."""
+        """Called in the block's thread."""
         try:
             entered = self.entered.get(timeout=timeout)
         except Empty:
@@ -90,7 +91,7 @@ class Campaign:
         return entered
 
     def end(self) -> None:
-        """The block has ended. On the loop."""
+        """The block has ended. Called on the loop."""
         self._over.set()
 
 

@@ -1,8 +1,9 @@
-"""An event loop in a thread of its own, and the way to it from other threads.
+"""An event loop in a thread of its own, and calls to it from other threads.
 
-Law: a thread that waits here may be interrupted at any instruction (Ctrl-C), and the loop must not
-suffer from it. So both meet only at locks and queues that the interpreter takes in one step, never
-at conditions, events or futures of the standard library, which an interrupt can leave locked.
+Law: a thread that waits here may be interrupted at any instruction (Ctrl-C), and this must not harm
+the loop. So both sides meet only at locks and queues that the interpreter takes in one step. They
+never meet at conditions, events or futures of the standard library, which an interrupt can leave
+locked.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from hustings.net.member_state import NotLeader
 
-ROUNDS = 5  # of a loop that is about to end: as many as a connection takes to come or go
+ROUNDS = 5  # rounds of a loop that is about to end: a connection takes so many to open or close
 
 T = TypeVar("T")
 
@@ -31,23 +32,23 @@ class Flag(threading.Event):
         self._waiting: deque[threading.Lock] = deque()
 
     def is_set(self) -> bool:
-        """Whether it is up."""
+        """Whether the flag is set."""
         return self._up
 
     def set(self) -> None:
-        """Up, once and for all: everybody who waits goes on."""
+        """Set the flag for ever; all waiting threads go on."""
         self._up = True
         while self._waiting:
             try:
                 self._waiting.popleft().release()
             except IndexError:
-                break  # two of us were at it
+                break  # two threads set it at once
 
     def clear(self) -> None:
         raise TypeError("what has happened stays so")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether it went up in that time."""
+        """Whether the flag was set in that time."""
         mine = threading.Lock()
         mine.acquire()
         self._waiting.append(mine)
@@ -55,7 +56,7 @@ class Flag(threading.Event):
 
 
 class Asked(Generic[T]):
-    """Something that is done on the loop for another thread, which finds the result in a queue."""
+    """Work on the loop for another thread, which gets the result through a queue."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self.results: SimpleQueue[T | BaseException] = SimpleQueue()
@@ -64,14 +65,14 @@ class Asked(Generic[T]):
         self._cancelled = False
 
     def begin(self) -> None:
-        """On the loop."""
+        """Start the work. Called on the loop."""
         if self._cancelled:
             return
         self._task = asyncio.get_running_loop().create_task(self._work())
         self._task.add_done_callback(self._done)
 
     def cancel(self) -> None:
-        """On the loop."""
+        """Cancel the work. Called on the loop."""
         self._cancelled = True
         if self._task is not None:
             self._task.cancel()
@@ -79,7 +80,7 @@ class Asked(Generic[T]):
             self.results.put(NotLeader("nobody waited for it"))
 
     def result(self, timeout: float | None = None) -> T:
-        """What it returned, or raised."""
+        """What the work returned; raises what it raised."""
         try:
             result = self.results.get(timeout=timeout)
         except Empty:
@@ -96,35 +97,35 @@ class Asked(Generic[T]):
 
 
 class LoopThread:
-    """An event loop in a thread of its own, and the way to it from other threads."""
+    """An event loop in a thread of its own, and calls to it from other threads."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
-        self._lock = threading.Lock()  # between asking something of the loop and stopping it
+        self._lock = threading.Lock()  # between a call to the loop and its stop
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     @property
     def here(self) -> bool:
-        """Whether the thread that asks is the loop's."""
+        """Whether the calling thread is the loop's."""
         return threading.current_thread() is self._thread
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the thread has stayed behind in the process that was forked."""
+        """Whether this process is a fork: the thread exists only in the parent process."""
         return os.getpid() != self._process
 
     def start(self, asked: Asked[T]) -> None:
-        """Have something done there."""
+        """Start work on the loop."""
         if self.elsewhere:
             raise NotLeader("this member stayed in the process that was forked: join again")
         if not self.soon(asked.begin):
             raise NotLeader("this member is closed: join again")
 
     def call(self, work: Callable[[], Coroutine[Any, Any, T]], timeout: float | None = None) -> T:
-        """Have something done there, and wait for what it returns or raises."""
+        """Run work on the loop; return what it returns, or raise what it raises."""
         if self.here:
             raise RuntimeError("a member's own thread cannot wait for it: use another thread")
         asked = Asked(work)
@@ -132,11 +133,11 @@ class LoopThread:
             self.start(asked)
             return asked.result(timeout)
         except BaseException:
-            self.soon(asked.cancel)  # if not it has ended but the waiting: too late, interrupted
+            self.soon(asked.cancel)  # too late or interrupted; no effect on ended work
             raise
 
     def read(self, function: Callable[[], T]) -> T:
-        """What a function returns there; here, if nobody can disturb it there any more."""
+        """The result of a function on the loop; called directly if no other code can run there."""
         if self.here or self.elsewhere or self._stopped:
             return function()
 
@@ -146,8 +147,8 @@ class LoopThread:
         return self.call(there)
 
     def soon(self, act: Callable[[], object]) -> bool:
-        """Have something done there without waiting; False if it is stopped."""
-        if self.elsewhere:  # the lock may have stayed behind locked
+        """Call something on the loop, without waiting; False if the loop has stopped."""
+        if self.elsewhere:  # the fork may have copied a locked lock
             return False
         with self._lock:
             if not self._stopped:
@@ -155,7 +156,7 @@ class LoopThread:
             return not self._stopped
 
     def stop(self, timeout: float | None = None) -> None:
-        """End the loop, and what runs on it, and the thread."""
+        """End the loop, the tasks on it, and the thread."""
         if self.elsewhere:
             return
         with self._lock:
@@ -177,7 +178,7 @@ class LoopThread:
 
 
 async def _wind_up() -> None:
-    """End every task; what has just begun begins first, so that it cleans up after itself."""
+    """End every task. A task that was just created first starts, so that it can clean up."""
     await _some_rounds()
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in left:

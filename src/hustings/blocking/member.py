@@ -21,7 +21,7 @@ from hustings.core.outcome import Guarantee
 from hustings.net import member as asynchronous
 from hustings.net.member_state import Leadership, Metrics, NotLeader, Peer
 
-EXIT_S = 2.0  # for a goodbye when the interpreter exits
+EXIT_S = 2.0  # seconds for a goodbye when the interpreter exits
 
 P = ParamSpec("P")
 
@@ -33,7 +33,7 @@ class Member:
         self._thread = thread
         self._member = member
         self._campaigns: dict[Campaign, None] = {}
-        self._closing = threading.Lock()  # who finds it being closed waits until it is
+        self._closing = threading.Lock()  # a second closer waits for the first
         self._leaving: asyncio.Task[None] | None = None
         atexit.register(self._say_goodbye)
 
@@ -41,22 +41,22 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Its name, unique in the group."""
+        """The member's name, unique in the group."""
         return self._member.name
 
     @property
     def group(self) -> str:
-        """The group it is in."""
+        """The group's name."""
         return self._member.group
 
     @property
     def id(self) -> MemberId:
-        """The number that stands for its name."""
+        """The number that stands for the member's name."""
         return self._member.id
 
     @property
     def address(self) -> str:
-        """Where others reach it."""
+        """The address where others reach this member."""
         return self._member.address
 
     @property
@@ -81,22 +81,22 @@ class Member:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this member leads, in its own opinion: without a guard that is all it is."""
+        """Whether this member leads. Without a guard this is only its own opinion."""
         return self._member.is_leader
 
     @property
     def term(self) -> int:
-        """The highest term heard of."""
+        """The highest known term."""
         return self.state.term
 
     @property
     def closed(self) -> bool:
-        """Whether it has left, or had to."""
+        """Whether the member has left, or had to leave."""
         return self._member.closed
 
     @property
     def notes(self) -> list[str]:
-        """Sentences worth a line in a log."""
+        """Sentences worth a log line."""
         return list(self._member.notes)
 
     def members(self) -> tuple[Peer, ...]:
@@ -122,7 +122,7 @@ class Member:
     def campaign(self, timeout: float | None = None, drain: float = 0.0) -> Iterator[Term]:
         """A block that is entered when this member leads; `TimeoutError` if that takes longer.
 
-        `drain`: seconds that a hand-over gives the block to finish in, once `draining` is set.
+        `drain`: seconds that a transfer gives the block to finish, once `draining` is set.
         """
         campaign = Campaign()
         holding = Asked(lambda: campaign.hold(self._member, drain))
@@ -145,9 +145,9 @@ class Member:
         self._thread.call(self._member.elect)
 
     def resign(self, drain: float | None = None) -> None:
-        """Lead no more: the best other member takes over, and this one stands back.
+        """Give leadership up: the best other member takes over, and this one is not eligible.
 
-        It is chosen again only if nobody else is there, or after `stand`.
+        It is chosen again only if no other member is there, or after `stand`.
         """
         self._end_own()
         self._thread.call(lambda: self._member.resign(drain))
@@ -157,23 +157,23 @@ class Member:
         self._thread.call(self._member.stand)
 
     def transfer(self, to: str, drain: float | None = None) -> None:
-        """Hand over to the member of this name, after campaigns have ended."""
+        """Hand leadership over to the member of this name, after campaigns have ended."""
         self._end_own()
         self._thread.call(lambda: self._member.transfer(to, drain))
 
     def update(self, attributes: Mapping[str, float]) -> None:
-        """Change some of this member's attributes; the group learns of it."""
+        """Change some of this member's attributes; the group is told."""
         self._thread.call(lambda: self._member.update(attributes))
 
     def leave(self) -> None:
-        """Depart in good order: hand over, say goodbye, close. A second time is fine."""
+        """Leave in good order: hand over, say goodbye, close. A second call does nothing."""
         self.close()
 
     def close(self, timeout: float | None = None) -> None:
-        """As `leave`; after `timeout` seconds without a further word."""
+        """Do as `leave` does, but stop without a goodbye after `timeout` seconds."""
         if self._thread.elsewhere:
             return
-        if self._thread.here:  # as in a callback: nobody may wait for it here
+        if self._thread.here:  # as in a callback: waiting here would block the loop
             self._leaving = asyncio.get_running_loop().create_task(self._leave_and_stop())
             return
         self._end_own()
@@ -202,7 +202,7 @@ class Member:
     # Inside
 
     def _end_own(self) -> None:
-        """Who hands over from within a block waits for all blocks but this one."""
+        """End the calling thread's own blocks, which a close inside a block must not wait for."""
         me = threading.get_ident()
         for campaign in [each for each in list(self._campaigns) if each.owner == me]:
             if campaign.term is not None:
@@ -225,7 +225,7 @@ class Joining:
         self._member: Member | None = None
 
     def open(self) -> Member:
-        """A member that has found its group, or is alone for now and goes on looking."""
+        """Return a member that has found its group, or is alone for now and goes on looking."""
         thread = LoopThread(f"hustings {self._wanted.wanted.group} {self._wanted.wanted.name}")
         try:
             return Member(thread, thread.call(self._wanted.open))

@@ -1,4 +1,4 @@
-"""Changes of leadership, for a thread that asks for them one after the other."""
+"""Changes of leadership, for a thread that asks for them one after another."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hustings.net.member_state import Leadership
 
 
 class Newest:
-    """The newest state, between the loop that puts it here and a thread that takes it."""
+    """The newest state, between the loop that stores it and a thread that takes it."""
 
     def __init__(self) -> None:
         self._state: deque[Leadership] = deque(maxlen=1)
-        self._news: SimpleQueue[None] = SimpleQueue()  # at most two: somebody should look
+        self._news: SimpleQueue[None] = SimpleQueue()  # at most two: each one wakes a reader
         self._ended = False
         self._error: HustingsError | None = None
 
     async def follow(self, member: Member) -> None:
-        """On the loop."""
+        """Store each new state. Called on the loop."""
         try:
             async for state in member.observe():
                 self._state.append(state)
@@ -38,7 +38,7 @@ class Newest:
             self._news.put(None)
 
     def take(self, timeout: float | None) -> Leadership:
-        """In another thread; `StopIteration` in the end."""
+        """Take the newest state, in another thread; `StopIteration` at the end."""
         until = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if until is None else max(0.0, until - time.monotonic())
@@ -47,7 +47,7 @@ class Newest:
             except Empty:
                 raise TimeoutError("leadership did not change in that time") from None
             if self._ended:
-                self._tell()  # for whoever asks next
+                self._tell()  # for the next reader
             try:
                 return self._state.popleft()
             except IndexError:
@@ -56,9 +56,9 @@ class Newest:
 
 
 class Observation(Iterator[Leadership]):
-    """The present state, then each change; who reads slowly sees only the newest.
+    """The present state, then each change; a slow reader sees only the newest state.
 
-    It ends when the member has left. A `TimeoutError` does not end it: ask again.
+    The iteration ends when the member has left. A `TimeoutError` does not end it: ask again.
     """
 
     def __init__(self, newest: Newest, timeout: float | None) -> None:

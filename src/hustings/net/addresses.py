@@ -21,7 +21,7 @@ _MAPPED = bytes(10) + b"\xff\xff"  # the first bytes of an IPv6 address that sta
 
 
 class Number(NamedTuple):
-    """An IP address. A member needs only this part of `ipaddress`, and does not load the rest."""
+    """An IP address: the part of `ipaddress` that a member needs, without loading the module."""
 
     packed: bytes
 
