@@ -120,8 +120,8 @@ def join(
     `protocol` is a name, `module:Class`, `file.py:Class` or the class of an election.
 
     `name` must be unique in the group. `seeds` are addresses of members; some of them should be up
-    sooner or later. With a `key` traffic is sealed: a file of `hustings keygen`, or several files, of
-    which the first key seals. Without a key the member listens only on this machine, and members
+    sooner or later. With a `key` traffic is sealed: a file of `hustings keygen`, or several files,
+    of which the first key seals. Without a key the member listens only on this machine, and members
     sign with a key that is made on first use and that only this user can read. `insecure` members
     have no key, and may listen to other machines. With a `state` directory terms survive restarts.
 

@@ -25,7 +25,7 @@ _FRESH = 3.0  # ... so many seconds
 _WATCHED = 8  # leaders at most to which a stream is kept
 _WATCHERS = 64  # members that keep a stream to one leader, on average, at most
 _FEW = 8  # the same, where the next leader acts first: it keeps one, some others a reserve
-_TELLERS = 5  # of the members that notice an end by themselves, so many tell the others, on average
+_TELLERS = 5  # members that tell the others of an end which they noticed themselves, on average
 _TOLD = 256  # ends that are remembered, so that the group is not told twice
 _KNOCK = 1.0  # seconds until the same member is tried again
 # Bounds in seconds: the wait before a stream to a new leader is opened, or before the end of the

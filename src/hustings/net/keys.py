@@ -1,8 +1,8 @@
 """Keys: 32 secret bytes that all members of a group share, and the files that hold them.
 
 A key's id is derived from its secret. So no person assigns ids, and a key cannot have two. A key
-file is text and read strictly. It is refused if any user but its owner can read it. It
-has these lines:
+file is text and read strictly. It is refused if any user but its owner can read it. It has
+these lines:
 
     hustings-key 1
     id 1a2b3c4d

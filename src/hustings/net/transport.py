@@ -101,7 +101,6 @@ class Transport(Protocol):
         `gone(True)`: the connection was open, has closed, and no process listens there any more, so
         the process has ended. `gone(False)`: the connection broke, and the cause is not known. In
         both cases it is tried again.
-        ended. `gone(False)`: it broke, and nobody knows why. Either way it is tried again.
         """
 
     def knock(self, to: Endpoint, refused: Callable[[], None]) -> None:
