@@ -1,4 +1,4 @@
-"""The trivial election (lecture, chapter 15): everybody tells everybody its id.
+"""The trivial election (lecture, chapter 15): every member tells all others its id.
 
 N counts the live members. START has the role of an election message, ID that of an answer.
 """
@@ -28,7 +28,7 @@ def messages(N: int, initiators: int = 1) -> int:
 
 
 def combined_messages(N: int) -> int:
-    """The same when START carries the initiator's id: N(N-1), one message for each ordered pair.
+    """As `messages` when START carries the initiator's id: N(N-1), one for each ordered pair.
 
     Parameters: N, the live members.
 

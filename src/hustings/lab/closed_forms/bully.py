@@ -24,8 +24,8 @@ FAILURE = f"{LECTURE}: failures during an election run"
 def election_messages(n: int, d: int, m: int | None = None, dead: Collection[int] = ()) -> int:
     """ELECTION messages: the sum of n - j over the live members j from d to m.
 
-    Each of them asks all higher ids once, also the dead ones. For d = n-1 there is nobody left to
-    ask: 0.
+    Each of them asks all higher ids once, also the dead ones. For d = n-1 no higher member is left
+    to ask: 0.
 
     Parameters: n, d, m (n-1 by default) and dead, as in the module.
 
@@ -41,7 +41,7 @@ def election_messages(n: int, d: int, m: int | None = None, dead: Collection[int
 def answer_messages(n: int, d: int, m: int | None = None, dead: Collection[int] = ()) -> int:
     """OK messages: one for each pair of live members from d to m.
 
-    With nobody dead between them this is the sum of m - j for j = d..m.
+    If no member between them is dead this is the sum of m - j for j = d..m.
 
     Parameters: n, d, m (n-1 by default) and dead, as in the module.
 
@@ -70,7 +70,7 @@ def coordinator_messages(m: int) -> int:
 def election_and_answer_messages(n: int, d: int, m: int) -> int:
     """ELECTION and OK together: (m - d + 1)(n - d).
 
-    Parameters: n, d, m with d < m or d = m < n-1, and nobody dead between d and m.
+    Parameters: n, d, m with d < m or d = m < n-1, and no dead member between d and m.
 
     Source: follows from the two sums. Verdict: counted.
 
@@ -89,11 +89,11 @@ def time(
     dead: Collection[int] = (),
     T1: float | Number = 2,
 ) -> Number:
-    """The time until everybody is informed: 2 + T1 for d < m, T1 + 1 for d = m < n-1.
+    """The time until all members are informed: 2 + T1 for d < m, T1 + 1 for d = m < n-1.
 
     The answer to d and the ELECTION messages of the second level travel at the same time, so
-    there are 1 + T1 + 1. A detector that is the best of all needs one COORDINATOR: 1. The last
-    step falls away when nobody is left to be told.
+    there are 1 + T1 + 1. A detector that is the best of all needs one COORDINATOR: 1. Without a
+    member left to inform there is no last step.
 
     Parameters: n, d, m (n-1 by default), dead and T1, as in the module.
 
@@ -164,10 +164,10 @@ def only_one_alive_messages(n: int) -> int:
 
 
 def second_highest_crashes(n: int, T1: float | Number = 2, T2: float | Number = 10) -> Counts:
-    """Member 1 detects, and n-1 dies after its OKs: everybody waits out T2 and runs again.
+    """Member 1 detects, and n-1 dies after its OKs: all members wait out T2 and run again.
 
     ELECTION n(n-1) - 1, OK (n-2)^2, COORDINATOR n - 3, time T1 + T2 + 4 (T1 + T2 + 2 for n = 3,
-    when member 1 is left alone).
+    when member 1 is the only one left).
 
     Parameters: n, at least 3; T1, at least 2; T2, at least T1.
 
@@ -189,7 +189,7 @@ def all_detect(n: int) -> Counts:
     """All live members detect at once: n-1 wins at once, the others ask in vain.
 
     ELECTION n(n-1)/2 - 1, OK (n-1)(n-2)/2, COORDINATOR 2(n-2), time 2: half of the COORDINATORs
-    are repeats, since a leader that is asked answers and says again that it leads.
+    are repeats, since a leader that is asked answers and announces itself again.
 
     Parameters: n, at least 3.
 
@@ -270,11 +270,11 @@ def printed_only_one_alive_messages(n: int) -> int:
 def counts(setting: GroupSetting) -> Counts:
     """The election of one setting.
 
-    A member with nobody above it that it takes for alive wins as soon as it knows of the election:
-    when it detects the crash itself, or at a group's start when it is asked. All others from d
-    upwards ask once, since the lowest detector reaches them before they hear of the victory; the
-    winner answers each that asks it, and says again that it leads. Only the question that made it
-    win needs no repeat.
+    A member that believes no higher member alive wins as soon as it knows of the election: when it
+    detects the crash itself, or at a group's start when it is asked. All others from d upwards ask
+    once, since the lowest detector reaches them before the victory does. The winner answers each
+    member that asks it, and announces itself again. Only the question that made it win needs no
+    repeat.
 
     Parameters: a setting with timer T1; of several detectors the lower ones act first.
 
@@ -371,7 +371,7 @@ def _timer(T1: float | Number) -> Number:
 
 
 def _wins_at_once(setting: GroupSetting) -> bool:
-    """Whether the best member knows of nobody above it that may live."""
+    """Whether the best member knows of no higher member that may live."""
     return setting.m == setting.top and (setting.start or setting.m in setting.detectors)
 
 
@@ -382,7 +382,8 @@ def _time(setting: GroupSetting, T1: Number) -> Number:
         if setting.detectors == (m,):
             return 0 if alone else 1
         others = [j for j in setting.live_from(setting.d) if j not in (m, *setting.detectors)]
-        return 3 if others else 2  # these ask when they are asked, and are told again last
+        # These ask when they are asked, and the leader tells them again last.
+        return 3 if others else 2
     if m in setting.detectors:
         return T1 if alone else T1 + 1
     return 2 + T1

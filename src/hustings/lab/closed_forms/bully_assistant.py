@@ -1,13 +1,14 @@
 """Bully with an assistant (Zargarnataj 2007, in the overhead-aware paper, section 2, as Mahdi).
 
-The leader n has an assistant, n-1. A detector tells it, it makes sure with a CHECK, which a dead
-leader does not answer, and announces itself (I_AM_LEADER). Then everybody votes for the next
-assistant, and the result is announced (VOTE, ASSISTANT). If the assistant is dead too, a full
-bully election comes first. T1 is the wait for answers and votes, T2 the wait for the assistant.
+The leader n has an assistant, n-1. A detector reports the crash to it. The assistant verifies it
+with a CHECK, which a dead leader does not answer, and announces itself (I_AM_LEADER). Then all
+members vote for the next assistant, and the leader announces the result (VOTE, ASSISTANT). If the
+assistant is dead too, a full bully election comes first. T1 is the wait for answers and votes, T2
+the wait for the assistant.
 
-The summary gives no counts; those below follow from the rules and the stated decisions: an
-assistant that detects the crash itself tells nobody and still sends its CHECK; I_AM_LEADER goes to
-all lower ids, ASSISTANT to those that voted.
+The summary gives no counts; the counts below follow from the rules and these decisions. An
+assistant that detects the crash itself sends no report, but still sends its CHECK. I_AM_LEADER goes
+to all lower ids, ASSISTANT to the members that voted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SOURCE = f"{OVERHEAD}, section 2 [11]"
 
 
 def messages(n: int) -> int:
-    """All messages when only the leader is dead and somebody else detects it: 2 + 3(n-2).
+    """All messages when only the leader is dead and another member detects it: 2 + 3(n-2).
 
     The report and the CHECK; then I_AM_LEADER, VOTE and ASSISTANT with each of the n-2 others.
 
@@ -41,12 +42,12 @@ def messages(n: int) -> int:
 def assistant_dead_messages(n: int, d: int, m: int) -> int:
     """All messages when the assistant is dead too: 1 + a full bully election + 2r.
 
-    The report in vain, the election, then VOTE and ASSISTANT with the r = m-1 others.
+    The useless report, the election, then VOTE and ASSISTANT with the r = m-1 others.
 
-    Parameters: n, d, m with m < n-1 and nobody below m dead.
+    Parameters: n, d, m with m < n-1 and no dead member below m.
 
     Source: overhead-aware election, section 2, which gives no count. Verdict: counted; the report
-    that nobody receives is easily forgotten.
+    that no member receives is easily forgotten.
 
     >>> assistant_dead_messages(8, d=1, m=6)
     58
@@ -61,8 +62,9 @@ def counts(setting: GroupSetting) -> Counts:
 
     Parameters: a setting with timers T1 and T2.
 
-    Source: the forms above. After the announcement come a VOTE and an ASSISTANT, 2 units; a dead
-    member that was told is waited for until T1, which takes the place of announcement and VOTE.
+    Source: the forms above. After the announcement come a VOTE and an ASSISTANT, 2 units. If a dead
+    member got the announcement, the leader waits for its vote until T1, which replaces announcement
+    and VOTE.
 
     >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).metrics()["time"]
     6

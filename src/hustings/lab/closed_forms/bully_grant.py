@@ -1,8 +1,8 @@
 """Bully with GRANT (Kordafshari et al. 2005, as told by the overhead-aware paper, section 2).
 
-The initiator asks all higher ids; the live ones answer with their ids, and it grants leadership to
-the best of them. Receivers wait W before they answer, and answer only the lowest initiator they
-have heard; an initiator that hears a lower one stops. T1 is the wait for answers on top of W.
+The initiator asks all higher ids. The live ones answer with their ids, and it grants leadership to
+the best of them. Receivers wait W before they answer, and answer only the lowest initiator that has
+asked them. An initiator stops when a lower one asks it. T1 is the wait for answers on top of W.
 
 The summary says that an initiator wins without a response from any process with a LOWER id; it
 must read HIGHER. Counts are not given there; those below follow from the rules.
@@ -36,7 +36,7 @@ def election_messages(n: int, initiators: Sequence[int]) -> int:
 
 
 def answer_messages(d: int, m: int) -> int:
-    """OK messages: m - d to the lowest initiator d, with nobody dead between d and m.
+    """OK messages: m - d to the lowest initiator d, with no dead member between d and m.
 
     Parameters: d, the lowest initiator; m, the highest live id.
 
@@ -81,7 +81,7 @@ def messages(n: int, d: int = 1, m: int | None = None) -> int:
 
     (n-1) ELECTION, (n-2) OK, 1 GRANT, (n-2) COORDINATOR.
 
-    Parameters: n, d, m (n-1 by default), with nobody dead between d and m.
+    Parameters: n, d, m (n-1 by default), with no dead member between d and m.
 
     Source: overhead-aware election, section 2, which gives no count. Verdict: counted.
 
@@ -94,7 +94,7 @@ def messages(n: int, d: int = 1, m: int | None = None) -> int:
 
 
 def time(d: int, m: int, T1: float | Number = 2, window: float | Number = 1) -> Number:
-    """The time until everybody is informed: W + T1 + 2, or W + T1 + 1 for d = m.
+    """The time until all members are informed: W + T1 + 2, or W + T1 + 1 for d = m.
 
     The initiator waits W + T1 for all answers, since it cannot know how many will come; GRANT and
     COORDINATOR travel one unit each.
@@ -112,7 +112,7 @@ def time(d: int, m: int, T1: float | Number = 2, window: float | Number = 1) -> 
 
 
 def counts(setting: GroupSetting) -> Counts:
-    """The election of one setting; dead members anywhere do not answer.
+    """The election of one setting; dead members in any place do not answer.
 
     Parameters: a setting with timers T1 and W.
 

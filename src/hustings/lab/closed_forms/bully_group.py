@@ -1,13 +1,13 @@
 """Bully with a coordination group (Gholipour et al. 2009, in the overhead-aware paper, section 2).
 
 The leader n names K alternates, n-1 down to n-K. A detector tells them of the crash, best first,
-with CRASH_LEADER; the first live one makes sure with a CHECK, which a dead leader does not answer,
+with CRASH_LEADER. The first live one verifies it with a CHECK, which a dead leader does not answer,
 and takes over. If all K are dead, the detector asks all higher ids itself and tells the best that
 answers. T1 is the wait for answers to CHECK and ELECTION, T2 the wait for an alternate to act.
 
-The summary gives no counts; those below follow from the rules and the stated decisions: a detector
-that is an alternate itself tells only those better than itself and then takes its own turn, CHECK
-included.
+The summary gives no counts; the counts below follow from the rules and one decision: a detector
+that is an alternate itself tells only those better than itself and then takes its own turn, with a
+CHECK.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def crash_leader_messages(dead: int, K: int) -> int:
     """CRASH_LEADER messages: dead + 1 while an alternate lives, K + 1 if none does.
 
     In the second case the last one goes to the best member that answered an ELECTION. The
-    detector is no alternate here.
+    detector is not an alternate here.
 
     Parameters: dead, how many alternates before the first live one; K, the alternates.
 
@@ -64,7 +64,7 @@ def false_alarm_messages() -> int:
 def messages(n: int, dead: int = 0, K: int = 2) -> int:
     """All messages while an alternate lives: (dead + 1) + 1 + (n - 2 - dead).
 
-    CRASH_LEADER, CHECK, and COORDINATOR from n-1-dead to all lower ids: n whatever dies.
+    CRASH_LEADER, CHECK, and COORDINATOR from n-1-dead to all lower ids: n for any number of dead.
 
     Parameters: n, counting the crashed leader; dead, how many alternates before the first live
     one, fewer than K; the detector is below the group.
@@ -83,10 +83,10 @@ def messages(n: int, dead: int = 0, K: int = 2) -> int:
 def all_dead_messages(n: int, d: int, m: int, K: int = 2) -> int:
     """All messages when the whole group is dead: K + (n-d) + (m-d) + 2 + (m-1) for d < m.
 
-    K CRASH_LEADER in vain, ELECTION, OK, one CRASH_LEADER and CHECK more, COORDINATOR. For d = m
-    nobody answers and d wins: K + (n-d) + (m-1).
+    K useless CRASH_LEADER, ELECTION, OK, one more CRASH_LEADER and CHECK, COORDINATOR. For d = m no
+    member answers and d wins: K + (n-d) + (m-1).
 
-    Parameters: n, d, m with m < n-K and nobody dead between d and m; K.
+    Parameters: n, d, m with m < n-K and no dead member between d and m; K.
 
     Source: overhead-aware election, section 2, which gives no count. Verdict: counted.
 
@@ -104,9 +104,10 @@ def counts(setting: GroupSetting) -> Counts:
 
     Parameters: a setting with timers T1 and T2 and the number K.
 
-    Source: the forms above. An alternate that is told acts after T1: it needs one unit to be told
-    and one to announce, 2 + T1 in all; each dead one before it costs T2. Several detectors each
-    tell all those better than themselves, and who is told again while it makes sure goes on.
+    Source: the forms above. An alternate that is told acts after T1. It needs one unit to be told
+    and one to announce, 2 + T1 in all; each dead alternate before it costs T2. Each of several
+    detectors tells all alternates better than itself. An alternate that is told again while it
+    verifies continues.
 
     >>> counts(GroupSetting(n=8, live=(1, 2, 3, 4, 5, 6, 7), detectors=(1,))).metrics()["time"]
     4

@@ -1,8 +1,8 @@
-"""MAP bully (overhead-aware election, section 4): ask the next best first, one after the other.
+"""MAP bully (overhead-aware election, section 4): ask the candidates one by one, best first.
 
 n counts the crashed leader, m is the highest live id, d the detector, T the wait for each OK, at
 least 2 units. The detector walks down its MAP from n-1; the first live candidate answers OK and
-announces itself. Dead members below m change nothing: nobody asks them.
+announces itself. Dead members below m change nothing: no member asks them.
 
 The paper's seven formulas and its Table 1 are in `overhead`.
 """
@@ -31,7 +31,7 @@ def election_messages(n: int, d: int, m: int | None = None, detectors: int = 1) 
     Parameters: n, d, m (n-1 by default); detectors below m, for d < m.
 
     Source: overhead-aware election, sections 4 and 5. Verdict: counted; the paper's "regardless
-    of the detector" fails for d = n-1, which asks nobody.
+    of the detector" fails for d = n-1, which asks no member.
 
     >>> election_messages(64, d=1), election_messages(64, d=1, m=60), election_messages(64, d=63)
     (1, 4, 0)
@@ -86,10 +86,10 @@ def leader_messages(m: int) -> int:
 
 
 def time(n: int, d: int, m: int | None = None, T: float | Number = 2) -> Number:
-    """The time until everybody is informed: (n-1-m)T + 2 for d < m, (n-1-d)T + 1 for d = m.
+    """The time until all members are informed: (n-1-m)T + 2 for d < m, (n-1-d)T + 1 for d = m.
 
     Each dead candidate costs T; then ELECTION and LEADER travel one unit each. With d = m = 1
-    nobody is left to be told: (n-2)T.
+    no member is left to inform: (n-2)T.
 
     Parameters: n, d, m (n-1 by default), T.
 
@@ -150,7 +150,7 @@ def printed_only_one_alive_messages(n: int) -> int:
 
 
 class PrintedRun(NamedTuple):
-    """What the printed pseudo-code does: whom it asks, whom it makes leader, in order."""
+    """What the printed pseudo-code does: the members it asks and makes leader, in order."""
 
     asked: tuple[int, ...]
     leaders: tuple[int, ...]
@@ -195,7 +195,7 @@ def printed_pseudo_code(n: int, dead: Collection[int] = ()) -> PrintedRun:
 def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
-    When a group starts, nobody is known to be dead and the walk begins at n.
+    When a group starts, no member is known to be dead and the walk begins at n.
 
     Parameters: a setting with timer T.
 
@@ -249,7 +249,7 @@ def forms(setting: GroupSetting) -> list[Form]:
 
 
 def printed_counts(setting: GroupSetting) -> Counts:
-    """What the printed pseudo-code sends at one setting; it elects several, so no leader or time.
+    """What the printed pseudo-code sends at one setting; it elects several: no leader or time.
 
     Parameters: a setting with one detector after a crash of the leader.
 

@@ -1,7 +1,7 @@
-"""Elections that are counted: who lives, who detects, which timers run, and what that costs.
+"""Elections with counted messages: live members, detectors and timers, and the resulting cost.
 
-Broadcast, ring, the bully and its kin, and the stable election take these parameters, and some of
-them take more. Each declares its forms with `counted`.
+Broadcast, ring, the bully and its variants, and the stable election take these parameters, and some
+of them take more. Each declares its forms with `counted`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NONE: Mapping[str, Never] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one election costs; None where no closed form is known.
+    """The cost of one election; None where no closed form is known.
 
     >>> Counts(election=3, answer=2, coordinator=1, other=0).messages
     6
@@ -91,10 +91,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class GroupSetting:
-    """Who lives, who detects and which timers run: the left-hand side of a closed form.
+    """The live members, the detectors and the timers: the left-hand side of a closed form.
 
     `top` is the highest id not known to be dead: n - 1 once the leader's crash is detected, n
-    when a group starts and nobody leads.
+    when a group starts and has no leader.
     """
 
     n: int
@@ -117,7 +117,7 @@ class GroupSetting:
 
     @property
     def single(self) -> bool:
-        """One detector only."""
+        """Whether there is exactly one detector."""
         return len(self.detectors) == 1
 
     @property
@@ -146,10 +146,10 @@ def counted(
     numbers: Mapping[str, int] = NONE,
     flags: Mapping[str, bool] = NONE,
 ) -> ClosedForms:
-    """An election's forms: what it counts, each with its formula, and its named results.
+    """Declare an election's forms: its counts, each with its formula, and its named results.
 
     `timers`, `numbers` and `flags` are the election's own keys with their defaults. A timer whose
-    default is None is T1 + 2: told, made sure, announced.
+    default is None is T1 + 2: the report travels, the check takes T1, the announcement travels.
     """
 
     def evaluate(texts: Mapping[str, str]) -> TheoryResult:
@@ -199,9 +199,9 @@ def read_setting(
     numbers: Mapping[str, int],
     flags: Mapping[str, bool],
 ) -> tuple[GroupSetting, dict[str, object]]:
-    """A setting and the parameters as used; the mappings give this election's own defaults.
+    """Read a setting and the used parameters; the mappings give this election's defaults.
 
-    A timer whose default is None is T1 + 2: told, made sure, announced.
+    A timer whose default is None is T1 + 2, as in `counted`.
 
     >>> setting, used = read_setting({"n": "8", "m": "5"}, {}, {}, {})
     >>> setting.live, used["d"]

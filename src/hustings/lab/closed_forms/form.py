@@ -1,4 +1,4 @@
-"""What closed forms are made of: a form, a sheet of them, and what one election declares.
+"""The parts of closed forms: a form, a sheet of forms, and what one election declares.
 
 Units: one message transmission is one unit of time, and a message counts when it is sent, also
 to a dead member. Detection is at 0; timers fire after the arrivals of the same instant.
@@ -32,7 +32,7 @@ AS_PRINTED = "right as printed"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One result: its name, value, formula, where it stands and whether it is true."""
+    """One result: its name, value, formula and source, and whether it is true."""
 
     name: str
     value: Number | float
@@ -42,7 +42,7 @@ class Form:
     printed: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """Plain values only."""
+        """Return plain values only."""
         return {
             "name": self.name,
             "value": plain(self.value),
@@ -55,11 +55,11 @@ class Form:
 
 @dataclass(slots=True)
 class Sheet:
-    """Collects forms. What has no value at a setting becomes a note: it is said, not guessed.
+    """Collects forms. A form without a value at a setting becomes a note.
 
     The text of a form comes from its function's docstring where the formula is the same at every
-    setting (`add`, `both`), so that code and page cannot part. Where it depends on the setting,
-    the caller gives it (`state`, `quote`).
+    setting (`add`, `both`), so code and page always agree. Where the formula depends on the
+    setting, the caller gives it (`state`, `quote`).
     """
 
     source: str = ""
@@ -69,7 +69,7 @@ class Sheet:
     def add(
         self, name: str, form: Callable[P, float], /, *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        """The value of a function, told by its docstring; printed if the function's name is."""
+        """Add the value of a function with its docstring; printed if the name says `printed_`."""
         self.known(name, form, lambda: form(*args, **kwargs))
 
     def both(
@@ -81,14 +81,14 @@ class Sheet:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """What is true, and what is printed, of the same arguments."""
+        """Add the true and the printed value for the same arguments."""
         self.add(name, true, *args, **kwargs)
         self.add(name, printed, *args, **kwargs)
 
     def known(
         self, name: str, told: Callable[..., object], compute: Callable[[], float], lead: str = ""
     ) -> None:
-        """As `add`, for a value that is computed otherwise; `lead` goes before the formula."""
+        """Add a value as `add` does, computed by the caller; `lead` goes before the formula."""
         printed = told.__name__.startswith("printed_")
         whose = f"the printed {name}" if printed else name
         try:
@@ -110,7 +110,7 @@ class Sheet:
         verdict: str = EXACT,
         printed: bool = False,
     ) -> None:
-        """One form with a formula of this setting."""
+        """Add one form with a formula for this setting."""
         try:
             value = compute()
         except BadInput as refusal:
@@ -124,11 +124,11 @@ class Sheet:
         self.forms.append(Form(name, value, formula, self.source, verdict, printed))
 
     def quote(self, name: str, compute: Callable[[], float], formula: str, verdict: str) -> None:
-        """As `state`, for a form as its paper prints it."""
+        """Add a form as `state` does, as its paper prints it."""
         self.state(name, compute, formula, verdict, printed=True)
 
     def lack(self, names: str, why: str) -> None:
-        """Say what has no closed form here, and why."""
+        """Note which forms are missing here, and why."""
         self.notes.append(f"no closed form here for {names}: {why}")
 
 
@@ -153,7 +153,7 @@ class TheoryResult:
     notes: list[str]
 
     def to_json(self) -> dict[str, object]:
-        """Plain values only."""
+        """Return plain values only."""
         return {
             "protocol": self.protocol,
             "params": self.params,
@@ -167,7 +167,7 @@ class TheoryResult:
 def result(
     protocol: str, params: dict[str, object], forms: list[Form], notes: list[str]
 ) -> TheoryResult:
-    """A result of forms that have one value of each kind and name."""
+    """Make a result of forms that have one value of each kind and name."""
     corrected = {form.name: plain(form.value) for form in forms if not form.printed}
     printed = {form.name: plain(form.value) for form in forms if form.printed}
     return TheoryResult(protocol, params, corrected, printed, forms, notes)
@@ -177,8 +177,8 @@ def result(
 class ClosedForms:
     """What one election declares: its keys for `--set`, and its forms at a setting.
 
-    `evaluate` takes the texts as typed and raises `BadInput` with one sentence. The reference page
-    shows the values at each of `examples`, under its title.
+    `evaluate` takes texts as the user types them and raises `BadInput` with one sentence. The
+    reference page shows the values at each of `examples`, under its title.
     """
 
     name: str
@@ -200,7 +200,7 @@ def plain(value: Number | float) -> int | float:
 
 
 def exact(value: Number | float) -> Number:
-    """A timer as an exact number, so that sums of timers do not round.
+    """Return a timer as an exact number, so that sums of timers do not round.
 
     >>> exact(2), exact(0.1) + exact(0.2) == exact(0.3)
     (2, True)
@@ -217,7 +217,7 @@ def require(holds: bool, sentence: str) -> None:
 
 
 def about(function: Callable[..., object]) -> tuple[str, str]:
-    """The first line and the verdict of a function's docstring.
+    """Return the first line and the verdict of a function's docstring.
 
     >>> about(plain)
     ('An exact number as JSON can carry it: an int where it is whole', '')

@@ -1,8 +1,8 @@
-"""Heartbeats (lecture, "How to detect failure?"): how late a crash is noticed, and at what cost.
+"""Heartbeats (lecture, "How to detect failure?"): the latency of detection, and its cost.
 
-A member sends a heartbeat every T; its watcher restarts a timer of T + D at each one, D being the
-bound on the one-way delay, and suspects when the timer has run out. In a synchronous system this
-is complete and accurate. The slide gives the timer but no latency; T + D is not the latency.
+A member sends a heartbeat every T. Its watcher restarts a timer of T + D at each one, with D the
+bound on the one-way delay, and suspects when the timer ends. In a synchronous system this is
+complete and accurate. The slide gives the timer but no latency; T + D is not the latency.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SOURCE = f"{LECTURE}: how to detect failure"
 def latency_above(T: float | Number, D: float | Number) -> Number:
     """The bound that every latency from crash to suspicion exceeds: D.
 
-    Soonest when a member dies just before its next heartbeat is due and the last one, almost T
-    ago, travelled in no time: its T + D then end barely more than D after the crash. The bound is
-    open, since a member that reaches the due instant still sends.
+    The shortest case: a member dies just before its next heartbeat is due, and the last one, almost
+    T ago, travelled in no time. Its T + D then ends barely more than D after the crash. The bound
+    is open, since a member that reaches the due instant still sends.
 
     Parameters: T, the period; D, the bound on the one-way delay.
 
@@ -52,14 +52,14 @@ def latency_above(T: float | Number, D: float | Number) -> Number:
 
 
 def latency_at_most(T: float | Number, D: float | Number) -> Number:
-    """The largest latency from crash to suspicion: T + 2D, and it is reached.
+    """The largest latency from crash to suspicion: T + 2D, which can be reached.
 
-    Latest when a member dies right after a heartbeat that needs the whole D to arrive: it restarts
-    the timer at D, and the timer takes T + D more.
+    The longest case: a member dies right after a heartbeat that needs the whole D to arrive. It
+    restarts the timer at D, and the timer takes T + D more.
 
     Parameters: T, the period; D, the bound on the one-way delay.
 
-    Source: the lecture's slide on failure detection. Verdict: not stated there; T + D, which is,
+    Source: the lecture's slide on failure detection. Verdict: not stated there; the stated T + D
     counts from the last arrival and not from the crash.
 
     >>> from fractions import Fraction
@@ -88,7 +88,7 @@ def printed_timeout(T: float | Number, D: float | Number) -> Number:
 def ring_messages(N: int) -> int:
     """Heartbeats in one period when each member watches its neighbour: N.
 
-    Parameters: N, the members. One alone watches nobody.
+    Parameters: N, the members. A member alone watches no other.
 
     Source: follows from the lecture's slide. Verdict: counted.
 
@@ -112,7 +112,7 @@ def leader_messages(N: int) -> int:
 
 
 def all_to_all_messages(N: int) -> int:
-    """Heartbeats in one period when everybody watches everybody: N(N-1).
+    """Heartbeats in one period when all members watch each other: N(N-1).
 
     Parameters: N, the members.
 
@@ -153,7 +153,7 @@ def _group(N: int) -> int:
 
 
 def evaluate(texts: Mapping[str, str]) -> TheoryResult:
-    """All forms at the given parameters, texts as typed; `BadInput` tells a mistake.
+    """Return all forms at the given parameters, as typed; `BadInput` explains a mistake.
 
     >>> evaluate({"T": "2"}).printed
     {'timeout': 2.25}

@@ -1,9 +1,9 @@
 """Formulas (1) to (7), the special cases and Table 1 of the overhead-aware paper, section 5.
 
-The paper's overhead is ELECTION plus OK, without COORDINATOR, LEADER or STOP. For each formula:
-`printed_i` adds up the terms as printed, `printed_i_closed` is what that sum comes to, and
-`corrected_i` is what is counted. n counts the crashed leader, and "n/4 crashed" includes it (the
-inclusive convention): with the leader on top, case IV could not happen, since its detector n/2
+The paper's overhead is ELECTION plus OK, without COORDINATOR, LEADER or STOP. For each formula
+`printed_i` adds up the terms as printed, `printed_i_closed` is the value of that sum, and
+`corrected_i` is the counted value. n counts the crashed leader, and "n/4 crashed" includes it (the
+inclusive convention). With the leader on top, case IV could not happen, since its detector n/2
 would be dead itself.
 """
 
@@ -309,7 +309,7 @@ def corrected_case_4_bully(n: int) -> int:
 
 
 def _whole(n: int, divisor: int) -> int:
-    """n / divisor, refusing a remainder and groups too small to have the case."""
+    """Return n / divisor; refuse a remainder and groups too small for the case."""
     least = max(3, 2 * divisor if divisor == 2 else divisor)
     require(n >= least, f"n must be at least {least} for this formula, not {n}")
     require(n % divisor == 0, f"n must be divisible by {divisor} for this formula, not {n}")

@@ -1,7 +1,7 @@
-"""The overhead-aware paper's formulas and its Table 1, printed beside counted.
+"""The overhead-aware paper's formulas and its Table 1: printed values beside counted ones.
 
-Table 1 gives orders of growth; here each cell also shows the value of the formula behind it and
-the count it stands for. The orders are right, the values mostly not.
+Table 1 gives orders of growth. Here each cell also shows the value of the formula behind it and the
+count it stands for. The orders are right; most values are not.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class FormulaRow:
     printed: int
     corrected_formula: str
     corrected: int
-    leader_on_top: int | None  # (3) and (6), the leader not among the crashed
+    leader_on_top: int | None  # (3) and (6), if the crashed do not include the leader
     verdict: str
 
     def to_json(self) -> dict[str, object]:
-        """Plain values only."""
+        """Return plain values only."""
         return asdict(self)
 
 
@@ -54,7 +54,7 @@ class Table1Row:
     verdict: str
 
     def to_json(self) -> dict[str, object]:
-        """Plain values only."""
+        """Return plain values only."""
         return asdict(self)
 
 
@@ -260,12 +260,12 @@ def _case_4_forms(n: int, election: str | None) -> list[Form]:
 
 
 def _on_top(row: _Formula, n: int) -> int | None:
-    """With the leader on top, (6) leaves member 1 alone in a group of 4."""
+    """Return no value for (6) in a group of 4: with the leader on top only member 1 is left."""
     return row.on_top(n) if row.on_top and (n >= 6 or row.crashed != "n/2") else None
 
 
 def _cell(n: int, election: str, detector: str, elections: str) -> tuple[str, int, int, str]:
-    """Formula, printed value, counted value and verdict of one cell."""
+    """Return formula, printed value, counted value and verdict of one cell."""
     number = CELL_FORMULAS.get((election, detector, elections))
     if number is not None:
         row = FORMULAS[number]

@@ -15,7 +15,7 @@ PARAMETERS = ["| parameter | default | meaning |", "|---|---|---|"]
 
 
 def markdown() -> str:
-    """A reference page of all forms with example values: n = 64, d = 1, or an election's own.
+    """Return a reference page of all forms with example values: n = 64, d = 1, or an own example.
 
     >>> markdown().splitlines()[0]
     '# Closed forms'
@@ -73,7 +73,7 @@ def _with_examples(declared: ClosedForms) -> list[str]:
 
 
 def _announce() -> list[str]:
-    """The family shares its parameters; its formulas depend on the setting, so each has a row."""
+    """Return the family's section: shared parameters, but a row per setting for its formulas."""
     lines = [
         "",
         "## Announce-listen elections",

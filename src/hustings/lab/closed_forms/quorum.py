@@ -1,8 +1,8 @@
-"""Quorum: what a lease by majority costs, and how long a group is without a leader.
+"""Quorum: the cost of a lease by majority, and the time that a group is without a leader.
 
 Units are those of all forms here: a message takes one unit. One candidate asks at a time, and no
-message is lost. Of v voters `down` are dead: they are asked all the same, and do not answer. A
-candidate that votes itself sends itself nothing. A question that is not granted within `retry` is
+message is lost. Of v voters `down` are dead: the candidate asks them too, but they do not answer. A
+candidate that votes itself sends itself nothing. A question without a grant within `retry` is
 repeated, then after twice as long, and so on. The default, 3, is shorter than the two round trips
 of a new lease, so these are asked once more than needed.
 """
@@ -57,7 +57,7 @@ class LeaseSetting:
     k: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what no group can have."""
+        """Refuse settings that no group can have."""
         require(self.v in range(1, MOST_VOTERS + 1, 2), f"v must be 1, 3, 5 or 7, not {self.v}")
         require(0 <= self.down <= self.v // 2, f"down must be a minority of v = {self.v}")
         require(self.retry > 0, f"retry must be above 0, not {self.retry}")
@@ -67,17 +67,17 @@ class LeaseSetting:
 
     @property
     def asked(self) -> int:
-        """Voters that a question goes to."""
+        """The number of voters that a question goes to."""
         return self.v - self.voter
 
     @property
     def pair(self) -> int:
-        """Messages of one question and its answers."""
+        """The messages of one question and its answers."""
         return 2 * self.asked - self.down
 
     @property
     def outlasted(self) -> Number:
-        """When a follower that last heard of the lease now may be sure that it is over."""
+        """The time after which a follower that hears of the lease now may be sure of its end."""
         return self.ttl * Fraction(1 + self.drift) / Fraction(1 - self.drift)
 
 

@@ -1,6 +1,6 @@
-"""From texts as typed, `n=64` or `T1=2.5`, to checked values: the readers behind `--set`.
+"""Readers behind `--set`: from typed texts, `n=64` or `T1=2.5`, to checked values.
 
-Every mistake is told in one sentence that names the field and the rule.
+Every mistake raises one sentence that names the field and the rule.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST_TIMER = 1_000_000
 
 
 def refuse_unknown(texts: Mapping[str, str], known: Iterable[str]) -> None:
-    """Every key must be one of the known ones.
+    """Refuse a key that is not one of the known ones.
 
     >>> refuse_unknown({"k": "1"}, ["n", "K"])
     Traceback (most recent call last):
@@ -31,7 +31,7 @@ def refuse_unknown(texts: Mapping[str, str], known: Iterable[str]) -> None:
 
 
 def read_int(key: str, text: str, least: int, most: int) -> int:
-    """A whole number within bounds.
+    """Read a whole number within bounds.
 
     >>> read_int("n", "64", 1, 100)
     64
@@ -45,7 +45,7 @@ def read_int(key: str, text: str, least: int, most: int) -> int:
 
 
 def read_number(key: str, text: str) -> Fraction:
-    """A decimal number, kept exact.
+    """Read a decimal number, kept exact.
 
     >>> read_number("T1", "2.5")
     Fraction(5, 2)
@@ -63,7 +63,7 @@ def read_number(key: str, text: str) -> Fraction:
 
 
 def read_flag(key: str, text: str) -> bool:
-    """true or false.
+    """Read true or false.
 
     >>> read_flag("combined", "true")
     True

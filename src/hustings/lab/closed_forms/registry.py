@@ -2,7 +2,7 @@
 
 The module of an election declares its forms: it ends with a `ClosedForms` that names the keys for
 `--set` and computes the forms. A new election adds its declaration to `ELECTIONS`; the command,
-`lab.theory` and the reference page then have it.
+`lab.theory` and the reference page then include it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ELECTIONS: Mapping[str, ClosedForms] = {
 
 
 def names() -> list[str]:
-    """What has closed forms, as typed.
+    """List the names that have closed forms, as typed.
 
     >>> names()[:3], names()[-4:]
     (['broadcast', 'ring', 'bully'], ['sup', 'al', 'probabilistic', 'committee'])
@@ -58,7 +58,7 @@ def names() -> list[str]:
 
 
 def parameters(protocol: str) -> list[Parameter]:
-    """The keys that an election's forms take, with defaults and meaning.
+    """List the keys that an election's forms take, with defaults and meaning.
 
     >>> [parameter.key for parameter in parameters("bully-group")]
     ['n', 'd', 'm', 'crashed', 'scenario', 'T1', 'T2', 'K']
@@ -67,7 +67,7 @@ def parameters(protocol: str) -> list[Parameter]:
 
 
 def evaluate(protocol: str, params: Mapping[str, str]) -> TheoryResult:
-    """All forms of an election at the given parameters, texts as typed.
+    """Return all forms of an election at the given parameters, texts as typed.
 
     Raises `BadInput` with one sentence: unknown protocol or key, value out of range, a detector
     that is dead.
@@ -80,7 +80,7 @@ def evaluate(protocol: str, params: Mapping[str, str]) -> TheoryResult:
 
 
 def find(protocol: str) -> ClosedForms:
-    """What an election declares, by its name as typed.
+    """Return the declaration of an election, by its name as typed.
 
     >>> find("bully_map").name
     'bully-map'

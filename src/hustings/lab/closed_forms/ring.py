@@ -1,8 +1,8 @@
 """Ring election (lecture, chapter 15): N live members, messages travel clockwise.
 
 Here N counts the live ring only; the crashed leader is not in it (the bully forms do count it).
-Runs carry (epoch, initiator); a member suppresses runs lower than the highest it has seen, and
-its participation flag is kept per run. With one flag for all runs the cached protocol dead-locks.
+Runs carry (epoch, initiator). A member suppresses runs lower than the highest it has seen, and its
+participation flag is kept per run. With one flag for all runs the protocol with a cache deadlocks.
 The plain rules, a flag and no cache, are those of Chang and Roberts (doi:10.1145/359104.359108).
 """
 
@@ -16,8 +16,8 @@ from hustings.lab.closed_forms.form import COUNTED, LECTURE, Form, Number, requi
 
 SOURCE = f"{LECTURE}: ring election"
 
-# Rings of n members in any order, with any set of initiators, in which nobody is elected when the
-# cache is used with ONE flag for all runs. Counted over all cases.
+# Rings of n members in any order, with any set of initiators, that elect no member when the cache
+# is used with ONE flag for all runs. Counted over all cases.
 DEAD_LOCKS = {3: 1, 4: 13, 5: 154, 6: 1946}
 
 
@@ -116,7 +116,7 @@ def all_increasing(N: int) -> int:
 def all_decreasing(N: int) -> int:
     """All members initiate, ids decrease clockwise: N(N+1)/2 + N.
 
-    The run of the j-th lowest id walks j hops until it meets a higher initiator, or comes home.
+    The run of the j-th lowest id walks j hops until it meets a higher initiator, or returns.
 
     Parameters: N, the live members, at least 2.
 
@@ -145,7 +145,7 @@ def all_random_mean(N: int) -> float:
 
 
 def all_random_mean_late_cache(N: int) -> float:
-    """The same when an initiator notes its own run only as it comes by, not as it sends: + N - 1.
+    """The same when an initiator notes its own run when it comes by, not when it sends: + N - 1.
 
     Every run but the best member's then survives one more hop.
 
@@ -179,8 +179,8 @@ def most_with_flag(N: int) -> int:
 def most_with_cache(N: int) -> int:
     """The most messages over all orders and all sets of initiators, cache and per-run flag.
 
-    N(N+1)/2 + 2N - 2: ids decrease clockwise and everybody but the best member initiates. The
-    cache, meant to save messages, makes the worst case dearer.
+    N(N+1)/2 + 2N - 2: ids decrease clockwise and all but the best member initiate. The cache is
+    meant to save messages, but makes the worst case cost more.
 
     Parameters: N, the live members, at least 3.
 
@@ -195,7 +195,7 @@ def most_with_cache(N: int) -> int:
 
 
 def dead_locked(n: int) -> tuple[int, int]:
-    """Cases that elect nobody when the cache is used with one flag for all runs, of all cases.
+    """Cases that elect no member when the cache is used with one flag for all runs, of all cases.
 
     The cases are (n-1)! rings times 2^n - 1 sets of initiators. An example: ring 1, 2, 4, 3
     with initiators 1 and 3, where 4 spends its flag on the run of 1, which 3 then suppresses.
@@ -232,7 +232,7 @@ def leader_dies_predecessor_reruns(n: int) -> int:
 
 
 def leader_dies_all_rerun(n: int) -> int:
-    """The best member dies one hop after sending its own ELECTION; all who suspect start anew.
+    """The best member dies one hop after sending its own ELECTION; all that suspect start anew.
 
     4n - 1. When suspicion comes, members 1, 2 and 3 hold an ELECTION naming n and start runs that
     die after one hop; ELECTION:n still reaches one more, whose run completes.

@@ -1,15 +1,15 @@
 """Stable election (Park 2011, in the overhead-aware paper, section 2): three phases, unanimity.
 
-The proposer asks everybody but the suspect whether the leader is dead (PREPARE). One NACK ends it
-with ABORT and no leader: safe, not live; a single wrong belief that the leader lives blocks the
+The proposer asks all but the suspect whether the leader is dead (PREPARE). One NACK ends the round
+with ABORT and no leader: safe, not live. A single wrong belief that the leader lives blocks the
 election. Otherwise those that answered reserve the best of them (READY, ACK) and it is announced
 (COMMIT). r counts the live others. T1 is the wait for answers, at least 2.
 
 All must have noticed the crash (`unanimous`, the paper's rule), and then the best proposes: at
-once, or T1 later for each better member that is dead. Without `unanimous` silence gives consent,
-and the one detector proposes at once.
+once, or T1 later for each better member that is dead. Without `unanimous` silence counts as
+consent, and the one detector proposes at once.
 
-The summary gives no counts; those below follow from the rules.
+The summary gives no counts; the counts below follow from the rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCE = f"{OVERHEAD}, section 2 [10]"
 
 
 def messages(n: int, r: int | None = None) -> int:
-    """All messages when everybody agrees: (n-2) + 4r, which is 5(n-2) if only the leader is dead.
+    """All messages when all members agree: (n-2) + 4r; 5(n-2) if only the leader is dead.
 
     PREPARE to n-2 others, also the dead ones; then ACK, READY, ACK and COMMIT with the r live.
 
@@ -40,7 +40,7 @@ def messages(n: int, r: int | None = None) -> int:
 
 
 def aborted_messages(n: int, r: int | None = None) -> int:
-    """All messages when somebody disagrees: (n-2) + 2r.
+    """All messages when a member disagrees: (n-2) + 2r.
 
     PREPARE, an ACK or NACK from each live member, ABORT to each of them. No leader results.
 
@@ -58,8 +58,8 @@ def aborted_messages(n: int, r: int | None = None) -> int:
 def counts(setting: GroupSetting) -> Counts:
     """The election of one setting, where a closed form exists.
 
-    Five messages one after the other: 5 units; a member that is asked and dead is waited for until
-    T1, which takes the place of the first two.
+    Five messages one after the other take 5 units. If a member that is asked is dead, the wait for
+    it lasts until T1, which takes the place of the first two.
 
     Parameters: a setting with timer T1.
 
