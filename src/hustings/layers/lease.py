@@ -137,15 +137,15 @@ ASK = "guard-ask"
 END = "guard-end"
 CHECK = "guard-check"
 
-SPREAD = 0.1  # delays for each member of a group: within this time all look at the guard
-STEP = 1 << 16  # so far above what the guard itself has said a member's word is shown
+SPREAD = 0.1  # delays for each member of a group: within this time all members look at the guard
+STEP = 1 << 16  # how far above the guard's own token a member's token may be and still be shown
 
 __all__ = ["AWAITING", "GIVEN_BACK", "LAPSED", "LeaseConfig", "LeaseHeldMsg", "LeaseLayer"]
 __all__ += ["ASK", "CHECK", "END", "SPREAD", "STEP", "with_lease"]
 
 
 class LeaseHeldMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
-    """The guard has granted `token` to `leader`; to itself: this is the largest token known."""
+    """The guard has granted `token` to `leader`. To `leader` itself: the largest known token."""
 
     role: ClassVar[Role] = Role.COORDINATOR
     leader: MemberId
@@ -153,7 +153,7 @@ class LeaseHeldMsg(LayerMessage, frozen=True, tag="LEASE-HELD"):
 
 
 class NominatingContext(ForwardingContext):
-    """What the inner election gets: its declarations only nominate, and are kept in `said`."""
+    """What the inner election gets. Its declarations only nominate, and are kept in `said`."""
 
     __slots__ = ("said",)
 
@@ -190,19 +190,20 @@ class LeaseLayer(Layer):
         self.request = 0  # the number of the last question
         self.pending: dict[int, float] = {}  # questions without an answer, and when they were sent
         self.waiting: float | None = None  # since when the guard has not answered, if it was asked
-        self.token = 0  # granted to this incarnation last
+        self.token = 0  # the last token that was granted to this incarnation
         self.until: float | None = None  # end of the window, while this member leads
-        self.engaged = 0  # works that run only while it leads; their runner counts them here
-        self.owed = False  # the lead is to be given back when these have ended
+        # number of works that run only while it leads; their runner counts them here
+        self.engaged = 0
+        self.owed = False  # the lease must be given back when these works have ended
         self.spent = False  # the last token's leadership is over: it makes no other one
         self.greeted = -1  # the version of the view at the last confirmation that went to all
         self.held: tuple[MemberId, int] | None = None  # the leader accepted last, its token
-        self.doubted: tuple[MemberId, int] | None = None  # such a leader that was suspected since
+        self.doubted: tuple[MemberId, int] | None = None  # such a leader, if it was suspected since
         self.check: Callable[[], None] | None = None  # asks for `Observed`; its owner sets it
         self.checking = False  # whether it will soon
-        self.bystander = False  # never asks the guard, nor may look at it
-        self.unmoved = 0.0  # until then it keeps leading in spite of a token that it cannot check
-        self.constancy = lease.asked  # how long it keeps leading after the next such token
+        self.bystander = False  # whether this member never asks the guard, and must not look at it
+        self.unmoved = 0.0  # until then it leads on in spite of a token that it cannot check
+        self.constancy = lease.asked  # how long it leads on after the next such token
         self.pause = lease.patience  # before the next question, while it is refused
         self.told: Outcome | None = None
         self.early = lease.first_wait > 0  # it has just started, and has not asked yet
@@ -270,7 +271,7 @@ class LeaseLayer(Layer):
         self._withdraw(ctx, None if self.until is None else NoLeader(GIVEN_BACK))
 
     def assume_leader(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """The inner election begins in the middle; nobody is confirmed without a grant."""
+        """The inner election begins in the middle. No leader is confirmed without a grant."""
         self.inner.assume_leader(NominatingContext(ctx), leader, term)
         if leader == ctx.me.id:
             self._nominate(ctx)
@@ -297,14 +298,14 @@ class LeaseLayer(Layer):
     def heard(self) -> int:
         """The highest token that may be true. It must not be granted again if the guard forgot it.
 
-        Only a guard that is behind `term`, its own word, is lifted above this.
+        Only if the guard is behind `term`, its own token, it is lifted above this.
         """
         return self.term if self.held is None else max(self.term, self.held[1])
 
     # What its owner does
 
     def settle_up(self, ctx: Context) -> None:
-        """The owner's works may have ended: give back the lease if it waited for that."""
+        """Give back the lease if it waited for the owner's works, and they have ended."""
         self._look(ctx)
 
     def bar(self, ctx: Context, reason: str | None) -> None:
@@ -328,14 +329,14 @@ class LeaseLayer(Layer):
             self._heed(ctx, within.said)
 
     def _heed(self, ctx: Context, said: Outcome) -> None:
-        """What the inner election declares decides who asks the guard, not who leads."""
+        """The inner election's declaration decides which member asks the guard, not which leads."""
         if isinstance(said, Elected):
             if said.leader == ctx.me.id:
                 self._nominate(ctx)
             else:
                 self._withdraw(ctx, None if said.leader == self.leader else NoLeader(AWAITING))
         elif said == NoLeader(ELECTING):
-            # Whoever leads goes on until the election has come to another: it may come back.
+            # A leader goes on until the election has a new result: it may be elected again.
             if self.until is None:
                 self._hold_nobody(ctx, said)
         else:
@@ -350,9 +351,9 @@ class LeaseLayer(Layer):
         if self.barred is not None:
             return
         if self.owed:
-            ctx.set_timer(ASK, self.lease.patience)  # when what was begun has ended
+            ctx.set_timer(ASK, self.lease.patience)  # when the work that was begun has ended
         elif self.early:
-            if not again:  # of several that nominate themselves at once, the best is to ask
+            if not again:  # if several nominate themselves at once, the best should ask
                 ctx.set_timer(ASK, self.lease.first_wait)
         else:
             self._ask(ctx)
@@ -376,7 +377,7 @@ class LeaseLayer(Layer):
     # The guard
 
     def _ask(self, ctx: Context) -> None:
-        """The window of a grant begins now, before the question is sent."""
+        """Ask the guard. The window of a grant begins now, before the question is sent."""
         now = ctx.now()
         self.early = False
         lasting = self.lease.leading(self.lease.asked)
@@ -394,7 +395,7 @@ class LeaseLayer(Layer):
         ctx.release(self.request)
 
     def _return(self, ctx: Context) -> None:
-        """Give the lease back, but only after the works have ended: then another may lead."""
+        """Give the lease back after the works have ended: then another member may lead."""
         self.pending.clear()
         if self.engaged:
             self.owed = True
@@ -408,12 +409,12 @@ class LeaseLayer(Layer):
         if until <= now:
             return  # the answer took longer than what it grants
         if verdict.token <= self.term and not renewed:
-            # A guard that has forgotten its tokens: nobody would believe in this one.
+            # The guard has forgotten its tokens: no member would believe this one.
             if self.until is None:
                 self._release(ctx)
             return
         if renewed and self.spent:
-            # One leadership, one token: what left under the last one may still be on its way.
+            # One leadership, one token: messages under the last token may still be under way.
             self._return(ctx)
             ctx.set_timer(ASK, self.lease.patience)
             return
@@ -438,9 +439,9 @@ class LeaseLayer(Layer):
             ctx.set_timer(ASK, max(min(self.pause, free), self.lease.shortest))
 
     def _learn(self, ctx: Context, holder: MemberId | None, token: int) -> None:
-        """The guard itself says who holds."""
-        # A former incarnation of this member is another holder: there is nobody to believe in.
-        # Nor is there if the holder is suspected and its lease has only not ended yet.
+        """The guard itself names the holder."""
+        # A former incarnation of this member is another holder, which must not be believed. The
+        # same holds if the holder is suspected and only its lease has not ended yet.
         if holder is not None and holder != ctx.me.id and self.doubted != (holder, token):
             self._accept(ctx, holder, token)
 
@@ -454,7 +455,7 @@ class LeaseLayer(Layer):
             if self.nominated and self.barred is None:
                 self._ask(ctx)
         if self.until is not None and ctx.view.version != self.greeted:
-            # A member that has just come need not wait for the next renewal to learn the leader.
+            # A new member need not wait for the next renewal to learn the leader.
             self.greeted = ctx.view.version
             ctx.multicast(LeaseHeldMsg(ctx.me.id, self.term))
 
@@ -481,11 +482,12 @@ class LeaseLayer(Layer):
         elif message.leader != sender:
             return  # a leader speaks for itself
         elif self.bystander and sender == self.inner.leader:
-            self.term = token  # nothing depends on it, and a lie ends with the liar
+            self.term = token  # nothing depends on this token, and a false one ends with its sender
             self._hold(ctx, sender, token)
         elif token < self.term:
             if self.leader in (None, sender) or self.inner.leader == sender:
-                # A guard that has lost its memory has granted it: nobody here would believe it.
+                # The guard has lost its data and granted this token: no member here would believe
+                # it.
                 ctx.send(sender, LeaseHeldMsg(sender, self.term))
                 self._check_now()  # a member that looks finds it out, and reminds the guard
         elif self.check is None:
@@ -501,7 +503,7 @@ class LeaseLayer(Layer):
         shown = self.told.term if isinstance(self.told, Elected) else 0
         if token > shown or self.leader in (None, sender) or self.inner.leader == sender:
             self._hold(ctx, sender, token)
-        if token > self.term and not self.checking:  # not all members at once
+        if token > self.term and not self.checking:  # so that not all members look at once
             self.checking = True
             spread = min(SPREAD * self.lease.delta * len(ctx.view), self.lease.renewal)
             ctx.set_timer(CHECK, ctx.rng.uniform(0.0, spread))
@@ -520,8 +522,9 @@ class LeaseLayer(Layer):
         elif sender not in ctx.view or ctx.now() < self.unmoved:
             return
         elif self.until is not None:
-            # A lie, or a guard that has lost its memory. Then those who say so remind the guard,
-            # and the next token is larger. Each time this is less likely, and so it is rarer.
+            # The message is false, or the guard has lost its data. Then the members that say so
+            # remind the guard, and the next token is larger. Each time this is less likely, and so
+            # it is rarer.
             self.unmoved = ctx.now() + self.constancy
             self.constancy *= 2.0
         if self.until is not None:
@@ -542,7 +545,7 @@ class LeaseLayer(Layer):
         self._hold(ctx, leader, token)
 
     def _note(self, ctx: Context, token: int) -> None:
-        """This is the highest token from now on."""
+        """Note the highest token."""
         self.term = token
         if not self.bystander:
             ctx.persist(token=token)
@@ -563,5 +566,5 @@ class LeaseLayer(Layer):
 
 
 def with_lease(elect: Callable[[], Election], lease: LeaseConfig) -> Callable[[], LeaseLayer]:
-    """What makes elections, each behind a guard, from what makes them without."""
+    """Turn a factory of elections into one whose elections each have a guard."""
     return lambda: LeaseLayer(elect(), lease)

@@ -1,29 +1,31 @@
 """The failure detector of one member: sends heartbeats, watches others, and reports.
 
-It is ordinary member's code: everything it sees or does goes through the context of the call. Which
-silence counts as a crash is its monitor's affair, who beats to whom its pattern's.
+It is ordinary code of a member: everything that it sees or does goes through the context of the
+call. Its monitor decides which silence counts as a crash. Its pattern decides which member sends
+heartbeats to which.
 
 Decisions beside the lecture:
-- A copy of a heartbeat, or one overtaken by a newer, says nothing new and restarts no timer.
+- A copy of a heartbeat, or a heartbeat that a newer one overtook, says nothing new and restarts no
+  timer.
 - A member that crashes and is back before its timer has run out is not reported, though its
-  incarnation gives it away: it is alive, and to say otherwise might crown another beside it. That
-  it has forgotten everything is its election's affair, which starts anew with it.
+  incarnation shows the crash. It is alive, and a report might elect another member beside it. It
+  has forgotten everything, but that concerns its election, which starts anew with it.
 - A watched member that disappears from the view is reported as suspected, once, and forgotten.
-- Whatever a suspect sends takes the suspicion back, also when it is no heartbeat; but only
-  heartbeats move the timer of a member that is not suspected. With `liveness` = "messages" others
-  excuse a silence, for a while: on a network that drops copies they prove as much.
-- A timer that fires late tells of the member itself, see `health`.
+- Any message from a suspect takes the suspicion back, also if it is no heartbeat. But only
+  heartbeats move the timer of a member that is not suspected. With `liveness` = "messages" other
+  messages excuse a silence, for a while: on a network that drops copies they prove as much.
+- A timer that fires late says something about the member itself, see `health`.
 - With `ping_timeout`, the silent member is asked before it is suspected. An answer excuses a
-  silence twice; one that answers and does not beat has lost its office, and it does no good to
-  follow it.
-- With `successor_period`, the leader beats to its heir more often than to the others, and says in
-  each heartbeat who that is. Who was the heir hears so at the old pace for a period: one lost
-  heartbeat must not leave it waiting for the next too soon. The heir is not asked to confirm a
-  silence: the next heartbeat would be there before the answer.
+  silence twice. A member that answers and sends no heartbeats no longer leads, and should not be
+  followed.
+- With `successor_period`, the leader sends heartbeats to its heir more often than to the others,
+  and names the heir in each heartbeat. A former heir hears of the change at the old pace for a
+  period: if one heartbeat is lost, it must not expect the next too soon. The heir does not ask to
+  confirm a silence: the next heartbeat would arrive before the answer.
 
-Patterns: who sends heartbeats to whom, and who watches whom. A pattern is a function from what a
-member knows (its view, itself, its leader, its suspects) to its duties. It keeps nothing, so a
-member only asks again when one of the four has changed.
+Patterns: which member sends heartbeats to which, and which member watches which. A pattern is a
+function from what a member knows (its view, itself, its leader, its suspects) to its duties. It
+keeps nothing. So a member asks again only when one of the four has changed.
 
     pattern        heartbeats each period    a crash is noticed by
     all-to-all     N(N-1)                    everybody
@@ -31,13 +33,13 @@ member only asks again when one of the four has changed.
     leader-to-all  N-1                       everybody, if it was the leader's
     to-leader      N-1                       the leader, if it was another's
 
-The counts are those of a group in which nobody is suspected. A pattern says who sends heartbeats
-unasked. In a ring, when a member falls silent, the one after it knows nothing of that and would
-never beat to its new watcher; and a leader that was suspected, lost its office and lives would be
-suspected for ever. So a detector asks for heartbeats, each period, those whom it watches or
-suspects and who would not send it any. With f members in a row down, a ring's period costs the
-heartbeats of the live, one more, and f questions; and each of the f after the first is noticed
-T + 2D later than the one before, having been asked in vain.
+The counts hold for a group without suspects. A pattern says which members send heartbeats unasked.
+Two cases need more. In a ring, when a member falls silent, the next member does not know this and
+would never send heartbeats to its new watcher. And a suspected leader that lost its leadership and
+is alive would be suspected for ever. So in each period a detector asks for heartbeats from the
+members that it watches or suspects and that would not send it any. With f members in a row down, a
+ring's period costs the heartbeats of the live members, one more, and f questions. Each of the f
+after the first is noticed T + 2D later than the one before, because it was asked in vain.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ SILENCE = "detector"
 
 _BEAT_TIMER: TimerKey = (BEAT, 0)
 _WATCH = WatchMsg()
-_OLDER = 8  # heartbeats in a row that are older than the latest: that one was not the sender's
+_OLDER = 8  # heartbeats in a row that are older than the latest: the latest was not the sender's
 _QUESTIONS = 2  # to one silent member before it is suspected whatever it answers
 
 
@@ -72,9 +74,9 @@ _QUESTIONS = 2  # to one silent member before it is suspected whatever it answer
 class Duties:
     """What one member does each period, and what others do for it."""
 
-    beats: tuple[MemberId, ...] = ()  # to whom it sends a heartbeat
-    watches: tuple[MemberId, ...] = ()  # whose silence it takes for a crash
-    hears: tuple[MemberId, ...] = ()  # who, if alive, sends it heartbeats unasked
+    beats: tuple[MemberId, ...] = ()  # members to which it sends heartbeats
+    watches: tuple[MemberId, ...] = ()  # members whose silence it takes for a crash
+    hears: tuple[MemberId, ...] = ()  # members that, if alive, send it heartbeats unasked
 
 
 Pattern = Callable[[View, MemberId, MemberId | None, Container[MemberId]], Duties]
@@ -85,7 +87,7 @@ IDLE = Duties()
 def all_to_all(
     view: View, me: MemberId, leader: MemberId | None, suspects: Container[MemberId]
 ) -> Duties:
-    """Everybody watches everybody; suspects too, since they may be back or never have gone."""
+    """All members watch each other; suspects too, since they may be back or never have gone."""
     others = _others(view, me)
     return Duties(beats=others, watches=others, hears=others)
 
@@ -93,7 +95,7 @@ def all_to_all(
 def ring(
     view: View, me: MemberId, leader: MemberId | None, suspects: Container[MemberId]
 ) -> Duties:
-    """Beat to the member before me, dead or alive; watch the next live one after me."""
+    """Send heartbeats to the member before me, dead or alive; watch the next live one after me."""
     ids = view.ids
     place = bisect_left(ids, me)
     before, after = ids[place - 1], ids[(place + 1) % len(ids)]
@@ -106,7 +108,7 @@ def ring(
 def leader_to_all(
     view: View, me: MemberId, leader: MemberId | None, suspects: Container[MemberId]
 ) -> Duties:
-    """The leader beats, all others watch it: what an election needs, and no more.
+    """The leader sends heartbeats, all others watch it: what an election needs, and no more.
 
     A silent leader may be alive and not know that it leads: it must be asked, like any suspect.
     """
@@ -120,9 +122,9 @@ def leader_to_all(
 def to_leader(
     view: View, me: MemberId, leader: MemberId | None, suspects: Container[MemberId]
 ) -> Duties:
-    """All others beat, the leader watches them; nobody watches the leader.
+    """All others send heartbeats, the leader watches them; no member watches the leader.
 
-    Here too a silent member may be alive, and not know who leads.
+    Here too a silent member may be alive, and not know the leader.
     """
     if leader == me:
         others = _others(view, me)
@@ -144,7 +146,7 @@ def _others(view: View, me: MemberId) -> tuple[MemberId, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a detector tells its election: a suspicion, or that one was wrong."""
+    """What a detector tells its election: a suspicion, or that a suspicion was wrong."""
 
     member: MemberId
     suspected: bool
@@ -185,35 +187,36 @@ class Detector:
         self.config = config
         self.monitor = config.monitor()
         self.duties = IDLE
-        self.asks: tuple[MemberId, ...] = ()  # who would not beat to this member unasked
-        self.suspects: set[MemberId] = set()  # only asked, never walked through
+        self.asks: tuple[MemberId, ...] = ()  # members that would send it no heartbeats unasked
+        self.suspects: set[MemberId] = set()  # only tested for members, never iterated
         self._pattern = PATTERNS[config.pattern]
         self._leader: MemberId | None = None
-        self._version = -1  # of the view that the duties were made for
+        self._version = -1  # of the view for which the duties were made
         self._number = 0  # heartbeats sent so far
         self._beating = False
         self._beat_due = math.inf
-        self._round_due = -math.inf  # when all have a heartbeat again, and not the heir alone
-        self._turn = 0.0  # how many of the others are due, less those who had theirs
-        self._place = 0  # of the next one among them
+        # when all members have a heartbeat again, and not the heir alone
+        self._round_due = -math.inf
+        self._turn = 0.0  # how many of the others are due, less those that had theirs
+        self._place = 0  # of the next member among them
         self._heir: MemberId | None = None
-        self._former: dict[MemberId, float] = {}  # heirs of before, and until when they are told
+        self._former: dict[MemberId, float] = {}  # former heirs, and until when they are told
         self._questions = 0  # asked so far
         self._health = config.health()
-        self._vigils: dict[MemberId, Vigil] = {}  # of those whom the monitor has deadlines for
+        self._vigils: dict[MemberId, Vigil] = {}  # for members with a deadline in the monitor
         self._latest: dict[MemberId, tuple[int, int]] = {}  # incarnation and number last heard
         # Heartbeats older than that, in a row: the last one, and how many.
         self._older: dict[MemberId, tuple[tuple[int, int], int]] = {}
-        self._askers: dict[MemberId, float] = {}  # who asked for heartbeats, and when last
+        self._askers: dict[MemberId, float] = {}  # members that asked for heartbeats, and when last
 
     @staticmethod
     def owns(key: TimerKey) -> bool:
-        """Whether a timer is a detector's."""
+        """Whether a timer belongs to a detector."""
         return isinstance(key, tuple) and key[0] in (BEAT, SILENCE)
 
     @property
     def health(self) -> float:
-        """By how much it multiplies its patience now: 1 unless its own timers fire late."""
+        """The factor on its patience now: 1 unless its own timers fire late."""
         return self._health.latest
 
     # What its member calls
@@ -221,9 +224,10 @@ class Detector:
     def follow(
         self, ctx: Context, leader: MemberId | None, heir: MemberId | None = None
     ) -> Sequence[Report]:
-        """Adapt to the present leader and view; the first call starts the detector.
+        """Adapt to the present leader and view. The first call starts the detector.
 
-        `heir` is who leads after this member, if it leads and there is `successor_period`.
+        `heir` is the member that should lead after this one, if this one leads and there is
+        `successor_period`.
         """
         known = heir == self._heir
         if known and leader == self._leader and ctx.view.version == self._version:
@@ -242,7 +246,7 @@ class Detector:
         return gone
 
     def on_timer(self, ctx: Context, key: TimerKey) -> Sequence[Report]:
-        """The period has passed, or somebody's silence has lasted too long."""
+        """The period has passed, or a member's silence has lasted too long."""
         if key == _BEAT_TIMER:
             now = ctx.now()
             self._health.late(now, now - self._beat_due)
@@ -261,7 +265,7 @@ class Detector:
     def on_heartbeat(
         self, ctx: Context, sender: MemberId, message: HeartbeatMsg
     ) -> Sequence[Report]:
-        """A sign of life, if it is newer than the last one."""
+        """A sign of life, if this heartbeat is newer than the last one."""
         stamp = (message.incarnation, message.number)
         latest = self._latest.get(sender)
         if sender not in ctx.view:
@@ -276,7 +280,7 @@ class Detector:
         vigil = self._vigils.get(sender)
         if vigil is not None:
             now = ctx.now()
-            # Its timer is long due and has not fired: this member has slept.
+            # The sender's timer is long overdue and has not fired: this member has slept.
             if self._health.late(now, now - vigil.due):
                 self.monitor.pardon(sender)
             vigil.hasty = message.heir == ctx.me.id
@@ -296,14 +300,14 @@ class Detector:
         return self._older[sender][1] >= _OLDER
 
     def on_ping(self, ctx: Context, sender: MemberId, message: PingMsg) -> Sequence[Report]:
-        """Somebody has not heard this member for long."""
+        """Another member has not heard this member for long."""
         if sender not in ctx.view:
             return _NOTHING
         ctx.send(sender, PongMsg(message.number))
         return self.sign_of_life(ctx, sender)
 
     def on_pong(self, ctx: Context, sender: MemberId, message: PongMsg) -> Sequence[Report]:
-        """A silent member is there after all."""
+        """A silent member is alive after all."""
         vigil = self._vigils.get(sender)
         if sender in self.suspects or vigil is None:
             return self.sign_of_life(ctx, sender)
@@ -314,7 +318,7 @@ class Detector:
         return _NOTHING
 
     def on_watch(self, ctx: Context, sender: MemberId) -> Sequence[Report]:
-        """Somebody wants heartbeats whom the pattern would not give any."""
+        """A member wants heartbeats that the pattern would not send to it."""
         if sender not in ctx.view:
             return _NOTHING
         reports = self.sign_of_life(ctx, sender)
@@ -324,7 +328,7 @@ class Detector:
         return reports
 
     def sign_of_life(self, ctx: Context, member: MemberId) -> Sequence[Report]:
-        """Something came from `member`, or somebody vouches for it."""
+        """A message came from `member`, or another member vouches for it."""
         if member not in self.suspects:
             if self.config.liveness == "messages" and member in self._vigils:
                 self._vigils[member].sign = ctx.now()
@@ -336,7 +340,7 @@ class Detector:
         return (Report(member, False),)
 
     def woke(self, ctx: Context, gap: float) -> None:
-        """The world noticed that this member stood still for `gap` until now."""
+        """The world noticed that this member did not run for `gap` until now."""
         now = ctx.now()
         if not self._health.late(now, gap):
             return
@@ -350,7 +354,7 @@ class Detector:
                 self._arm(ctx, member, vigil, vigil.due - now)
 
     def believe(self, ctx: Context, member: MemberId) -> None:
-        """Somebody else suspects `member`, and this detector goes along until it hears of it."""
+        """Adopt another member's suspicion of `member`, until this detector hears of `member`."""
         if member in ctx.view and member != ctx.me.id and member not in self.suspects:
             self.suspects.add(member)
             ctx.cancel_timer((SILENCE, member))
@@ -365,7 +369,7 @@ class Detector:
     # How it works
 
     def _excused(self, ctx: Context, member: MemberId, vigil: Vigil) -> bool:
-        """Whether a silence that was too long is to be waited for, because it proves nothing."""
+        """Whether to wait on after a silence that was too long, because it proves nothing."""
         now = ctx.now()
         late = now - vigil.due
         since = max(vigil.since, vigil.sign)
@@ -378,7 +382,7 @@ class Detector:
         return True
 
     def _asked(self, ctx: Context, member: MemberId, vigil: Vigil) -> bool:
-        """Whether a silent member has just been asked, and may yet answer."""
+        """Whether a silent member has just been asked, and may still answer."""
         confirm = self.config.ping_timeout
         if not confirm or vigil.hasty or vigil.asked or vigil.questions >= _QUESTIONS:
             return False
@@ -403,11 +407,11 @@ class Detector:
             for member in ctx.view.ids
             if (member in watched or member in self.suspects) and member not in unasked
         )
-        if self._beating:  # else the first beat, below, asks them
+        if self._beating:  # otherwise the first beat, below, asks them
             for member in self.asks:
                 if member not in asked:
                     ctx.send(member, _WATCH)
-        # Who has left the view is still to be reported, by `follow`.
+        # `follow` still has to report the members that have left the view.
         for member in [m for m in self._vigils if m not in watched and m in ctx.view]:
             self._unwatch(ctx, member)
         for member in duties.watches:
@@ -419,7 +423,7 @@ class Detector:
             self._begin(ctx)
 
     def _begin(self, ctx: Context) -> None:
-        """The first heartbeat, or a while to wait for it: a new leader has other things to say."""
+        """Send the first heartbeat, or wait a while: a new leader has other messages to send."""
         if not self.config.first_beat_delay or self.asks:
             self._beat(ctx)
         elif self.duties.beats:
@@ -440,7 +444,10 @@ class Detector:
         ctx.cancel_timer((SILENCE, member))
 
     def _appoint(self, ctx: Context, heir: MemberId | None) -> None:
-        """Another heir: whoever's pace that changes, all hear of it with the next heartbeat."""
+        """Set another heir.
+
+        If that changes any pace, all members hear of it with the next heartbeat.
+        """
         if self._heir is not None:
             self._former[self._heir] = ctx.now() + self.config.period
         self._heir = heir
@@ -449,7 +456,10 @@ class Detector:
         self._round_due = -math.inf
 
     def _beat(self, ctx: Context) -> None:
-        """One period: heartbeats to all who should have one; with nobody to beat to, rest."""
+        """One period: send heartbeats to the members that should have one.
+
+        With none to send, pause.
+        """
         now = ctx.now()
         self._health.factor(now)
         patience = now - self.config.timeout
@@ -467,7 +477,7 @@ class Detector:
             else self.config.period
         )
         spread = bool(hasty) and self.config.beat == "send"
-        told = self._round_due > -math.inf  # all have heard who the heir is
+        told = self._round_due > -math.inf  # all members know the heir
         due = not hasty or now + period / 2 >= self._round_due
         if due:
             self._round_due = now + self.config.period
@@ -492,7 +502,7 @@ class Detector:
                 ctx.send(member, heartbeat)
 
     def _beat_on_request(self, ctx: Context, heartbeat: HeartbeatMsg) -> None:
-        """To those who asked, unless they have theirs with the others; and ask in turn."""
+        """Send heartbeats to members that asked and have none with the others; and ask in turn."""
         for member in self._askers:
             if member not in self.duties.beats:
                 ctx.send(member, heartbeat)
@@ -500,10 +510,10 @@ class Detector:
             ctx.send(member, _WATCH)
 
     def _next_share(self, hasty: Sequence[MemberId]) -> list[MemberId]:
-        """Whose turn it is among the others, so that each has one every T.
+        """The members among the others whose turn it is, so that each has a heartbeat every T.
 
         If all had theirs together, a machine that they share would be busy with them just then, and
-        the heir's next one late.
+        the heir's next heartbeat would be late.
         """
         others = [member for member in self.duties.beats if member not in hasty]
         if not others or self.config.successor_period is None:

@@ -1,17 +1,19 @@
-"""Local health: who was asleep or is overloaded distrusts itself before it distrusts others.
+"""Local health: a member that slept or is overloaded distrusts itself before it distrusts others.
 
     p  HB ----- HB ----- HB ----- HB          p is well
         `--,     `--,     `--,     `--,
     q       *  zzzzzzzzzzzzzzzzzzzzzzz !?     q slept: its timer fires late, the heartbeats are
                                               there, unread
 
-Idea       A timer that fires well after its time tells of the member itself: it was paused, or it
-           does not get the processor. The silence that it saw meanwhile proves nothing, so it does
-           not count, and as much time again is given to read what has come. And one that was late
-           lately will be so again: patience with everybody is multiplied by a factor that grows
-           with the lateness and halves its way back to 1.
-Promise    Completeness stays: the factor is bounded, and so is what all excuses for one silence
-           add to it, in multiples of the patience. With timers that fire in time nothing changes.
+Idea       A timer that fires well after its time says something about the member itself: it was
+           paused, or it does not get the processor. The silence that it saw meanwhile proves
+           nothing. So the silence does not count, and the member gets as much time again to read
+           the messages that have come. And a member that was late recently will be late again: its
+           patience with all others is multiplied by a factor that grows with the lateness and
+           halves its way back to 1.
+Promise    Completeness stays: the factor is bounded. All excuses for one silence together are
+           bounded, too, in multiples of the patience. With timers that fire in time nothing
+           changes.
 Cost       Nothing on the wire, no timer of its own; some numbers for each watched member.
 Paper      None. The aim is that of Dadgar, Phillips and Currey 2018, arXiv:1707.00788: there a
            member's score counts probes that failed, here its own lateness is measured.
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 import math
 
-_LENIENCE = 16.0  # patiences that all excuses for one silence may add
+_LENIENCE = 16.0  # patiences that all excuses for one silence together may add
 
 
 class Health:
@@ -39,18 +41,18 @@ class Health:
     __slots__ = ("_at", "_half_life", "_level", "_most", "_seen", "_unit", "latest", "slack")
 
     def __init__(self, most: float, half_life: float, unit: float, slack: float) -> None:
-        """Being late by one `unit` adds 1; `most` = 1 switches all of it off."""
+        """Lateness of one `unit` adds 1. `most` = 1 switches all of this off."""
         self._most = most
         self._half_life = half_life
         self._unit = unit
-        self.slack = slack  # lateness that is usual
-        self.latest = 1.0  # the factor when it was last asked for
+        self.slack = slack  # usual lateness
+        self.latest = 1.0  # the last factor that was returned
         self._level = 0.0  # the factor's excess over 1, at the instant `_at`
         self._at = 0.0
-        self._seen = -math.inf  # lateness up to here is counted
+        self._seen = -math.inf  # lateness up to this instant is counted
 
     def factor(self, now: float) -> float:
-        """By how much patience is multiplied."""
+        """The factor on the patience."""
         if self._level:
             passed = max(0.0, now - self._at)
             self._level *= 0.5 ** (passed / self._half_life)
@@ -61,9 +63,9 @@ class Health:
         return self.latest
 
     def late(self, now: float, by: float) -> bool:
-        """A timer fires `by` after its time; whether that is worth notice.
+        """Note that a timer fires `by` after its time. Return whether the lateness counts.
 
-        Several timers that one sleep has made late count once.
+        If one sleep has made several timers late, it counts once.
         """
         if by <= self.slack or self._most <= 1.0:
             return False
@@ -76,22 +78,22 @@ class Health:
 
 
 class Vigil:
-    """The watch over one member's silence: since when, until when, and what excused it so far."""
+    """The watch over one member's silence: its start, its end, and its excuses so far."""
 
     __slots__ = ("asked", "due", "granted", "hasty", "questions", "sign", "since", "wait")
 
     def __init__(self) -> None:
         self.sign = -math.inf  # when the last message came that was no heartbeat
-        self.hasty = False  # whether the next heartbeat is to come sooner than after a period
+        self.hasty = False  # whether the next heartbeat should come sooner than after a period
         self.begin(0.0, 0.0, 1.0)
 
     def begin(self, now: float, wait: float, factor: float) -> float:
-        """A silence begins now, of which `wait` times `factor` is no reason to worry."""
+        """Begin a silence. It is no reason for suspicion until `wait` times `factor` is over."""
         self.since = now
         self.wait = wait
         self.due = now + wait * factor
         self.granted = 0.0  # what excuses have added
-        self.asked = 0  # the number of the question that is open
+        self.asked = 0  # the number of the open question
         self.questions = 0  # so far
         return wait * factor
 
@@ -108,7 +110,7 @@ class Vigil:
         return True
 
     def ask(self, now: float, number: int, wait: float, factor: float) -> None:
-        """A question is out; its answer may take `wait` times `factor`."""
+        """Note that a question was sent. Its answer may take `wait` times `factor`."""
         self.asked = number
         self.questions += 1
         self.due = now + wait * factor

@@ -5,16 +5,19 @@
     q       *                *------- T + D -------! suspects p
 
 Model      Synchronous for the promise: D bounds the one-way delay and no heartbeat is lost.
-Idea       p sends a heartbeat every T. q restarts a timer of T + D at each one it receives, and
-           suspects p when the timer has run out; an arrival of that very instant is in time.
-Promise    In the model complete (every crash is noticed) and accurate (nobody live is suspected);
-           from crash to suspicion it takes more than D and at most T + 2D. Outside the model both
-           fail: a late heartbeat is a false alarm, one still under way at a crash hides it longer.
-Cost       By the pattern, see `patterns`.
+Idea       p sends a heartbeat every T. q restarts a timer of T + D at each heartbeat that it
+           receives, and suspects p when the timer has run out. An arrival at that very instant is
+           in time.
+Promise    In the model complete (every crash is noticed) and accurate (no live member is
+           suspected). From crash to suspicion it takes more than D and at most T + 2D. Outside the
+           model both fail: a late heartbeat is a false alarm, and a heartbeat still under way at a
+           crash hides the crash longer.
+Cost       By the pattern, see `detector`.
 Paper      Elections lecture, "How to Detect Failure?"
 
-The slide gives the timer, not the latency. It is shortest when p dies just before a heartbeat was
-due and the last one came at once, longest when p dies right after one that needs all of D.
+The slide gives the timer, not the latency. The latency is shortest when p crashes just before a
+heartbeat is due and the last one came at once. It is longest when p crashes right after a heartbeat
+that needs all of D.
 
 This file is the pure part, with time as an argument and no timer inside; `detector` runs it.
 """
@@ -34,9 +37,9 @@ from hustings.layers.detector.health import Health
 
 
 class HeartbeatMsg(LayerMessage, frozen=True, tag="HEARTBEAT"):
-    """I am alive; the numbers tell a new one from a copy, and a restart from a pause.
+    """I am alive. The numbers tell a new heartbeat from a copy, and a restart from a pause.
 
-    `heir` is who hears from me at the pace of `successor_period`, if anybody does.
+    `heir` is the member that hears from me at the pace of `successor_period`, if there is one.
     """
 
     role: ClassVar[Role] = Role.DETECTOR
@@ -59,14 +62,14 @@ class PingMsg(LayerMessage, frozen=True, tag="DETECTOR-PING"):
 
 
 class PongMsg(LayerMessage, frozen=True, tag="DETECTOR-PONG"):
-    """I am; the number is that of the question."""
+    """I am here. The number is that of the question."""
 
     role: ClassVar[Role] = Role.DETECTOR
     number: int
 
 
 class Pace(NamedTuple):
-    """How often a member makes itself heard, and how much later than that it may be."""
+    """How often a member sends heartbeats, and how much later than that one may arrive."""
 
     period: float
     margin: float
@@ -77,7 +80,7 @@ class Pace(NamedTuple):
 
 
 class Monitor(ABC):
-    """Whom one member watches, and until when each may be silent."""
+    """The members that one member watches, and until when each may be silent."""
 
     __slots__ = ("deadlines",)
 
@@ -88,36 +91,36 @@ class Monitor(ABC):
     def patience(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
         """How long `member`, heard now, may be silent before it is suspected.
 
-        `pace` is what it said of its next heartbeats, where not all have the same.
+        `pace` is the pace that `member` announced for its next heartbeats, where paces differ.
         """
 
     def watch(self, member: MemberId, now: float, wait: float) -> None:
-        """From now on; not having been heard yet, it has `wait` to make itself heard."""
+        """Watch `member` from now on. It has `wait` for its first heartbeat."""
         self.deadlines[member] = now + wait
 
     def heard(self, member: MemberId, now: float, pace: Pace | None = None) -> float:
-        """A new heartbeat arrived; how long the next one may take."""
+        """A new heartbeat arrived. Return how long the next one may take."""
         wait = self.patience(member, now, pace)
         self.deadlines[member] = now + wait
         return wait
 
     def pardon(self, member: MemberId) -> None:
-        """The present gap tells of the watcher's own sleep: nothing is to be learnt from it."""
+        """Learn nothing from the present gap: it comes from the watcher's own sleep."""
 
     def reborn(self, member: MemberId) -> None:
-        """It came back from a crash: what was learnt of it before is void."""
+        """Forget what was learned about a member, because it came back from a crash."""
 
     def forget(self, member: MemberId) -> None:
-        """No longer watched; one that was not is fine."""
+        """Stop watching a member. It is no error if the member is not watched."""
         self.deadlines.pop(member, None)
 
     def overdue(self, now: float) -> list[MemberId]:
-        """Whose time is up: strictly, since an arrival of this very instant is in time."""
+        """The members whose time is over. An arrival at this very instant is still in time."""
         return [member for member, deadline in self.deadlines.items() if now > deadline]
 
 
 class HeartbeatMonitor(Monitor):
-    """The lecture's rule: the same patience with everybody.
+    """The lecture's rule: the same patience with all members.
 
     >>> monitor = HeartbeatMonitor(timeout=1.25)
     >>> monitor.heard(7, now=10.0)
@@ -137,7 +140,7 @@ class HeartbeatMonitor(Monitor):
 
 
 class HeartbeatConfig(Config, frozen=True, kw_only=True):
-    """A detector's settings; what is not given is a multiple of delta, as in the lecture."""
+    """A detector's settings. The defaults are multiples of delta, as in the lecture."""
 
     T: (
         Annotated[float, Meta(gt=0, description="period of the heartbeats; default 4 delta")] | None
@@ -224,9 +227,9 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         return self.period + self.margin
 
     def pace(self, hasty: bool) -> Pace | None:
-        """Of heartbeats to the heir, or to the others; nothing where all have the same.
+        """The pace of heartbeats to the heir, or to the others; None where all have the same.
 
-        Whoever is not next gives the heir a period's time before it looks for the leader itself.
+        The other members give the heir a period's time before they look for the leader themselves.
         """
         if self.successor_period is None:
             return None
@@ -245,9 +248,9 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         return self.slack
 
     def health(self) -> Health:
-        """A fresh judgement of one member's own timing."""
-        # Whoever may be the heir judges itself by that pace: what it distrusts itself for is over
-        # sooner, too.
+        """A new judgement of one member's own timing."""
+        # A member that may be the heir judges itself by that pace: the cause of its distrust is
+        # over sooner, too.
         pace = self.pace(hasty=True)
         half_life = 10 * self.period if pace is None else 6 * pace.timeout
         if self.health_half is not None:
@@ -256,7 +259,7 @@ class HeartbeatConfig(Config, frozen=True, kw_only=True):
         return Health(self.health_max, half_life, unit, self.usual_lateness)
 
     def monitor(self) -> Monitor:
-        """A fresh monitor for one member's detector."""
+        """A new monitor for one member's detector."""
         return HeartbeatMonitor(self.timeout)
 
     def broken_rules(self) -> list[str]:

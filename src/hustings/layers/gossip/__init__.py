@@ -1,1 +1,1 @@
-"""Gossip membership: who is alive, how many there are, and the layer that holds it."""
+"""Gossip membership: which members are alive, how many there are, and the layer that holds it."""

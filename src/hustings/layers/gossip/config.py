@@ -1,8 +1,8 @@
-"""Settings of the stack: gossip membership and bimodal multicast, and what follows from them.
+"""Settings of the gossip layer: membership and bimodal multicast, and what follows from them.
 
 Times default to multiples of delta. How long a member may be silent depends on how fast news of it
-can spread, and that on the size of the group, because a message of bounded size carries only a part
-of a large view. So `fail_time` and its kin are functions of a size: members put in their estimate.
+can spread. That depends on the size of the group, because a message of bounded size carries only a
+part of a large view. So `fail_time` and similar functions take a size: members use their estimate.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec import Meta
 
 from hustings.core.config import Config, Surroundings
 
-_UNSETTLED = 1e-3  # probability that after the warm-up some member still lacks another
+_UNSETTLED = 1e-3  # probability that some member still does not know another one after the warm-up
 _TURNS = 8  # in which a silent member of a partial view is asked before it is suspected
 _FEWEST = 4  # members in view, for that
-_MISSED = 12  # periods without news of a leader that everybody speaks of
+_MISSED = 12  # periods without news of a leader that all messages name
 _LOSSIEST = 0.95  # beyond that, gossip is not worth waiting for
 
 
@@ -163,7 +163,7 @@ class GossipConfig(Config, frozen=True, kw_only=True):
 
     @property
     def epoch_time(self) -> float:
-        """How long one estimate of the size is in the making."""
+        """How long the estimate of the size takes."""
         return self.epoch * self.period
 
     @property
@@ -181,20 +181,20 @@ class GossipConfig(Config, frozen=True, kw_only=True):
         return 2 * self.delta + self.period
 
     def rate(self, members: float) -> float:
-        """How many members one that has a piece of news tells it to in a period, on average.
+        """How many members a member with some news tells in a period, on average.
 
-        A message carries a piece with probability min(1, entries / view), and its receiver keeps
-        the piece's subject in view with probability view / others: the view's size cancels out.
+        A message carries the news with probability min(1, entries / view), and its receiver keeps
+        the news' subject in view with probability view / others: the view's size cancels out.
         """
         others = max(1.0, members - 1)
         carried = min(self.entries - 1, self.view_size, others)
         return self.fanout * (1 - self.loss) * carried / others
 
     def reach_time(self, members: float, miss: float) -> float:
-        """How long news takes to reach one member but for a probability of `miss`.
+        """How long news takes to reach one member, except with a probability of `miss`.
 
-        Two phases of an epidemic: those who know multiply by 1 + rate in each period, each time
-        with a delay on top; then those who do not know yet shrink by exp(-rate).
+        Two phases of an epidemic. First the members that know multiply by 1 + rate in each period,
+        each time with a delay on top. Then the members that do not know yet shrink by exp(-rate).
         """
         rate = self.rate(members)
         growth = math.log(max(1.0, members)) / math.log1p(rate)
@@ -202,11 +202,11 @@ class GossipConfig(Config, frozen=True, kw_only=True):
         return growth * (self.period + self.delta) + rest * self.period + self.delta
 
     def fail_time(self, members: float) -> float:
-        """T_fail in a group of so many.
+        """T_fail in a group of `members`.
 
         Rumours of one member are rare where few have it in view. There each member asks the longest
-        silent of its view in every period, and so each of them in about as many periods as it has
-        in view.
+        silent member of its view in every period. So it asks each of them once in about as many
+        periods as its view has members.
         """
         if self.T_fail is not None:
             return self.T_fail
@@ -220,15 +220,15 @@ class GossipConfig(Config, frozen=True, kw_only=True):
 
     @property
     def leader_fail_time(self) -> float:
-        """T_fail of a leader whom all have in view, and of whom every message speaks.
+        """T_fail of a leader that all have in view, and that every message names.
 
-        How long a counter takes to everybody grows with the group. How long it takes from one
+        How long a counter takes to reach all members grows with the group. The time from one
         counter to the next does not: each message that comes brings one.
         """
         return _MISSED * self.period + 2 * self.delta if self.T_fail is None else self.T_fail
 
     def cleanup_time(self, members: float) -> float:
-        """T_cleanup in a group of so many."""
+        """T_cleanup in a group of `members`."""
         return 2 * self.fail_time(members) if self.T_cleanup is None else self.T_cleanup
 
     @classmethod
@@ -289,7 +289,7 @@ class GossipConfig(Config, frozen=True, kw_only=True):
 
 
 def warm_up(config: GossipConfig, members: int) -> float:
-    """How long after a common start until views and estimates have settled.
+    """How long after a common start views and estimates have settled.
 
     All members know all others, as far as view_size lets them, but for a probability of about one
     in a thousand; the estimate of the size, which travels whole in every message, settles earlier.

@@ -7,21 +7,21 @@
     ---------------------------------------------------------------
     the world          ctx.send, a lossy ctx.multicast, some seeds
 
-The inner election sees another context: its view is what gossip found, with an estimate of the
-group's size; its multicast goes through anti-entropy. What it sends to one member goes straight.
-The world's view is used only to choose a few seeds from, at the start.
+The inner election sees another context. Its view is what gossip found, with an estimate of the
+group's size. Its multicast goes through anti-entropy. Its messages to one member go directly. The
+world's view is used only once, at the start, to choose a few seeds.
 
-A multicast travels as the bytes it has on a wire, with a table of the election's kinds to read them
-by. So its size is what it is, unreadable bytes are dropped here and not in a transport, and the
-same bytes go on as copies. In a simulator that costs one encoding per multicast, and decodings are
+A multicast travels as the bytes it has on a wire. A table of the election's kinds reads them. So
+its size is the real size, unreadable bytes are dropped here and not in a transport, and the same
+bytes are passed on as copies. In a simulator that costs one encoding per multicast. Decodings are
 remembered, since thousands of members read the same few messages.
 
-Where views are pulled, a multicast that went out while most of the group was still to be learnt of
-is sent once more, to those of whom the transfer then tells. A leader that hears somebody it does
-not know asks who that is: whom it does not know, it does not reach. And so does, some time later,
-who follows a leader that it does not know.
+Where views are pulled, a member may send a multicast while it does not know most of the group yet.
+It sends the multicast once more, to the members that it learns of from the transfer. A leader that
+hears an unknown member asks for that member's entry: a leader does not reach a member that it does
+not know. Some time later a follower also asks for the entry of a leader that it does not know.
 
-Timer keys ("gossip", ...) and ("mcast", ...) are the stack's: no election may use these.
+Timer keys ("gossip", ...) and ("mcast", ...) belong to this layer: no election may use these.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ from hustings.layers.multicast.messages import CASTS, Cast, CopyMsg, DigestMsg, 
 __all__ = ["GossipConfig", "GossipLayer", "warm_up", "with_gossip"]
 
 _REMEMBERED = 4096  # decoded messages
-_OWED = 4  # multicasts that those who are learnt of too late still get ...
-_LATE = 8  # ... if it is no later than so many delays
+_OWED = 4  # multicasts that members that are learned of too late still get ...
+_LATE = 8  # ... if it is no later than this many delays
 
 
 class Owed(NamedTuple):
@@ -68,7 +68,7 @@ class Owed(NamedTuple):
 
     at: float
     message: Message
-    had: frozenset[MemberId]  # who got it; only asked, never walked through
+    had: frozenset[MemberId]  # members that got it; only tested, never iterated
     led: bool  # whether its sender was a leader then
 
 
@@ -105,7 +105,7 @@ class GossipContext(ForwardingContext):
     def __init__(self, below: Context, stack: GossipLayer) -> None:
         self._below = below
         self._stack = stack
-        self.me = below.me  # the same all through a handler, and asked for again and again
+        self.me = below.me  # the same during a whole handler, and read often
 
     @property
     def view(self) -> View:
@@ -116,13 +116,13 @@ class GossipContext(ForwardingContext):
         if message.role is not Role.DETECTOR:
             stack.owe(self._below, message)
         if stack.multicast is None or message.role is Role.DETECTOR:
-            self._below.multicast(message)  # a heartbeat that was lost is not worth repairing
+            self._below.multicast(message)  # a lost heartbeat is not worth repairing
         else:
             stack.multicast.multicast(self._below, message.role, stack.codec.encode(message))
 
 
 class GossipLayer(Layer):
-    """`inner` upon `membership` and `multicast`, under one roof.
+    """`inner` upon `membership` and `multicast`, in one layer.
 
     Without a `multicast` of its own it uses the world's.
     """
@@ -139,8 +139,9 @@ class GossipLayer(Layer):
         self.membership = membership
         self.multicast = multicast
         self.codec = _codec(tuple(inner.handlers))
-        self._owed: list[Owed] = []  # multicasts of a member that knew too few
-        # Whether a world believes what a multicast carries; it has read the rest itself.
+        self._owed: list[Owed] = []  # multicasts of a member that knew too few others
+        # Whether a world believes what a multicast carries. The world has read all other messages
+        # itself.
         self.credible: Callable[[MemberId, Message], bool] | None = None
 
     # What a world calls
@@ -216,7 +217,7 @@ class GossipLayer(Layer):
 
     @upon(LeadingMsg)
     def _on_leading(self, ctx: Context, sender: MemberId, message: LeadingMsg) -> None:
-        """Gossip that says who leads: that one is worth knowing, wherever it ranks."""
+        """Gossip names the leader: this member should know the leader, whatever its rank."""
         leading, circle = message.leading, self.membership.circle
         if leading is None or not sound(leading):
             return self._take_in(ctx, sender, message)
@@ -240,8 +241,8 @@ class GossipLayer(Layer):
         membership = self.membership
         reports = membership.on_join(ctx, sender, message)
         if membership.config.pull and not message.asks and priority_of(membership.circle.own.who):
-            # The election may speak to it next, and whoever welcomes it may not have heard yet of
-            # a priority: it would take office from a leader that it should follow.
+            # The election may speak to it next, and the member that welcomes it may not have heard
+            # of a priority yet: it would take the leadership from a leader that it should follow.
             membership.pulling.hint(ctx, sender)
         self._settle(ctx, reports)
 
@@ -271,16 +272,16 @@ class GossipLayer(Layer):
             self.multicast.on_solicit(ctx, sender, message)
 
     def owe(self, ctx: Context, message: Message) -> None:
-        """A multicast goes out, perhaps before this member knows whom to send it to."""
+        """Note a multicast that goes out, perhaps before this member knows its receivers."""
         if self.membership.pulling.widen(ctx) and self.multicast is None:
             had = frozenset(self.membership.view.ids)
             leads = ctx.me.id in self.inner.leaders
             self._owed = [*self._owed, Owed(ctx.now(), message, had, leads)][-_OWED:]
 
     def _pay(self, ctx: Context) -> None:
-        """Those of whom this member has learnt since get what all the others got.
+        """Send the multicasts to members that this member has learned of since.
 
-        What it said as a leader they get only if it still is one.
+        They get what it said as a leader only if it still leads.
         """
         owed, self._owed = self._owed, []
         latest = ctx.now() - _LATE * self.membership.config.delta
@@ -315,7 +316,7 @@ def _codec(kinds: tuple[type[Message], ...]) -> Codec:
 
 
 def with_gossip(elect: Callable[[], Election], config: GossipConfig) -> Callable[[], GossipLayer]:
-    """What makes elections, each upon a stack of its own, from what makes them without."""
+    """Turn a factory of elections into one whose elections each have a gossip layer."""
     return partial(_stack, elect, config)
 
 

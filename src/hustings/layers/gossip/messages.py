@@ -1,7 +1,7 @@
 """What gossiping members send each other, and how long it can get.
 
-Every message is bounded whatever the size of the group: so many entries and so many codes. Only a
-state transfer may hold a whole view, and its bound is a setting of its own.
+Every message is bounded, whatever the size of the group: it has a limited number of entries and
+codes. Only a state transfer may contain a whole view. A setting of its own bounds it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MAX_PLACE = 160  # characters
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False, repr_omit_defaults=True):
-    """A member as gossip speaks of it.
+    """What gossip says about a member.
 
-    The counter grows with every period of the member's life, the incarnation with every life; of
-    two entries the later one, in this order, is the newer. `place` says where it can be reached, in
-    words of the world's: gossip only passes it on.
+    The counter grows with every period in which the member runs, the incarnation with every
+    restart. Of two entries the later one, in this order, is the newer. `place` says where the
+    member can be reached, in the world's format: gossip only passes it on.
     """
 
     who: Candidate
@@ -45,13 +45,13 @@ class GossipMsg(LayerMessage, frozen=True, tag="GOSSIP"):
     entries: tuple[Entry, ...]
     epoch: Count
     minima: Codes
-    size: float | None  # what the last epoch found
-    asks: bool = False  # for the receiver's news in return: it has not been heard of for long
-    known: int = 0  # how many the sender takes for alive; 0: it does not say
+    size: float | None  # the last epoch's result
+    asks: bool = False  # asks the receiver for its news: the receiver was not heard of for long
+    known: int = 0  # how many members the sender takes for alive; 0: it does not say
 
 
 class LeadingMsg(GossipMsg, frozen=True, tag="GOSSIP-LEADER"):
-    """Gossip that says who leads; the leader's entry comes second. For views that are partial."""
+    """Gossip that names the leader; the leader's entry comes second. For views that are partial."""
 
     leading: LeaderInfoMsg | None = None
 
@@ -64,11 +64,11 @@ class WelcomeMsg(LayerMessage, frozen=True, tag="STATE-TRANSFER"):
     epoch: Count
     minima: Codes
     size: float | None
-    known: int = 0  # how many the sender takes for alive; 0: it does not say
+    known: int = 0  # how many members the sender takes for alive; 0: it does not say
 
 
 class JoinMsg(LayerMessage, frozen=True, tag="JOIN"):
-    """Here I am. To one member, or to all; asking for a state transfer, or only to be known."""
+    """Here I am. To one member, or to all; asks for a state transfer, or only to be known."""
 
     role: ClassVar[Role] = Role.DETECTOR
     entry: Entry
@@ -77,14 +77,14 @@ class JoinMsg(LayerMessage, frozen=True, tag="JOIN"):
 
 
 class PullMsg(LayerMessage, frozen=True, tag="STATE-REQUEST"):
-    """I know far fewer than you: tell me of all. I am in the group already."""
+    """I know far fewer members than you: send me all. I am in the group already."""
 
     role: ClassVar[Role] = Role.DETECTOR
     entry: Entry
 
 
 class LeaveMsg(LayerMessage, frozen=True, tag="LEAVE"):
-    """I depart: this incarnation is over."""
+    """I leave: this incarnation is over."""
 
     role: ClassVar[Role] = Role.DETECTOR
     incarnation: Incarnation
@@ -94,7 +94,7 @@ News = GossipMsg | WelcomeMsg
 
 
 def sound(entry: Entry) -> bool:
-    """Whether an entry keeps within bounds, whoever sent it."""
+    """Whether an entry keeps within bounds, whichever member sent it."""
     who = entry.who
     return (
         -MAX_ID <= who.id < MAX_ID
@@ -107,7 +107,7 @@ def sound(entry: Entry) -> bool:
 
 
 def presentable(who: Candidate) -> bool:
-    """Whether a member's attributes fit into an entry: few, each once, named as they may be."""
+    """Whether a member's attributes fit into an entry: few, each once, with valid names."""
     attributes = who.attributes
     if not attributes:
         return True
@@ -119,7 +119,7 @@ def presentable(who: Candidate) -> bool:
 
 
 def weight(entry: Entry) -> int:
-    """About how many bytes an entry takes; rather too many than too few.
+    """About how many bytes an entry takes. The estimate is rather too high than too low.
 
     >>> weight(Entry(Candidate(1 << 60), 1 << 40, 7, "127.0.0.1:7400 a"))
     51

@@ -1,4 +1,4 @@
-"""How many are we? Extrema propagation: minima of random variates, gossiped until all have them.
+"""The group's size. Extrema propagation: minima of random variates, gossiped until all have them.
 
     member 1 draws   0.91 0.13 2.20 ...
     member 2 draws   0.40 1.75 0.08 ...      each Exp(1), r of them
@@ -6,20 +6,21 @@
     all end up with  0.02 0.01 0.03 ...      the minimum in each place: Exp(N)
     N is about       (r - 1) / sum of the minima
 
-Model      Gossip reaches everybody within half an epoch; members crash, come and go.
-Idea       A minimum does not mind being counted twice, so gossip may repeat itself at will. The
+Model      Gossip reaches all members within half an epoch. Members crash, come and go.
+Idea       A minimum stays the same if a value counts twice, so gossip may repeat itself. The
            minimum of N unit exponentials is exponential with rate N, and r of them give an unbiased
            estimate with relative error 1/sqrt(r - 2).
-Epochs     Minima never grow, so those who left would be counted for ever. Everybody draws anew in
-           each epoch; an epoch ends when its time is up or when somebody is heard to be in a later
-           one. What an epoch found is in force during the next: it then is the same everywhere.
+Epochs     Minima never grow, so members that left would be counted for ever. All members draw anew
+           in each epoch. An epoch ends when its time is up, or when a member in a later epoch is
+           heard. The result of an epoch is in force during the next one: then it is the same
+           everywhere.
 Cost       One vector of r small numbers in every gossip message, whatever the size of the group.
-Paper      Baquero, Almeida, Menezes, "Fast Estimation of Aggregates in Unstructured Networks",
-           ICAS 2009; the probabilistic election asks for it in section 3.1.
+Paper      Baquero, Almeida, Menezes, "Fast Estimation of Aggregates in Unstructured Networks", ICAS
+           2009; the probabilistic election asks for it in section 3.1.
 
 A variate travels as a code, its logarithm in steps of 1/64: two bytes instead of eight, and equal
-minima are equal numbers everywhere. The steps are 1.6 % wide and the error of a rounding to the
-middle of one averages out over the r places.
+minima are equal numbers everywhere. The steps are 1.6 % wide. A code stands for the middle of its
+step, and the rounding errors average out over the r places.
 
 This file is the pure part, with time as an argument.
 """
@@ -33,7 +34,7 @@ from hustings.core.streams import Stream
 
 _STEPS = 64  # codes per factor of e
 _SHIFT = 4.0  # ln of the largest variate that has a code: e**4 is exceeded once in 10**23 draws
-TOP = 4095  # the code of the smallest: enough for groups of 10**24
+TOP = 4095  # the code of the smallest variate: enough for groups of 10**24
 
 MAX_EPOCH = 1 << 48
 MAX_SIZE = 1e15
@@ -61,7 +62,7 @@ def draw(rng: Stream, count: int) -> Codes:
 
 
 def size_of(codes: Codes) -> float:
-    """The size of the group whose minima these are."""
+    """The size of the group that has these minima."""
     return (len(codes) - 1) / sum(map(_VARIATES.__getitem__, codes))
 
 
@@ -74,7 +75,7 @@ class Sizing:
         self.count = count
         self.epoch = 0  # not begun
         self.codes: Codes = ()
-        self.found: float | None = None  # by the epoch before this one
+        self.found: float | None = None  # the estimate of the previous epoch
         self._length = length
         self._began = 0.0
         self._sized: Codes = ()  # the codes that ...
@@ -82,7 +83,7 @@ class Sizing:
 
     @property
     def estimate(self) -> float:
-        """What the last epoch found; in the first one, what has been heard so far."""
+        """The last epoch's result; in the first epoch, the result of what has been heard so far."""
         if self.found is not None:
             return self.found
         if self._sized is not self.codes:
@@ -97,13 +98,13 @@ class Sizing:
         self.codes = draw(rng, self.count)
 
     def tick(self, now: float, rng: Stream) -> None:
-        """Time passes: perhaps this epoch's is up."""
+        """Time passes: begin a new epoch if this one's time is over."""
         if now - self._began >= self._length and self.epoch < MAX_EPOCH:
             self._conclude()
             self.begin(now, rng, self.epoch + 1)
 
     def hear(self, now: float, rng: Stream, epoch: int, codes: Codes, found: float | None) -> None:
-        """Somebody's minima, and what the last epoch found by its account."""
+        """Take in another member's minima, and the last epoch's result that it reports."""
         if epoch < self.epoch or epoch > MAX_EPOCH or not self._sound(codes):
             return
         if epoch > self.epoch:

@@ -9,12 +9,12 @@ from msgspec import Meta
 
 from hustings.core.config import Config
 
-TIMER = "leadership"  # all timer keys of this layer begin so
-LEAST_STALL = 0.25  # seconds: any process may be kept waiting for a while
+TIMER = "leadership"  # all timer keys of this layer begin with it
+LEAST_STALL = 0.25  # seconds: any process may have to wait for a while
 
 
 class LeadershipConfig(Config, frozen=True, kw_only=True):
-    """How often members compare notes, how long they wait, and whether a better one takes over."""
+    """How often members reconcile, how long they wait, and whether a better member takes over."""
 
     membership_wait: (
         Annotated[
@@ -95,37 +95,37 @@ class LeadershipConfig(Config, frozen=True, kw_only=True):
 
     @property
     def period(self) -> float:
-        """How often notes are compared."""
+        """How often members reconcile."""
         return 5 * self.delta if self.reconcile_interval is None else self.reconcile_interval
 
     @property
     def informing(self) -> float:
-        """How often observers are told."""
+        """How often leaders inform observers."""
         return self.period if self.leader_info_interval is None else self.leader_info_interval
 
     @property
     def leaderless_limit(self) -> float:
-        """How long a member does without a leader."""
+        """How long a member accepts to be without a leader."""
         return 20 * self.delta if self.leaderless_timeout is None else self.leaderless_timeout
 
     @property
     def answers(self) -> float:
-        """How long a question may take to be answered: there, back, and some time to think."""
+        """How long an answer to a question may take: both ways, and some time to process it."""
         return 3 * self.delta
 
     @property
     def trial(self) -> float:
-        """How long a leader is in office before the next better one no longer unseats it."""
+        """How long a leader leads before the next better member no longer displaces it."""
         return 3 * self.delta if self.probation is None else self.probation
 
     @property
     def longest_stall(self) -> float:
-        """How long a leader may not have run and still lead on without asking."""
+        """For how long a leader may not run, and still leads on without asking."""
         return max(LEAST_STALL, 5 * self.delta) if self.stall_bound is None else self.stall_bound
 
     @property
     def sticky(self) -> bool:
-        """Whether a leader stays though a better member turns up."""
+        """Whether a leader stays although a better member appears."""
         return self.preempt_after != 0
 
     def broken_rules(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Doubts: leaders that gossip takes for dead, where members know only a part of the group.
 
-There a false alarm reaches many members, and all of them would call an election. So each waits for
-its turn, few of them shortly, and one calls for all.
+There a false alarm reaches many members, and all of them would call an election. So each member
+waits for its turn. Few members wait for a short time only, and one of them calls for all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DOUBT: TimerKey = (TIMER, 6)  # until this member does something about a leader's end
 
-_DOUBTED = 8  # leaders of the past that are remembered as dead
+_DOUBTED = 8  # former leaders that are remembered as dead
 
 
 class Doubts:
@@ -29,17 +29,20 @@ class Doubts:
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
-        self._doubted: dict[MemberId, bool] = {}  # and whether the election was told
+        self._doubted: dict[MemberId, bool] = {}  # with whether the election was told
 
     def __contains__(self, member: MemberId) -> bool:
         return member in self._doubted
 
     def take_back(self, member: MemberId) -> None:
-        """It is alive."""
+        """Note that a member is alive."""
         self._doubted.pop(member, None)
 
     def doubt(self, ctx: Context, leader: MemberId) -> bool:
-        """Gossip takes the leader for dead here and elsewhere; whether that waits for a turn."""
+        """Gossip takes the leader for dead, here and elsewhere.
+
+        Return whether this waits for a turn.
+        """
         if not self.layer.settings.partial or leader != self.layer.inner.leader:
             return False
         if leader not in self._doubted:
@@ -50,13 +53,13 @@ class Doubts:
         return not self._doubted[leader]
 
     def give_up(self, ctx: Context) -> None:
-        """Nobody else has called meanwhile, and the leader has not been heard of."""
+        """Give up the leader: no other member has called meanwhile, and the leader is silent."""
         for leader in [each for each, told in self._doubted.items() if not told]:
             self._doubted[leader] = True
             self.layer.inner.on_suspect(self.layer.within(ctx), leader)
 
     def turn(self, ctx: Context) -> float:
-        """How long this member waits for another one to act; few wait short."""
+        """How long this member waits for another one to act. Few members wait for a short time."""
         size = self.size
         spread = self.layer.settings.call_spread
         return spread * (log(max(2.0, size)) + 1) * pause(ctx.rng.random(), size)
@@ -74,5 +77,7 @@ class Doubts:
         return view.estimate is not None and view.estimate > 1.5 * len(view)
 
     def speaks_for_all(self, ctx: Context) -> bool:
-        """Whether this member speaks for the group: about one does, where all have learnt."""
+        """Whether this member speaks for the group: about one does, if all members have learned of
+        it.
+        """
         return not self.layer.settings.partial or ctx.rng.random() * self.size < 1.0

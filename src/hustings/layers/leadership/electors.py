@@ -1,8 +1,8 @@
-"""The electors: those of a view who may be elected, with the priority that is known here.
+"""The electors: the members of a view that may be elected, with their known priorities.
 
-Gossip tells of a new priority some periods after it was given; a hand-over tells of it at once.
-What was told is laid over what gossip says, until gossip says something else than it did, or
-another member leads. It only adds: a priority that has ended is for gossip to tell.
+Gossip brings a new priority some periods late. A hand-over brings it at once. Such a reported
+priority replaces gossip's value until gossip brings another value than before, or until another
+member leads. Reports only add priorities: gossip brings the end of a priority.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from hustings.layers.leadership.priority import (
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A priority that somebody told of."""
+    """A priority from a report."""
 
     priority: float
-    gossiped: float  # what gossip said then: anything else is newer
+    gossiped: float  # gossip's value at that time: any other value is newer
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a look at the world's view brought."""
+    """The result of a look at the world's view."""
 
     added: Sequence[MemberId] = ()
-    lost: Sequence[MemberId] = ()  # who is still there, but may not be elected any more
+    lost: Sequence[MemberId] = ()  # members that are still there, but may not be elected any more
 
 
 NOTHING = Changes()
 
 
 class Electors:
-    """A view of the electors, kept in step with the world's; also who is there only to observe."""
+    """A view of the electors that follows the world's view; also the observers in it."""
 
     __slots__ = (
         "_base",
@@ -62,28 +62,28 @@ class Electors:
         self._base: View | None = None
         self._version = -1
         self._me: Candidate | None = None
-        self._seen: dict[MemberId, Candidate] = {}  # the world's view, when last looked at
+        self._seen: dict[MemberId, Candidate] = {}  # the world's view at the last look
         self._told: dict[MemberId, Told] = {}
-        self._lapsed: dict[MemberId, float] = {}  # priorities of former leaders, until they change
+        self._lapsed: dict[MemberId, float] = {}  # former leaders' priorities, until they change
         self._voided: dict[
             MemberId, float
-        ] = {}  # priorities told of them that gossip has not brought
-        self._peak = 0.0  # the highest priority that anybody had
+        ] = {}  # reported priorities that gossip has not brought yet
+        self._peak = 0.0  # the highest priority that any member had
         self._trusted: MemberId | None = None
         self._directory: dict[MemberId, Candidate] = {}
-        self.observers: dict[MemberId, float] = {}  # since when
-        self.since: dict[MemberId, float] = {}  # of all other electors, when they came into view
+        self.observers: dict[MemberId, float] = {}  # observers, and since when each is there
+        self.since: dict[MemberId, float] = {}  # since when each other elector is in view
         self.view = View(self._directory, [])
 
     def __contains__(self, member: MemberId) -> bool:
         return member in self._directory
 
     def others(self, me: MemberId) -> list[MemberId]:
-        """All electors but one."""
+        """All electors except one."""
         return [member for member in self.view.ids if member != me]
 
     def candidate(self, member: MemberId) -> Candidate:
-        """An elector as it is known here."""
+        """An elector, with the priority that is known here."""
         return self._directory[member]
 
     def priority(self, member: MemberId) -> float:
@@ -91,20 +91,20 @@ class Electors:
         return priority_of(self._directory[member])
 
     def top(self) -> float:
-        """The highest priority of all, also of those who are gone and may come back with it."""
+        """The highest priority so far, also of members that are gone and may come back with it."""
         return self._peak
 
     def tell(self, member: MemberId, priority: float) -> None:
-        """Somebody told of the priority of an elector that leads."""
+        """Note a report of the priority of an elector that leads."""
         base = self._seen.get(member)
         if base is not None and member in self._directory and priority > self.priority(member):
             self._told[member] = Told(priority, priority_of(base))
             self._put(member, with_priority(base, priority))
 
     def trust(self, leader: MemberId) -> None:
-        """This one leads: a priority that others have, or were said to, is over with their office.
+        """Note that this member leads. Other members' priorities end with their leadership.
 
-        It is so here from now on, and everywhere when they have said so themselves.
+        This holds here from now on, and everywhere once those members have said so themselves.
         """
         for member in [each for each in self._told if each != leader]:
             self._voided[member] = self._told.pop(member).priority
@@ -122,20 +122,20 @@ class Electors:
                 self._put(member, self._overlaid(self._seen[member]))
 
     def honour(self, member: MemberId) -> None:
-        """It says that it leads: the priority it had is not over, whoever was trusted since."""
+        """A member says that it leads: its priority is valid, whatever happened since."""
         priority = max(self._lapsed.pop(member, 0.0), self._voided.pop(member, 0.0))
         if priority > 0.0 and member in self._directory:
             self._put(member, self._overlaid(self._seen[member]))
             self.tell(member, priority)
 
     def stand(self, me: Candidate) -> None:
-        """This member itself stands as `me`."""
+        """This member itself is a candidate as `me`."""
         if me is not self._me and me.id in self._directory:
             self._me = me
             self._put(me.id, me)
 
     def refresh(self, base: View, me: Candidate, now: float) -> Changes:
-        """Look at the world's view; `me` is this member as the election shall see it."""
+        """Look at the world's view. `me` is this member as the election sees it."""
         self._estimate(base)
         if base is self._base and base.version == self._version:
             self.stand(me)
@@ -177,11 +177,11 @@ class Electors:
                 self.observers.pop(member, None)
                 self._drop(member)
         if not is_observer(me):
-            self._put(me.id, me)  # whatever the world's view says
+            self._put(me.id, me)  # whatever the world's view contains
         return Changes(added, lost)
 
     def _list(self, added: Sequence[MemberId]) -> None:
-        """Those who are in the directory come into view; many of them together, in one go."""
+        """Members that are in the directory come into view; many members together, in one step."""
         if len(added) > 1:
             self.view.ids.extend(added[1:])
             self.view.ids.sort()
@@ -197,7 +197,7 @@ class Electors:
                 lapsed = None
             return there if lapsed is None else with_priority(there, 0.0)
         if priority_of(there) != told.gossiped:
-            del self._told[there.id]  # gossip has caught up
+            del self._told[there.id]  # gossip has brought it by now
             return there
         return with_priority(there, told.priority)
 
@@ -220,7 +220,7 @@ class Electors:
         return True
 
     def _estimate(self, base: View) -> None:
-        """Of the electors alone: observers count in the group's size."""
+        """Estimate the number of electors alone: the group's size includes observers."""
         size = base.estimate
         if size is not None and self.observers:
             size *= len(self.view) / max(1, len(self.view) + len(self.observers))

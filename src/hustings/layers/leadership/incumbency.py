@@ -1,8 +1,8 @@
-"""What a member stands for: the priority that it wants others to see.
+"""The priority that a member shows to others.
 
-A leader whose place is not to be taken by the next better member has a priority above all others.
-It has it once it has led for `probation`, and at once if the office was handed to it. The priority
-ends with the office. A member that stands back has a priority below all others.
+A leader that the next better member must not displace has a priority above all others. It gets the
+priority once it has led for `probation`, or at once if the leadership was handed to it. The
+priority ends with the leadership. A member that stands back has a priority below all others.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ class Incumbency:
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
-        self.base = 0.0  # without an office
-        self.office: float | None = None  # in office, if it is another
-        self.sought = 0.0  # since when this member has a priority for an office still to be won
+        self.base = 0.0  # the priority without leadership
+        self.office: float | None = None  # the priority with leadership, if it differs
+        # since when this member has a priority for a leadership that it still has to win
+        self.sought = 0.0
         self._me = Candidate(0)
         self._standing = Candidate(0)
-        self._priority = 0.0  # of that
+        self._priority = 0.0  # the priority in that object
 
     @property
     def priority(self) -> float:
-        """The priority that the world shall put among this member's attributes."""
+        """The priority that the world must put among this member's attributes."""
         return self.base if self.office is None else self.office
 
     def standing(self, me: Candidate) -> Candidate:
-        """This member as it wants to be seen; the same object while nothing has changed."""
+        """This member with its priority; the same object while nothing has changed."""
         wanted = self.base if self.office is None else self.office
         if me is not self._me or self._priority != wanted:
             self._me, self._priority = me, wanted
@@ -48,11 +49,11 @@ class Incumbency:
         return self._standing
 
     def above_all(self) -> float:
-        """More than anybody has."""
+        """A priority above all known ones."""
         return min(max(self.layer.electors.top(), 0.0) + 1.0, MAX_PRIORITY)
 
     def begin(self, ctx: Context) -> None:
-        """This member has taken office."""
+        """This member has begun to lead."""
         layer = self.layer
         if layer.settings.sticky:
             if layer.settings.trial:
@@ -61,9 +62,10 @@ class Incumbency:
                 self.secure(ctx)
 
     def secure(self, ctx: Context) -> None:
-        """This member has led for a while: from now on the next better one does not unseat it.
+        """This member has led for a while: from now on the next better member does not displace it.
 
-        Not at once, as a rule: where several take office together, the best of them shall stay.
+        As a rule this does not happen at once: where several members begin to lead together, the
+        best must stay.
         """
         layer = self.layer
         held = layer.held
@@ -74,19 +76,21 @@ class Incumbency:
             ctx.multicast(layer.own_info(ctx.me.id, held.term))  # gossip would be slower
 
     def end(self) -> None:
-        """The office is over, or was not won."""
+        """The leadership is over, or was not won."""
         self.office = None
 
     def give_up_seeking(self, now: float) -> None:
-        """A follower has a priority for an office: has it had the time to win it?"""
+        """End a follower's priority for a leadership, once it has had the time to win the
+        leadership.
+        """
         if self.office is not None and now - self.sought > self.layer.settings.leaderless_limit:
             self.office = None
 
     def meet_rival(self, ctx: Context, rival: MemberId) -> None:
-        """Another member says that it leads, as this member does, which has led for long.
+        """Another member says that it leads. This member leads, too, and has led for long.
 
-        If both have taken a priority with the office, neither knowing of the other, each would take
-        itself for the better one, and both would announce themselves for ever.
+        If both took a priority with the leadership and did not know of each other, each would take
+        itself for the better one. Then both would announce themselves for ever.
         """
         layer = self.layer
         if self.office is not None and layer.inner.seats == 1 and layer.leads(ctx.me.id):

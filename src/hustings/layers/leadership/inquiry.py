@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ANSWERS: TimerKey = (TIMER, 2)  # until the members that were asked have answered
 
 _ASKED = 3  # members in one inquiry
-_INQUIRIES = 3  # about a leader that is said to be there and is not in view
-_LONGEST = 8  # times leaderless_timeout, between two calls in vain
+_INQUIRIES = 3  # about a leader that others name and that is not in view
+_LONGEST = 8  # times leaderless_timeout: longest time between two calls in vain
 
 
 class Inquiry:
@@ -33,7 +33,7 @@ class Inquiry:
         self.layer = layer
         self.running = False
         self.leaderless_since = 0.0  # or when the last attempt was made
-        self.rumour: MemberId | None = None  # said to lead, and not in view
+        self.rumour: MemberId | None = None  # others say that it leads, and it is not in view
         self._wait = layer.settings.leaderless_limit
         self._count = 0
 
@@ -42,17 +42,17 @@ class Inquiry:
         return now - self.leaderless_since >= self._wait
 
     def be_due(self, now: float) -> None:
-        """Wait no more."""
+        """Make the inquiry due now."""
         self.leaderless_since = now - self._wait
 
     def end(self) -> None:
-        """There is a leader."""
+        """End the inquiry, because there is a leader."""
         self.running = False
         self._count = 0
         self._wait = self.layer.settings.leaderless_limit
 
     def begin(self, ctx: Context) -> None:
-        """Who leads? Some members are asked; nobody else to ask is an answer, too."""
+        """Ask some members for the leader. If there is no member to ask, that is an answer, too."""
         layer = self.layer
         others = layer.electors.others(ctx.me.id)
         self.rumour = None
@@ -62,37 +62,39 @@ class Inquiry:
         self.running = True
         self._count += 1
         question = LeaderQueryMsg(layer.highest)
-        # In a crowd, nobody may know.
+        # In a large group, the members asked may not know.
         asked = 1 if layer.doubts.knows_a_part and layer.announces else _ASKED
         for member in ctx.rng.sample(others, min(asked, len(others))):
             ctx.send(member, question)
         wait = layer.settings.answers
         partial = layer.settings.partial
         late = layer.doubts.turn(ctx) if partial else ctx.rng.uniform(0.0, wait)
-        ctx.set_timer(ANSWERS, wait + late)  # not all call at once
+        ctx.set_timer(ANSWERS, wait + late)  # so that members do not all call at once
 
     def check(self, ctx: Context) -> None:
-        """From time to time, without a leader."""
+        """Act from time to time, as long as there is no leader."""
         if self.running:
             self._ask_on(ctx)
         elif self.is_due(ctx.now()):
             self.begin(ctx)
 
     def _ask_on(self, ctx: Context) -> None:
-        """Until its turn to call: where turns are long, a lost answer would cost an election."""
+        """Ask until it is this member's turn to call: in a long turn, a lost answer would cost an
+        election.
+        """
         others = self.layer.electors.others(ctx.me.id)
         if self.layer.settings.partial and others:
             ctx.send(ctx.rng.choice(others), LeaderQueryMsg(self.layer.highest))
 
     def conclude(self, ctx: Context) -> None:
-        """Nobody knows a leader that could be followed: elect one."""
+        """No member knows a leader that could be followed: elect one."""
         layer = self.layer
         self.running = layer.recovering = False
         layer.begin(ctx)
         if layer.held is not None or layer.resignation.resigned:
             return
         if self.rumour is not None and self._count < _INQUIRIES:
-            self.begin(ctx)  # perhaps it comes into view
+            self.begin(ctx)  # the leader may still come into view
             return
         self._count = 0
         self.leaderless_since = ctx.now()

@@ -1,4 +1,4 @@
-"""The leadership layer: what owners need beside an election, whichever it is.
+"""The leadership layer: what owners need besides any election.
 
     the owner          hand_over, stand_back, stand, call, leave
     ---------------------------------------------------------------
@@ -6,27 +6,27 @@
     ---------------------------------------------------------------
     inner election     perhaps with a detector
 
-The layer holds what all of it goes by: the electors, the leader held and the highest term known.
-Its parts do the rest, one thing each:
+The layer holds the state that all its parts share: the electors, the present leader and the highest
+known term. Each part does one thing:
 
-    electors           who may be elected: observers are not in the view of the election inside
-    incumbency         a leader whose place is not to be taken has a priority above all others
+    electors           which members may be elected: the inner election's view has no observers
+    incumbency         a leader that must not be displaced has a priority above all others
     transfer           a leader names its successor, which leads in the next term
-    resignation        a member that stands back leads only while there is nobody else
+    resignation        a member that stands back leads only while there is no other member
     preempt            a leader hands over to a better member that has been up for long enough
-    inquiry            a member without a leader asks, and calls an election if nobody knows one
+    inquiry            a member without a leader asks, and calls an election if none is known
     reconciliation     members that differ about the leader come to agree
     doubts             where views are partial, one member calls for all
     observed           what an observer was told of the leader
 
-Pause      A leader that did not run for too long holds itself for the leader no more, and asks.
+Pause      A leader that did not run for too long stops leading, and asks.
 Office     A member that announces itself leads once it has heard no better one for `claim_delay`.
-Invariant  The terms that a member follows by this layer's doing only grow.
+Invariant  The terms that a member follows because of this layer only grow.
 Cost       Two small messages in each `reconcile_interval`, one for each observer; a multicast with
            a new leader.
-Guarantee  Advisory, like the elections inside: each of two sides has its leader until they meet.
+Guarantee  Advisory, like the inner elections: each of two sides has its leader until they meet.
 
-Timer keys ("leadership", ...) are this layer's. The world puts `priority` among a member's
+Timer keys ("leadership", ...) belong to this layer. The world puts `priority` among a member's
 attributes after each handler, marks observers by OBSERVER, and calls `joined` and `woke` if it can.
 """
 
@@ -67,7 +67,7 @@ __all__ = ["PAUSED", "RESIGNED", "LeadershipConfig", "LeadershipLayer", "with_le
 
 PAUSED = "paused"
 
-JOIN: TimerKey = (TIMER, 0)  # until the membership has had its chance
+JOIN: TimerKey = (TIMER, 0)  # until the membership has had time to answer
 TICK: TimerKey = (TIMER, 1)
 OFFICE: TimerKey = (TIMER, 7)  # until a member that announces itself leads
 
@@ -75,9 +75,9 @@ TIMERS = (JOIN, TICK, ANSWERS, REPEAT, PREEMPT, SECURE, DOUBT, OFFICE)
 
 
 class LeadershipContext(ForwardingContext):
-    """The context of the election inside: its view holds the electors.
+    """The context of the inner election: its view contains the electors.
 
-    What the election declares passes through the layer.
+    The layer receives what the election declares.
     """
 
     __slots__ = ("_layer", "_muted", "_quiet", "_silent")
@@ -91,9 +91,9 @@ class LeadershipContext(ForwardingContext):
         quiet: bool = False,
         silent: bool = False,
     ) -> None:
-        """`muted`: declarations are dropped; `silent`: messages are, too.
+        """`muted` drops declarations. `silent` also drops messages.
 
-        `quiet`: a member that is back seems to be new.
+        `quiet`: a member that is back looks like a new one.
         """
         super().__init__(below)
         self._layer = layer
@@ -142,17 +142,17 @@ class LeadershipLayer(Layer):
         self.plain = inner.choice.choice  # without priorities
         self.order = inner.choice
         self.announces = innermost(inner).assumptions.announces
-        # Whether a better member takes over from a living leader, as the election has it.
+        # The election's own rule: whether a better member takes over from a living leader.
         self.preempts = not settings.sticky and innermost(inner).assumptions.displaces
         self.observer = observer
-        self.told: Outcome | None = None  # what the owner heard last
-        self.pending: Elected | None = None  # a leadership of mine that is not declared yet
-        self.begun = False  # whether the election inside has been started
-        self.entered = False  # whether the membership has had its chance
-        self.recovering = False  # was away: until it knows who leads, the election hears nothing
+        self.told: Outcome | None = None  # the owner's last news
+        self.pending: Elected | None = None  # this member's leadership, if it is not declared yet
+        self.begun = False  # whether the inner election has been started
+        self.entered = False  # whether the membership has had time to answer
+        self.recovering = False  # was away: until it knows the leader, the election hears nothing
         self.gone = False
         self._led = False
-        self._had_leader = False  # when last looked
+        self._had_leader = False  # at the last look
         self.electors = Electors()
         self.incumbency = Incumbency(self)
         self.transfer = Transfer(self)
@@ -164,14 +164,14 @@ class LeadershipLayer(Layer):
 
     @staticmethod
     def owns(key: TimerKey) -> bool:
-        """Whether a timer is this layer's."""
+        """Whether a timer belongs to this layer."""
         return isinstance(key, tuple) and key[0] == TIMER
 
-    # What one may ask
+    # What others may read
 
     @property
     def leader(self) -> MemberId | None:
-        """Whom this member holds for the leader."""
+        """The leader that this member knows."""
         if self.observer:
             return self.observed.leaders[0] if self.observed.leaders else None
         return self.inner.leader
@@ -182,7 +182,7 @@ class LeadershipLayer(Layer):
 
     @property
     def term(self) -> int:
-        """The highest term known."""
+        """The highest known term."""
         return self.observed.term if self.observer else self.inner.term
 
     @term.setter
@@ -191,12 +191,12 @@ class LeadershipLayer(Layer):
 
     @property
     def leaders(self) -> tuple[MemberId, ...]:
-        """All leaders that this member knows of."""
+        """All leaders that this member knows."""
         return self.observed.leaders if self.observer else self.inner.leaders
 
     @property
     def priority(self) -> float:
-        """The priority that the world shall put among this member's attributes."""
+        """The priority that the world must put among this member's attributes."""
         return self.incumbency.priority
 
     def state(self) -> str:
@@ -204,11 +204,11 @@ class LeadershipLayer(Layer):
             return f"observer leader={self.leader} term={self.term}"
         return f"{self.inner.state()} priority={self.priority:g}"
 
-    # What its parts go by
+    # What its parts share
 
     @property
     def held(self) -> Elected | None:
-        """The leader, if there is one; one that only sleeps before it announces itself is none."""
+        """The leader, if there is one. A member that only waits to announce itself is none."""
         told, leader = self.told, self.inner.leader
         if isinstance(told, Elected) and (self.announces or told.leader == leader):
             return told
@@ -223,7 +223,7 @@ class LeadershipLayer(Layer):
         return max(self.inner.term, told.term) if isinstance(told, Elected) else self.inner.term
 
     def next_term(self) -> int:
-        """Above all terms that this member knows."""
+        """A term above all terms that this member knows."""
         return min(self.highest + 1, MAX_TERM)
 
     def leads(self, me: MemberId) -> bool:
@@ -234,23 +234,25 @@ class LeadershipLayer(Layer):
         return held is not None and held.leader == me
 
     def suspected(self, member: MemberId) -> bool:
-        """Whether the detector inside, or gossip in its place, takes a member for dead."""
+        """Whether the inner detector, or gossip in its place, takes a member for dead."""
         if member in self.doubts:
             return True
         monitored = find(DetectorLayer, self.inner)
         return monitored is not None and member in monitored.detector.suspects
 
     def knows(self, leader: MemberId) -> bool:
-        """Whether a leader may be followed: where views are partial, what is said of it will do."""
+        """Whether a leader may be followed. Where views are partial, a report is enough."""
         return leader in self.electors or self.settings.partial
 
     def electorate(self, ctx: Context) -> View:
-        """Who may be elected, as of the beginning of this handler and with one's own priority."""
+        """The members that may be elected, as of the beginning of this handler, with its own
+        priority.
+        """
         self.electors.stand(self.incumbency.standing(ctx.me))
         return self.electors.view
 
     def best_other(self, ctx: Context) -> MemberId | None:
-        """The best elector but this member that does not stand back."""
+        """The best other elector that does not stand back."""
         view = self.electorate(ctx)
         ranking = view.ranking(self.order).ids
         best = next((each for each in ranking if each != ctx.me.id), None)
@@ -261,7 +263,7 @@ class LeadershipLayer(Layer):
     # What this member says about the leader
 
     def leader_info(self, held: Elected) -> LeaderInfoMsg:
-        """What this member has to say about the leader."""
+        """What this member reports about the leader."""
         known = self.inner.leaders if self.inner.seats > 1 else ()
         leaders = known if held.leader in known[:1] else (held.leader,)
         priority = 0.0
@@ -270,19 +272,19 @@ class LeadershipLayer(Layer):
         return LeaderInfoMsg(leaders, held.term, priority)
 
     def own_info(self, me: MemberId, term: int) -> LeaderInfoMsg:
-        """What a leader says of itself."""
+        """What a leader reports about itself."""
         leaders = self.inner.leaders if self.inner.seats > 1 else (me,)
         return LeaderInfoMsg(leaders or (me,), term, self.priority)
 
     def leading(self) -> LeaderInfoMsg | None:
-        """What gossip says about the leader."""
+        """What gossip reports about the leader."""
         held = self.held
         return None if held is None else self.leader_info(held)
 
-    # The election inside
+    # The inner election
 
     def within(self, ctx: Context) -> LeadershipContext:
-        """The context of the election inside."""
+        """The context of the inner election."""
         return LeadershipContext(ctx, self)
 
     def run_inner(self, ctx: Context, act: Callable[..., None], *about: object) -> None:
@@ -291,10 +293,10 @@ class LeadershipLayer(Layer):
         self.settle(ctx)
 
     def begin(self, ctx: Context, *, muted: bool = False) -> None:
-        """Start the election inside, once.
+        """Start the inner election, once.
 
-        A member that is back from a crash and comes to a group whose leader shall stay does not
-        call for an election: it seems to be new.
+        A member that is back from a crash may come to a group whose leader must stay. It calls no
+        election: it looks like a new member.
         """
         if not self.begun:
             self.begun = True
@@ -302,7 +304,7 @@ class LeadershipLayer(Layer):
             self.inner.start(LeadershipContext(ctx, self, muted=muted, quiet=quiet))
 
     def assume(self, ctx: Context, leader: MemberId, term: int) -> None:
-        """Follow somebody, or lead, without an election; the owner is told once."""
+        """Follow a leader, or lead, without an election. The owner is told once."""
         self.begin(ctx, muted=True)
         if term < self.highest:
             return
@@ -312,9 +314,9 @@ class LeadershipLayer(Layer):
             self._tell(ctx, outcome)
 
     def step_down(self, ctx: Context, reason: str) -> None:
-        """Lead no more, though nobody else leads; the owner hears why."""
+        """Stop leading, although no other member leads. The owner hears why."""
         if self.announces:
-            # Without a word: the others may never have missed it.
+            # Send nothing: the others may never have missed this leader.
             self.inner.leave(LeadershipContext(ctx, self, silent=True))
             self.begun = False
         else:
@@ -323,10 +325,11 @@ class LeadershipLayer(Layer):
         self._tell(ctx, NoLeader(reason))
 
     def declared(self, ctx: Context, outcome: Outcome) -> None:
-        """The election declares something: the owner hears it, unless others may claim the office.
+        """The election declares an outcome. Tell the owner, unless other members may also claim to
+        lead.
 
-        Where members announce themselves, all that miss the leader do so before they have heard
-        each other. One failover shall be one leadership, that of the best of them.
+        Where members announce themselves, all members that miss the leader do so before they have
+        heard each other. One failover must give one leadership, that of the best of them.
         """
         leads = isinstance(self.told, Elected) and self.told.leader == ctx.me.id
         wait = 0.0 if leads or self.inner.seats > 1 else self.settings.claim_delay
@@ -341,15 +344,15 @@ class LeadershipLayer(Layer):
         self.pending = mine
 
     def _take_office(self, ctx: Context) -> None:
-        """Nobody better has spoken: this member leads."""
+        """No better member has announced itself: this member leads."""
         if self.pending is not None:
             self._tell(ctx, self.pending)
 
     def _tell(self, ctx: Context, outcome: Outcome) -> None:
-        """The owner hears what the election declares, or this layer.
+        """Tell the owner the outcome of the election, or of this layer.
 
-        A term that the owner was told is stored, so that it never hears of an earlier one again:
-        not every election does that, and none where it assumes a leader.
+        A term that the owner was told is stored, so that the owner never hears of an earlier one
+        again. Not every election stores its term, and none does where it assumes a leader.
         """
         if self.pending is not None:
             self.pending = None
@@ -364,7 +367,7 @@ class LeadershipLayer(Layer):
     # Before and after each handler
 
     def look(self, ctx: Context) -> Sequence[MemberId]:
-        """Bring the electors up to date; whom the election was told to be there."""
+        """Update the electors. Return the members that the election was told about."""
         standing = self.incumbency.standing(ctx.me)
         changes = self.electors.refresh(ctx.view, standing, ctx.now())
         if self.begun:
@@ -377,7 +380,7 @@ class LeadershipLayer(Layer):
         return changes.added
 
     def settle(self, ctx: Context) -> None:
-        """Has this member taken office, or lost it? Is there a leader?"""
+        """Check whether this member has begun or ended to lead, and whether there is a leader."""
         leads, held = self.leads(ctx.me.id), self.held
         if self._led and not leads:
             self.incumbency.end()
@@ -394,7 +397,7 @@ class LeadershipLayer(Layer):
         elif self._had_leader:
             self._had_leader = False
             self.inquiry.leaderless_since = ctx.now()
-        self.electorate(ctx)  # as what it stands may have changed
+        self.electorate(ctx)  # its own priority may have changed
 
     # What a world calls
 
@@ -405,7 +408,7 @@ class LeadershipLayer(Layer):
         if self.observer:
             self.observed.start(ctx)
             return
-        self.inner.recall(ctx)  # not every election does, and none before it has been started
+        self.inner.recall(ctx)  # not every election does, and none before its start
         self.inquiry.leaderless_since = ctx.now()
         if self.settings.joining:
             ctx.set_timer(JOIN, self.settings.joining)
@@ -414,7 +417,7 @@ class LeadershipLayer(Layer):
         self.settle(ctx)
 
     def joined(self, ctx: Context) -> None:
-        """The membership has had its chance: somebody answered, or nobody will."""
+        """The membership has had time: a member answered, or none will."""
         if not (self.observer or self.gone or self.entered):
             ctx.cancel_timer(JOIN)
             self.look(ctx)
@@ -478,7 +481,8 @@ class LeadershipLayer(Layer):
         observer = member in self.electors.observers
         self.look(ctx)
         if member in self.electors.since:
-            self.electors.since[member] = ctx.now()  # what counts is to be there all the time
+            # the time counts only while it is there without a break
+            self.electors.since[member] = ctx.now()
         if self.observer:
             self.observed.lose(ctx, member)
         elif self.begun and not observer:
@@ -536,7 +540,10 @@ class LeadershipLayer(Layer):
     # What an owner asks for
 
     def hand_over(self, ctx: Context, to: MemberId) -> bool:
-        """Make somebody else the leader; False if it cannot be, or this member does not lead."""
+        """Make another member the leader.
+
+        False if that is impossible, or this member does not lead.
+        """
         self.look(ctx)
         if self.observer or self.gone or to == ctx.me.id or to not in self.electors:
             return False
@@ -545,20 +552,20 @@ class LeadershipLayer(Layer):
         return done
 
     def stand_back(self, ctx: Context) -> None:
-        """Lead no more, and be chosen only if nobody else is."""
+        """Stop leading, and be chosen only if there is no other member."""
         if not (self.observer or self.gone):
             self.look(ctx)
             self.resignation.stand_back(ctx)
             self.settle(ctx)
 
     def stand(self, ctx: Context) -> None:
-        """Be chosen like all others."""
+        """Be chosen like all other members."""
         if not (self.observer or self.gone):
             self.look(ctx)
             self.resignation.stand(ctx)
             self.settle(ctx)
 
-    # What others say
+    # Messages of other members
 
     def on_inner(self, ctx: Context, sender: MemberId, message: Message) -> None:
         if self.observer or self.recovering or self.transfer.is_past(ctx, sender):
@@ -608,5 +615,5 @@ class LeadershipLayer(Layer):
 def with_leadership(
     elect: Callable[[], Election], settings: LeadershipConfig, observer: bool = False
 ) -> Callable[[], LeadershipLayer]:
-    """What makes elections, each with a leadership layer, from what makes them without."""
+    """Turn a factory of elections into one whose elections each have a leadership layer."""
     return lambda: LeadershipLayer(elect(), settings, observer)

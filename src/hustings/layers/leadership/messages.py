@@ -1,4 +1,4 @@
-"""What members say to each other about who leads."""
+"""What members tell each other about the leader."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from hustings.core.choice import MemberId
 from hustings.core.messages import LayerMessage, Role, Term, Weight
 from hustings.layers.leadership.priority import MAX_PRIORITY
 
-MAX_TERM = 2**62  # a forged term beyond it teaches nothing
+MAX_TERM = 2**62  # a forged term beyond it has no effect
 MAX_LEADERS = 64
 MAX_ID = 1 << 63
 
 
 class HandOverMsg(LayerMessage, frozen=True, tag="TRANSFER-LEADER"):
-    """`to` leads from now on, in this term and with this priority; to insist, name oneself."""
+    """`to` leads from now on, in this term and with this priority.
+
+    A leader that insists names itself.
+    """
 
     role: ClassVar[Role] = Role.COORDINATOR
     to: MemberId
@@ -23,7 +26,7 @@ class HandOverMsg(LayerMessage, frozen=True, tag="TRANSFER-LEADER"):
 
 
 class LeaderInfoMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
-    """I hold these for the leaders, the best first, in this term; the first has this priority."""
+    """These are the leaders that I know, the best first, their term and the first's priority."""
 
     role: ClassVar[Role] = Role.DETECTOR
     leaders: tuple[MemberId, ...]
@@ -32,7 +35,7 @@ class LeaderInfoMsg(LayerMessage, frozen=True, tag="LEADER-INFO"):
 
 
 class LeaderQueryMsg(LayerMessage, frozen=True, tag="LEADER-QUERY"):
-    """Who leads? I know of nobody, and have heard of no term later than this."""
+    """Which member leads? I know of none, and have heard of no term later than this."""
 
     role: ClassVar[Role] = Role.DETECTOR
     term: Term
@@ -42,11 +45,7 @@ LeadershipMsg = HandOverMsg | LeaderInfoMsg | LeaderQueryMsg
 
 
 def sound(message: LeadershipMsg) -> bool:
-    """Whether all numbers are such as a member would send.
-
-    >>> sound(LeaderQueryMsg(7)), sound(LeaderQueryMsg(-1)), sound(HandOverMsg(3, 1, float("nan")))
-    (True, False, False)
-    """
+    """Whether all numbers are numbers that a member would send."""
     if isinstance(message, LeaderQueryMsg):
         return 0 <= message.term <= MAX_TERM
     if not (0 < message.term <= MAX_TERM and -MAX_PRIORITY <= message.priority <= MAX_PRIORITY):

@@ -1,7 +1,7 @@
-"""What an observer knows of the leader: hearsay, and how old it is.
+"""What an observer knows of the leader: others' reports, and their age.
 
-Leaders tell observers at every change and from time to time. An observer that has not been told for
-a while asks; one that has not been told for long holds nobody any more.
+Leaders tell observers at every change and from time to time. An observer that has heard nothing for
+a while asks. An observer that has heard nothing for long has no leader any more.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class ObserverState:
         self.settings = settings
         self.leaders: tuple[MemberId, ...] = ()
         self.term = 0
-        self.heard = 0.0  # when it was last told of these
+        self.heard = 0.0  # when it last heard of these leaders
         self.told: Outcome | None = None
 
     def start(self, ctx: Context) -> None:
-        """Go on from the term that was stored."""
+        """Continue from the stored term."""
         stored = ctx.stored.get("term")
         if isinstance(stored, int):
             self.term = max(self.term, stored)
@@ -38,13 +38,13 @@ class ObserverState:
     def hear(
         self, ctx: Context, sender: MemberId, leaders: tuple[MemberId, ...], term: int
     ) -> None:
-        """Somebody tells of leaders; of two that are told of in one term the first stays."""
+        """Note a report of leaders. Of two reports in one term the first stays."""
         first = leaders[0]
         if first == ctx.me.id or (first != sender and first not in ctx.view):
-            return  # nobody here knows it to be alive
+            return  # no member here knows that the leader is alive
         if term < self.term:
             if not self.leaders and first in ctx.view:
-                ctx.send(first, LeaderQueryMsg(self.term))  # it shall lead in a later term
+                ctx.send(first, LeaderQueryMsg(self.term))  # so that it leads in a later term
             return
         if term == self.term and self.leaders and leaders[0] != self.leaders[0]:
             return
@@ -64,12 +64,12 @@ class ObserverState:
                 self.forget(ctx, ELECTING)
 
     def forget(self, ctx: Context, reason: str) -> None:
-        """Hold nobody."""
+        """Have no leader any more."""
         self.leaders = ()
         self.say(ctx, NoLeader(reason))
 
     def tick(self, ctx: Context, electors: list[MemberId]) -> None:
-        """Is what it knows still fresh?"""
+        """Check whether the report is still fresh."""
         silence = ctx.now() - self.heard
         if self.leaders and silence > self.settings.leaderless_limit:
             self.forget(ctx, UNHEARD)
@@ -77,7 +77,7 @@ class ObserverState:
             ctx.send(ctx.rng.choice(electors), LeaderQueryMsg(self.term))
 
     def say(self, ctx: Context, outcome: Outcome) -> None:
-        """Tell the owner what is news."""
+        """Tell the owner what is new."""
         if outcome != self.told:
             self.told = outcome
             ctx.declare(outcome)

@@ -1,11 +1,12 @@
-"""Priority: who is preferred to whom before the choice function is asked.
+"""Priority: which member is preferred before the choice function decides.
 
 A member's priority is an attribute like any other, so gossip and announcements carry it. A leader
-that was handed its office, or that shall not be displaced by the next better member, has a high
-one; a member that stands back has a negative one. At rest all others have none, which counts as 0.
+has a high priority if it was handed its leadership, or if the next better member must not displace
+it. A member that stands back has a negative one. Without a change of leader all others have none,
+which counts as 0.
 
 Attributes whose names begin with "~" are the project's own: "~incumbency", and "~observer" of
-members that look on and are never elected.
+members that only watch and are never elected.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from hustings.core.choice import Candidate, Choice
 PRIORITY = "~incumbency"
 OBSERVER = "~observer"
 
-MAX_PRIORITY = 2.0**52  # one more than a priority is still another number
-STOOD_BACK = -1.0  # chosen only if nobody else is
+MAX_PRIORITY = 2.0**52  # one more than any priority up to this is a different number
+STOOD_BACK = -1.0  # chosen only if there is no other member
 
 
 def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
-    """The same member with an attribute more, or with another value of it.
+    """The same member with one more attribute, or with another value of an attribute.
 
     >>> with_attribute(Candidate(3, (("cpu", 8.0), ("~incumbency", 1.0))), "load", 0.5)
     Candidate(id=3, attributes=(('cpu', 8.0), ('load', 0.5), ('~incumbency', 1.0)))
@@ -33,7 +34,7 @@ def with_attribute(candidate: Candidate, name: str, value: float) -> Candidate:
 
 
 def with_priority(candidate: Candidate, priority: float) -> Candidate:
-    """The same member with this priority; one of 0 is not mentioned, so that equals stay equal.
+    """The same member with this priority. A priority of 0 is left out, so that equals stay equal.
 
     >>> with_priority(Candidate(3, (("~incumbency", 1.0),)), 0.0)
     Candidate(id=3, attributes=())
@@ -47,7 +48,7 @@ def with_priority(candidate: Candidate, priority: float) -> Candidate:
 
 
 def priority_of(candidate: Candidate) -> float:
-    """A member's priority; 0 for one that has none."""
+    """A member's priority; 0 for a member without one."""
     for name, value in candidate.attributes:
         if name == PRIORITY:
             return value
@@ -55,7 +56,7 @@ def priority_of(candidate: Candidate) -> float:
 
 
 def is_observer(candidate: Candidate) -> bool:
-    """Whether a member only looks on."""
+    """Whether a member only watches and is never elected."""
     attributes = candidate.attributes
     return bool(attributes) and any(name == OBSERVER and value for name, value in attributes)
 
@@ -71,7 +72,7 @@ class ByPriority(Choice):
     """
 
     choice: Choice
-    # The highest priority that anybody can have by now, where the world knows better.
+    # The highest priority that any member can have by now, where the world knows better.
     most: Callable[[], float] = field(default=lambda: MAX_PRIORITY, compare=False, repr=False)
 
     @property
@@ -93,7 +94,7 @@ class ByPriority(Choice):
 
 
 def accepts(choice: Choice) -> Callable[[Candidate], bool]:
-    """Whom a membership may let in: all who can be ranked, and observers, who need not be.
+    """Which members a membership may let in: all that can be ranked, and observers.
 
     >>> from hustings.core.choice import parse_choice
     >>> let_in = accepts(ByPriority(parse_choice("highest:cpu")))

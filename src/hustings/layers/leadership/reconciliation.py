@@ -1,14 +1,14 @@
 """Reconciliation: members that differ about the leader come to agree.
 
-Each leader tells one random elector, from time to time, that it leads; about one follower tells its
-leader whom it follows. Two members that differ compare terms: the one that knows of the later term
-tells the other, which follows. Each election and each transfer takes a term above all that its
-member knew, so the later term is the newer one in truth. Where two leaders took the same term, the
+Each leader tells one random elector, from time to time, that it leads. About one follower tells its
+leader that it follows it. Two members that differ compare terms: the member that knows the later
+term tells the other, which follows. Each election and each transfer takes a term above all that its
+member knew, so the later term is really the newer one. Where two leaders took the same term, the
 better of them insists: it takes the next term and tells all. Where the election lets a better
-member displace the leader, the better of two insists whichever terms they took. No message is
-answered by a member that learnt from it, so an exchange ends after one answer.
+member displace the leader, the better of two insists whichever terms they took. A member that
+learned from a message does not answer it, so an exchange ends after one answer.
 
-Elections that announce do all this alone, but for the term.
+Elections that announce do all this alone, except for the term.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Reconciliation:
-    """What one member says of the leader, and does about what others say."""
+    """What one member reports about the leader, and how it acts on others' reports."""
 
     __slots__ = (
         "_insist_from",
@@ -44,18 +44,20 @@ class Reconciliation:
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
-        self.announced: Elected | None = None  # the last leadership of mine that all were told of
-        self._insist_from = 0.0  # from when on it may insist again
-        self._warn_from = 0.0  # from when on it may speak of a conflict again
-        self._missing: tuple[MemberId, float] | None = None  # a leader not in view, since when
-        self._observers_told = 0.0  # when
-        # The leader held and another one, of a later term, that it was told of.
+        # the last leadership of this member that all were told
+        self.announced: Elected | None = None
+        self._insist_from = 0.0  # when it may insist again
+        self._warn_from = 0.0  # when it may warn of a conflict again
+        # a leader that is not in view, and since when
+        self._missing: tuple[MemberId, float] | None = None
+        self._observers_told = 0.0  # when observers were told last
+        # The present leader, and another one of a later term that was reported.
         self._met: tuple[Elected, MemberId, int] | None = None
 
-    # What this member says
+    # What this member reports
 
     def announce(self, ctx: Context, held: Elected) -> None:
-        """This member leads: observers hear it once at once."""
+        """Announce that this member leads. Observers hear it once at once."""
         if held != self.announced:
             self.announced = held
             self._tell_observers(ctx, held)
@@ -68,7 +70,7 @@ class Reconciliation:
                 ctx.send(member, info)
 
     def insist(self, ctx: Context, above: int) -> None:
-        """Lead on, in a term above that one; not too often."""
+        """Lead on, in a term above `above`; not too often."""
         layer, now = self.layer, ctx.now()
         if now < self._insist_from:
             return
@@ -79,7 +81,10 @@ class Reconciliation:
         layer.assume(ctx, ctx.me.id, term)
 
     def answer(self, ctx: Context, sender: MemberId, term: int) -> None:
-        """Somebody asks who leads; it cannot follow into an earlier term than it knows."""
+        """Answer a question for the leader.
+
+        The sender cannot follow into a term before the one it knows.
+        """
         layer = self.layer
         held = layer.held
         if held is not None and held.leader == ctx.me.id and layer.inner.seats == 1:
@@ -90,10 +95,10 @@ class Reconciliation:
             layer.electorate(ctx)
             ctx.send(sender, layer.leader_info(held))
 
-    # What others say
+    # What others report
 
     def compare(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
-        """Somebody says who leads."""
+        """Compare another member's report of the leader with this member's."""
         layer, leader = self.layer, info.leaders[0]
         if leader != ctx.me.id:
             layer.electors.tell(leader, info.priority)
@@ -101,7 +106,7 @@ class Reconciliation:
         if held is None:
             self._learn(ctx, sender, info)
         elif layer.announces and leader != held.leader:
-            return  # announcements settle all but the term
+            return  # announcements settle everything except the term
         elif info.term > held.term:
             if leader == held.leader or not self._stands_by(ctx, held, info):
                 self._catch_up(ctx, sender, info)
@@ -111,14 +116,14 @@ class Reconciliation:
             self._contend(ctx, leader, held)
 
     def _learn(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
-        """Without a leader: is this one to be followed?"""
+        """Without a leader, decide whether to follow the reported one."""
         layer, inquiry, leader = self.layer, self.layer.inquiry, info.leaders[0]
         waiting = inquiry.is_due(ctx.now())
         later = layer.settings.partial and info.term > layer.highest  # one has ended since
         if layer.resignation.resigned:
             return
         if not (inquiry.running or waiting or later or not layer.entered):
-            return  # an election is under way, and will tell
+            return  # an election is under way, and will decide
         if leader == ctx.me.id:
             if layer.entered and layer.incumbency.base >= 0.0:
                 layer.begin(ctx, muted=True)
@@ -126,9 +131,9 @@ class Reconciliation:
         elif not layer.knows(leader):
             inquiry.rumour = leader
         elif self._outranks(ctx, leader):
-            # The election will have this member take over: it does not follow first.
+            # The election will let this member take over, so it does not follow first.
             if layer.announces and layer.inner.term < info.term <= MAX_TERM:
-                layer.inner.term = info.term  # and claims a later term than this one
+                layer.inner.term = info.term  # so that it claims a later term than this one
         elif self._is_credible(ctx, sender, leader):
             layer.begin(ctx, muted=True)
             if info.term >= layer.highest:
@@ -138,7 +143,7 @@ class Reconciliation:
                 ctx.send(leader, LeaderQueryMsg(layer.highest))
 
     def _outranks(self, ctx: Context, leader: MemberId) -> bool:
-        """Whether this member is to displace a leader by the election's own rule."""
+        """Whether this member must displace a leader by the election's own rule."""
         layer = self.layer
         if not layer.preempts or layer.inner.seats > 1 or leader not in layer.electors:
             return False
@@ -146,7 +151,7 @@ class Reconciliation:
         return layer.order.better(view.candidate(ctx.me.id), view.candidate(leader))
 
     def _catch_up(self, ctx: Context, sender: MemberId, info: LeaderInfoMsg) -> None:
-        """There is a later term than the one of the leader held."""
+        """There is a later term than that of the present leader."""
         layer, leader, term = self.layer, info.leaders[0], info.term
         if leader == ctx.me.id:
             self._accede(ctx, info)
@@ -157,13 +162,14 @@ class Reconciliation:
             layer.assume(ctx, leader, term)
             held = layer.held
             if leader != sender and held is not None and layer.doubts.speaks_for_all(ctx):
-                ctx.send(leader, layer.leader_info(held))  # if it does not lead, it shall say so
+                ctx.send(leader, layer.leader_info(held))  # if it does not lead, it must say so
 
     def _stands_by(self, ctx: Context, held: Elected, info: LeaderInfoMsg) -> bool:
-        """Whether the leader held is to displace the one of the later term, as it is the better.
+        """Whether the present leader must displace the one of the later term, because it is better.
 
-        It insists. A follower tells it of the other one, and holds on to it once: if it lives, it
-        will have insisted before the next message of this kind comes.
+        Such a leader insists. A follower tells its leader of the other one, and keeps its leader
+        once. If the leader is alive, it will have insisted before the next message of this kind
+        comes.
         """
         layer, rival = self.layer, info.leaders[0]
         electors = layer.electors
@@ -182,14 +188,14 @@ class Reconciliation:
         return True
 
     def _accede(self, ctx: Context, info: LeaderInfoMsg) -> None:
-        """Others were told that this member leads, or never missed it: so it does."""
+        """Lead, because others were told that this member leads, or never missed it."""
         incumbency = self.layer.incumbency
         if info.priority > incumbency.priority:
-            incumbency.office = info.priority  # the office came with it
+            incumbency.office = info.priority  # the priority came with the leadership
         self.insist(ctx, info.term)
 
     def _contend(self, ctx: Context, leader: MemberId, held: Elected) -> None:
-        """Two leaders in one term: the better insists, and must hear of the other first."""
+        """Two leaders have one term. The better one insists, and must hear of the other first."""
         layer, me = self.layer, ctx.me.id
         if leader not in layer.electors or ctx.now() < self._warn_from:
             return
@@ -201,7 +207,7 @@ class Reconciliation:
             ctx.send(leader, layer.leader_info(held))
 
     def _is_credible(self, ctx: Context, sender: MemberId, leader: MemberId) -> bool:
-        """Whether a leader that somebody tells of lives, as far as is known here."""
+        """Whether a reported leader is alive, as far as this member knows."""
         layer = self.layer
         if not layer.suspected(leader):
             return True
@@ -213,7 +219,7 @@ class Reconciliation:
     # From time to time
 
     def check(self, ctx: Context) -> None:
-        """Tell others who leads, or ask them."""
+        """Tell others the leader, or ask them."""
         layer = self.layer
         held, now = layer.held, ctx.now()
         if held is None:
@@ -235,7 +241,7 @@ class Reconciliation:
             self._tell_observers(ctx, held)
 
     def _follow_up(self, ctx: Context, held: Elected) -> None:
-        """Does the leader know that it leads? About one member of the group asks."""
+        """Ask whether the leader knows that it leads. About one member of the group asks."""
         layer, leader = self.layer, held.leader
         doubts, partial = layer.doubts, layer.settings.partial
         if leader in layer.electors:
@@ -245,7 +251,7 @@ class Reconciliation:
                 ctx.send(leader, layer.leader_info(held))
             return
         if layer.announces or (doubts.knows_a_part and not partial):
-            return  # it is missed elsewhere, or known though not in view
+            return  # other members miss it, or it is known though not in view
         now = ctx.now()
         if self._missing is None or self._missing[0] != leader:
             self._missing = (leader, now)

@@ -1,7 +1,7 @@
-"""Resignation: a member that stands back leads only while there is nobody else.
+"""Resignation: a member that stands back leads only while there is no other member.
 
-A leader that stands back hands over. With nobody to hand over to, it resigns and there is no leader
-until another member turns up, this one stands again, or an election is called.
+A leader that stands back hands over. If there is no member to hand over to, it resigns and there is
+no leader until another member appears, this one stands again, or an election is called.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Resignation:
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
-        self.resigned = False  # and nobody else was there
+        self.resigned = False  # stands back, and there was no other member
 
     def stand_back(self, ctx: Context) -> None:
-        """Lead no more, and be chosen only if nobody else is."""
+        """Stop leading, and be chosen only if there is no other member."""
         layer = self.layer
         layer.incumbency.base = STOOD_BACK
         if layer.leads(ctx.me.id) and layer.inner.seats == 1:
@@ -40,21 +40,21 @@ class Resignation:
         layer.incumbency.end()
 
     def stand(self, ctx: Context) -> None:
-        """Be chosen like all others."""
+        """Be chosen like all other members."""
         self.layer.incumbency.base = 0.0
         if self.resigned:
             self.end(ctx)
             self.layer.inquiry.begin(ctx)
 
     def end(self, ctx: Context) -> None:
-        """Another member is there, or the owner wants it: take part again."""
+        """Take part again: another member is there, or the owner wants it."""
         if self.resigned:
             self.resigned = False
             self.layer.inquiry.be_due(ctx.now())
             self.layer.begin(ctx)
 
     def make_room(self, ctx: Context) -> None:
-        """A member that stands back hands over as soon as there is another one."""
+        """Hand over as soon as there is another member, if this one stands back."""
         layer = self.layer
         stands_back = layer.incumbency.base < 0.0 and layer.incumbency.office is None
         if stands_back and layer.leads(ctx.me.id):

@@ -1,15 +1,15 @@
-"""Transfer: a leader hands its office over to a member that it names.
+"""Transfer: a leader hands its leadership over to a member that it names.
 
 The leader tells its successor the next term, and the successor tells all. A member that hears of
-the transfer for the first time, and knows of no later term, follows at once. Copies that are late
-or out of order carry a term that is no longer new. A round trip later the old leader says the same
-to all, so a member that misses one message hears the other. The old leader repeats its word to the
+the transfer for the first time, and knows no later term, follows at once. Copies that are late or
+out of order carry a term that is no longer new. A round trip later the old leader tells all the
+same, so a member that misses one message gets the other. The old leader repeats its message to the
 successor a few times, until the successor speaks. A leader that leaves tells all at once.
 
-One of several leaders gives its successor a priority only, and the election does the rest.
+One of several leaders only gives its successor a priority, and the election does the rest.
 
 Pre-emption is a transfer that no owner asked for: with `preempt_after` a leader hands over to a
-better member that has been in view for that long. Nothing happens in the election inside.
+better member that has been in view for that long. Nothing happens in the inner election.
 """
 
 from __future__ import annotations
@@ -29,25 +29,27 @@ PREEMPT: TimerKey = (TIMER, 4)
 
 
 class Transfer:
-    """What one member has said and heard of transfers."""
+    """The transfers that one member has announced and heard of."""
 
     __slots__ = ("_former", "_successor", "_to_all", "accepted", "layer")
 
     def __init__(self, layer: LeadershipLayer) -> None:
         self.layer = layer
         self.accepted: MemberId | None = None  # the successor, once it has said that it leads
-        # The successor, what it is told, and how often it is still to be told.
+        # The successor, its message, and how often the message is still to be repeated.
         self._successor: tuple[MemberId, HandOverMsg, int] | None = None
-        self._to_all: HandOverMsg | None = None  # what all are still to hear from this member
-        # Who led before a transfer, and until when what it said in office may be under way.
+        # the message that this member still has to send to all
+        self._to_all: HandOverMsg | None = None
+        # The leader before a transfer, and until when its earlier messages may be under way.
         self._former: tuple[MemberId, float] | None = None
 
     def hand_over(self, ctx: Context, to: MemberId, *, to_all: bool = False) -> bool:
-        """Lead no more, and tell `to` that it does; `to_all`: tell the others at once, too.
+        """Stop leading, and tell `to` that it leads; `to_all`: tell the others at once, too.
 
-        They hear it from the next leader. If all were told together, that one would have to wait
-        for its turn on a machine that it shares with them. Only the member that would lead next
-        otherwise hears it too: it misses this member's heartbeats soonest, and would act.
+        The others hear it from the next leader. If all were told together, the next leader would
+        have to wait for its turn on a machine that it shares with them. One more member hears it at
+        once: the member that would lead next otherwise. It misses this member's heartbeats first,
+        and would act.
         """
         layer, me = self.layer, ctx.me.id
         if not layer.leads(me):
@@ -74,9 +76,9 @@ class Transfer:
         return True
 
     def repeat(self, ctx: Context) -> None:
-        """A round trip has passed: all hear the word once more, and the successor if it is silent.
+        """A round trip has passed: tell all once more, and the successor if it is silent.
 
-        Nobody does if there is another leader by now.
+        If there is another leader by now, send nothing.
         """
         layer = self.layer
         word, self._to_all = self._to_all, None
@@ -107,10 +109,11 @@ class Transfer:
             self._succeed(ctx, sender, message)
         elif message.to == ctx.me.id and (held := layer.held) is not None:
             if held.leader == ctx.me.id and held.term == message.term:
-                ctx.send(sender, layer.leader_info(held))  # it is asked for a second time
+                # the successor is asked for a second time
+                ctx.send(sender, layer.leader_info(held))
 
     def _succeed(self, ctx: Context, sender: MemberId, message: HandOverMsg) -> None:
-        """A new leader in a new term."""
+        """Follow a new leader in a new term."""
         layer, to, me = self.layer, message.to, ctx.me.id
         if layer.announces and (held := layer.held) is not None:
             self._former = (held.leader, ctx.now() + layer.settings.delta)
@@ -138,9 +141,10 @@ class Transfer:
             ctx.send(sender, layer.own_info(ctx.me.id, message.term))
 
     def heard(self, sender: MemberId, leader: MemberId, term: int) -> None:
-        """A member speaks of a leader: has the successor heard that it is to lead?
+        """A member names a leader. This shows whether the successor has got the message.
 
-        A successor that speaks need not be told again. One that says that it leads has taken over.
+        A successor that speaks need not be told again. A successor that says that it leads has
+        taken over.
         """
         if self._successor is not None and self._successor[0] == sender:
             self._successor = None
@@ -148,9 +152,9 @@ class Transfer:
             self.accepted = sender
 
     def is_past(self, ctx: Context, sender: MemberId) -> bool:
-        """Whether a message may have been sent before a transfer, by the leader of then.
+        """Whether the former leader may have sent a message before the transfer.
 
-        An election that announces might take it for a claim of now.
+        An election that announces might take it for a present claim.
         """
         if self._former is None:
             return False
@@ -162,9 +166,9 @@ class Transfer:
 
 
 def preempt(ctx: Context, layer: LeadershipLayer) -> None:
-    """Hand over to a better member that has been up for long enough, or see when that will be.
+    """Hand over to a better member that has been up for long enough, or set a timer for that.
 
-    Once more when the view changes: a member that is new is looked at with the next tick.
+    This runs again when the view changes: the next tick looks at a new member.
     """
     due, me, electors = layer.settings.preempt_after, ctx.me, layer.electors
     if not due or not layer.leads(me.id) or layer.inner.seats > 1:
