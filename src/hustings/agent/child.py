@@ -64,7 +64,7 @@ class ChildCommand:
         self.left: asyncio.Future[int] = self._loop.create_future()  # processes that stay alive
         self.passed: asyncio.Future[bool] = (
             self._loop.create_future()
-        )  # False: not by its supervisor
+        )  # False: passed on by this process
         self.process: int | None = None
         self.starved = False
         self._grace_s = grace_s

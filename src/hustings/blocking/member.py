@@ -1,4 +1,4 @@
-"""The member as threads see it."""
+"""The member, for use from threads."""
 
 from __future__ import annotations
 

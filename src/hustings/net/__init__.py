@@ -1,4 +1,4 @@
-"""The real world: what members send each other over real networks, and keep on real disks.
+"""Runs members on real networks and real disks.
 
 This package names no protocol. A program holds a `Member`. The member's `node` carries messages
 between its election and the other members. The `runner` calls the election's handlers. Below them

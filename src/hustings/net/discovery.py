@@ -131,7 +131,7 @@ class Seeds:
         self.addresses = tuple(addresses)
         self._resolve = resolve
         self._note = note
-        self._unresolved: set[Address] = set()  # only asked, never walked through
+        self._unresolved: set[Address] = set()  # only looked up, never iterated
         self._found: dict[Address, list[Endpoint]] = {
             each: [(each.host, each.port)] for each in addresses if each.ip is not None
         }

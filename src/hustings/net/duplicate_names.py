@@ -1,4 +1,4 @@
-"""Two processes under one name: the one that was there first keeps it.
+"""Two processes under one name: the process that was there first keeps the name.
 
 A member that comes back after a crash has the name of a member that others still take for alive. So
 a member that hears another incarnation under the name of a live member asks at the address that it

@@ -173,7 +173,7 @@ _REFUSED = 4  # frames of a sender refused in a row, after which it is asked for
 
 
 class ReplayProtection:
-    """What has been seen of every sender.
+    """The frame numbers that were seen of every sender.
 
     >>> replays = ReplayProtection(window=64, most=100)
     >>> [replays.check(7, 1, number) for number in (1, 3, 2)]
@@ -190,7 +190,7 @@ class ReplayProtection:
         self._most = most
         # Incarnation, highest number, and a bit for each number below; longest silent first.
         self._seen: dict[MemberId, tuple[int, int, int]] = {}
-        self._refused: dict[MemberId, int] = {}  # in a row
+        self._refused: dict[MemberId, int] = {}  # refused frames in a row
         self.forgotten = 0  # senders that were forgotten to make room
 
     def __len__(self) -> int:

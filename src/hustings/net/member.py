@@ -107,7 +107,7 @@ class Member:
 
     @property
     def node(self) -> MemberNode:
-        """What runs this member."""
+        """The node that runs this member."""
         if self._node is None:
             raise RuntimeError("the member is not open")
         return self._node

@@ -24,7 +24,7 @@ class LeadershipLost(HustingsError):
 
 
 class NotLeader(HustingsError):
-    """Only the leader can do that, and this member is not."""
+    """Only the leader can do that, and this member does not lead."""
 
 
 class Unable(HustingsError):

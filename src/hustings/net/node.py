@@ -185,7 +185,7 @@ class MemberNode:
 
     def lets_in(self, endpoint: Endpoint) -> bool:
         """Whether a newcomer is let in at an endpoint; then it may be refused from there, too."""
-        # Without seeds, any member that hears its multicast lets it in.
+        # Without seeds, any member that hears the newcomer's multicast lets it in.
         alone = not self.seeds.addresses and self.transport.reaches_all
         return alone or endpoint in self.seeds.endpoints
 

@@ -58,7 +58,7 @@ class Transport(Protocol):
 
     @property
     def faults(self) -> Faults:
-        """What goes wrong here on purpose: in demonstrations and tests."""
+        """The faults that demonstrations and tests switch on here."""
 
     @property
     def reaches_all(self) -> bool:

@@ -61,7 +61,7 @@ CLEAR, SEALED, SIGNED = 0, 1, 2  # not sealed; sealed with a key; signed with th
 TAG = 4
 HEADER = len(MAGIC) + 2 + TAG
 
-MAX_NUMBER = 1 << 53  # of incarnations and frames, as gossip has it
+MAX_NUMBER = 1 << 53  # of incarnations and frames, as in gossip
 
 
 class Direction(IntEnum):
