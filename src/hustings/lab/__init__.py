@@ -45,7 +45,7 @@ __all__ = [
     "theory",
 ]
 
-# Where each is. Only what is used is loaded: a simulation needs no figures.
+# The module of each name. Only used modules are loaded: a simulation needs no figures.
 _MODULES = {
     "checking": ("Checked", "check"),
     "comparison": ("Comparison", "compare"),
@@ -60,7 +60,7 @@ _MODULES = {
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # a checker sees the imports above, and no name that is not there
+if not TYPE_CHECKING:  # a type checker sees the imports above, and refuses any other name
 
     def __getattr__(name: str) -> object:
         if name not in _PLACES:

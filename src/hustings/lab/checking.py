@@ -1,4 +1,4 @@
-"""`check`: every schedule of a tiny group, or a shortest one that breaks something."""
+"""`check`: every schedule of a small group, or a shortest counterexample."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from hustings.protocols.registry import Protocol, Use, find, use_of
 QUORUM = "quorum"
 MOST_MEMBERS = 9
 
-# A lease of two ticks, which its holder renews at every tick. Whoever was refused for it asks again
-# when it runs out; whoever was outdone or got no answer asks no more within the few ticks that can
-# be explored, or, eager, at the next tick: that is far more to explore.
+# A lease of two ticks, which its holder renews at every tick. A member that was refused asks again
+# when the lease runs out. A member that was outbid or got no answer does not ask again within the
+# few ticks that can be explored; with `eager` it asks at the next tick, which is far more to
+# explore.
 LEASE = LeaseConfig(delta=10.0, ttl=2.0, drift=0.0, retry=10.0)
 EAGER = LeaseConfig(delta=0.4, ttl=2.0, drift=0.0, retry=10.0)
 
@@ -36,21 +37,21 @@ Quorum = Callable[[LeaseLayer, tuple[MemberId, ...]], Election]
 
 @dataclass(frozen=True, slots=True)
 class Checked(Table):
-    """What a search through all schedules came to."""
+    """The result of a search through all schedules."""
 
     protocol: str
     limits: Limits
     found: Found
-    command: str  # the command line that gives the same; "" for a class that it cannot name
+    command: str  # the same as a command line; "" for a class that it cannot name
 
     @property
     def holds(self) -> bool:
-        """Whether every schedule was tried and none breaks anything."""
+        """Whether every schedule was tried and none violates a law."""
         return self.found.ending is Ending.EXHAUSTED
 
     @property
     def shortfall(self) -> str | None:
-        """A sentence where not all schedules were tried, or none could be judged."""
+        """A sentence if not all schedules were tried, or none could be judged."""
         if self.found.ending is Ending.MAX_STATES:
             most = self.limits.max_states
             return f"{most:,} states were not enough: raise --max-states, or explore less"
@@ -59,7 +60,7 @@ class Checked(Table):
         return None
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each step of a shortest way to what breaks; none where nothing does."""
+        """One row for each step of a shortest counterexample; none if there is none."""
         return [
             {"step": number, "time": step.time, "what": step.what, "said": "; ".join(step.said)}
             for number, step in enumerate(self.found.steps, 1)
@@ -122,7 +123,7 @@ def check(
     max_states: int = 2_000_000,
     progress: Progress | None = None,
 ) -> Checked:
-    """Try every schedule of a tiny group on a real election: as `hustings check`.
+    """Try every schedule of a small group on a real election: as `hustings check`.
 
     >>> check("bully", members=2).holds
     True
@@ -172,7 +173,7 @@ def explore_quorum(
     quorum: Quorum | None = None,
     lease: LeaseConfig = LEASE,
 ) -> Found:
-    """A quorum whose voters know each other already; `quorum` may put a broken one in its place."""
+    """Explore a quorum whose voters know each other already; a test may give a broken `quorum`."""
     if voters not in (3, 5, 7):
         raise BadInput(f"there must be 3, 5 or 7 voters, not {voters}")
     if not 1 <= candidates <= MOST_MEMBERS:
@@ -189,7 +190,7 @@ def explore_quorum(
     makers = {member: maker(Standing if member <= candidates else Bystander) for member in ids}
 
     def search(ordered: bool) -> Search:
-        # What a leader tells the group makes others believe, and changes nothing at the voters.
+        # A leader's announcement changes the opinion of members, but nothing at the voters.
         group = Group(makers, everybody, stored=stored, multicasts=False, ordered=ordered)
         return Search(group, limits, Laws(leased=True))
 
@@ -199,7 +200,7 @@ def explore_quorum(
 def explore_election(
     kind: type[Election], members: int, limits: Limits, progress: Progress | None = None
 ) -> Found:
-    """Any other election: all call it, and in the end they agree."""
+    """Explore any other election: all call it, and in the end they agree."""
     if use_of(kind) is Use.ROUNDS:
         raise NotExplorable(
             f"{kind.about.name} cannot be explored: its members go in rounds that the world keeps, "
@@ -224,7 +225,7 @@ def explore_election(
 
 
 def _run(search: Callable[[bool], Search], progress: Progress | None) -> Found:
-    """States in different orders are one where that makes no difference."""
+    """Treat states in different orders as one where that makes no difference."""
     try:
         return search(False).run(progress)
     except OrderMatters:

@@ -1,4 +1,4 @@
-"""`compare`: protocols side by side on equal terms, formulas beside the counts."""
+"""`compare`: protocols side by side on equal terms, with formulas beside the counts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from hustings.protocols.registry import COMPARED, Protocol, classes
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Table):
-    """A row for each protocol."""
+    """One row for each protocol."""
 
     compared: tuple[ComparisonRow, ...]
     options: Options
     warnings: tuple[str, ...]
-    command: str  # the command line that gives the same; "" for a class that it cannot name
+    command: str  # the same as a command line; "" for a class that it cannot name
 
     @property
     def members(self) -> int:
@@ -35,16 +35,16 @@ class Comparison(Table):
 
     @property
     def paper(self) -> bool:
-        """Whether the overhead-aware paper has formulas and a table for such a group."""
+        """Whether the overhead-aware paper has formulas and a table for a group of this size."""
         return self.options.scenario == "leader-crash" and self.members % 4 == 0
 
     @property
     def agrees(self) -> bool:
-        """Whether no count differs from its formula."""
+        """Whether every count agrees with its formula."""
         return not any(row.agrees is False for row in self.compared)
 
     def rows(self) -> list[dict[str, object]]:
-        """Counts, as far as there are formulas whether they agree, and whether all was well."""
+        """The counts, whether they agree with their formulas, and whether all properties held."""
         return [
             {"protocol": row.protocol, **row.counted, "agrees": row.agrees, "sound": row.sound}
             for row in self.compared
@@ -76,7 +76,7 @@ def compare(protocols: Sequence[Protocol] = (), **options: Unpack[World]) -> Com
 
 
 def compared(protocols: Sequence[Protocol], options: Options) -> Comparison:
-    """The same from options in plain words."""
+    """The same, from options in plain words."""
     if options.settings and len(protocols) != 1:
         raise BadInput("--set goes with one protocol: settings differ between protocols")
     if options.scenario == "churn":

@@ -1,4 +1,4 @@
-"""`theory`: what closed forms say of an election."""
+"""`theory`: the closed forms of an election."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Theory(Table):
     """The forms of one election at one setting. `forms["messages"]` is a number."""
 
     result: TheoryResult
-    command: str  # the command line that gives the same
+    command: str  # the same as a command line
 
     def __getitem__(self, name: str) -> int | float:
         return self.result.corrected[name]
 
     @property
     def notes(self) -> list[str]:
-        """What to know about them."""
+        """Notes on the forms."""
         return self.result.notes
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each form, as corrected and as printed."""
+        """One row for each form, as corrected and as printed."""
         return [form.to_json() for form in self.result.forms]
 
     def to_json(self) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""Elections among liars: the world, the protocol and the compiled engine brought together."""
+"""Elections with Byzantine members: the world, the protocol and the compiled engine."""

@@ -1,6 +1,7 @@
-"""Adversaries that others bring: the entry point group `hustings.adversaries`.
+"""Adversaries from other packages: the entry point group `hustings.adversaries`.
 
-The name of an entry point is the word for it, the object a subclass of `Adversary` or an instance.
+The name of an entry point names the adversary; the object is a subclass of `Adversary` or an
+instance.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ GROUP = "hustings.adversaries"
 
 @cache
 def load() -> None:
-    """Let installed adversaries be called by their names, once."""
+    """Register the installed adversaries by their names, once."""
     for each in entry_points(group=GROUP):
         found = each.load()
         adversary = found() if isinstance(found, type) else found

@@ -1,4 +1,4 @@
-"""Who plays an election in rounds: message by message, or the compiled engine for large groups."""
+"""The engines of elections in rounds: message by message, or compiled for large groups."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hustings.sim.queue import END_OF_TIME
 if TYPE_CHECKING:
     from hustings.lab.kernels.results import Columns
 
-RUNS_BY_MESSAGE = 20  # more of them are left to the compiled engine, where nobody says otherwise
-LARGE = "hustings.lab.byzantine.large"  # imported when it is needed: it wants an extra
-TASKS: dict[type[Election], str] = {  # what the compiled engine knows, and its word for it
+RUNS_BY_MESSAGE = 20  # by default, the compiled engine plays more runs than this
+LARGE = "hustings.lab.byzantine.large"  # imported when needed: it requires an extra
+TASKS: dict[type[Election], str] = {  # elections on the compiled engine, and their names there
     Committee: "leader",
     GroupAgreement: "agreement",
     CommonCoin: "coin",
@@ -45,27 +45,27 @@ class LargePlayer:
 
 
 def admit_messages(experiment: Experiment) -> None:
-    """Refuse what cannot be played message by message."""
+    """Refuse an experiment that cannot be played message by message."""
     messages.check(experiment)
 
 
 def admit_large(experiment: Experiment) -> None:
-    """Refuse what the compiled engine cannot play, or has no memory for."""
+    """Refuse an experiment that the compiled engine cannot play, or has no memory for."""
     if experiment.until != END_OF_TIME:
         raise BadInput("engine 'fast' plays elections to their end, whatever --until: drop it")
-    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
+    import_module("hustings.lab.kernels.compiling")  # its sentence says which extra is missing
     config, task = committee_of(experiment)
     import_module(LARGE).check(config, experiment.members, task=task)
 
 
 def large_player(experiment: Experiment) -> LargePlayer:
-    """Whoever plays it there."""
+    """The player that plays it there."""
     config, task = committee_of(experiment)
     return LargePlayer(config, experiment.members, experiment.seed, task)
 
 
 def committee_of(experiment: Experiment) -> tuple[CommitteeConfig, str]:
-    """The settings of what committees do, which alone the compiled engine knows, and its task."""
+    """The settings of a committee election and its task; the compiled engine knows no others."""
     config = experiment.config
     if experiment.kind not in TASKS or not isinstance(config, CommitteeConfig):
         name = experiment.kind.about.name
@@ -74,7 +74,7 @@ def committee_of(experiment: Experiment) -> tuple[CommitteeConfig, str]:
 
 
 def preferred(experiment: Experiment, runs: int) -> tuple[bool, str]:
-    """Whether to take the compiled engine, where that is left open, and why."""
+    """Whether to use the compiled engine if the user did not choose, and why."""
     try:
         admit_messages(experiment)
     except BadInput as refusal:

@@ -1,4 +1,4 @@
-"""An experiment in synchronous rounds: what of a world's options means something there."""
+"""An experiment in synchronous rounds: which options of a world have a meaning there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hustings.sim.experiment import Experiment
 
 MOST_EVENTS = 400_000_000
 
-# What describes other worlds: each field, and the option that changes it.
+# Fields that describe other worlds, each with the option that changes it.
 _ELSEWHERE = {
     "choice": "--choice",
     "attributes": "--attribute",
@@ -31,11 +31,11 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True)
 class ByRounds(Experiment):
-    """One election among liars: all begin at once, and every message arrives in its round."""
+    """One election with Byzantine members; all begin at once, messages arrive in their rounds."""
 
 
 def by_rounds(experiment: Experiment, *, limited: bool) -> ByRounds:
-    """The same for an election in rounds; `limited` says that its limit of events was asked for."""
+    """The same for an election in rounds; `limited` says that the user set its limit of events."""
     name = experiment.kind.about.name
     usual = Experiment(experiment.kind, 1, experiment.config)
     for field, option in _ELSEWHERE.items():

@@ -1,4 +1,4 @@
-"""What committees do on the compiled engine: from settings to its numbers, and back."""
+"""Committee elections on the compiled engine: from settings to its parameters, and back."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hustings.protocols.committee.roster import Roster
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 
 MOST_BYTES = 8 * 1024**3
-MOST_BY_HAND = 100_000  # members among whom somebody's own class may pick
+MOST_BY_HAND = 100_000  # members of a group in which a user's own class may choose the bad ones
 GIVEN = "given"
 
 
 def parameters_of(
     config: CommitteeConfig, members: int, task: str = "leader"
 ) -> CommitteeParameters:
-    """What these settings mean in a group of this size, to the compiled engine."""
+    """The compiled engine's parameters for these settings in a group of this size."""
     knobs = knobs_of(config, members)
     if knobs.padding and knobs.layers:
         raise BadInput(
@@ -65,7 +65,7 @@ def parameters_of(
 
 
 def corruption_of(adversary: Adversary) -> str:
-    """The word for whom it corrupts, if that is one of the catalogue's."""
+    """The engine's name for the corruption, if it is one of the built-in ones."""
     word = str(getattr(adversary, "corruption", adversary.name))
     return word if word in KNOWN else GIVEN
 
@@ -73,7 +73,7 @@ def corruption_of(adversary: Adversary) -> str:
 def check(
     config: CommitteeConfig, members: int, most: int = MOST_BYTES, task: str = "leader"
 ) -> CommitteeParameters:
-    """Refuse what cannot be played here, before anything is laid out."""
+    """Refuse what cannot be played here, before anything is allocated."""
     parameters = parameters_of(config, members, task)
     need = memory(parameters)
     if need > most:
@@ -92,7 +92,7 @@ def check(
 def play_large(
     config: CommitteeConfig, members: int, seed: int, first: int, last: int, task: str = "leader"
 ) -> Columns:
-    """Runs first .. last-1, numbered as everywhere."""
+    """Play runs first .. last-1; run numbers are the same as everywhere."""
     parameters = parameters_of(config, members, task)
     if parameters.corruption != GIVEN:
         return play(parameters, seed, first, last)
@@ -111,9 +111,9 @@ def _by_hand(
     seed: int,
     run: int,
 ) -> Columns:
-    """Somebody's own class picks who is bad, with the network of the run before it."""
+    """A user's own class chooses the bad members, given the network of the run."""
     order = list(range(parameters.members))
-    if parameters.single:  # the engine seats whoever comes first; who that is, is drawn here
+    if parameters.single:  # the engine seats the first members; this draws which members come first
         Stream(derive(seed, "committee", run)).shuffle(order)
         roster = Roster(tuple(sorted(order)), (tuple(sorted(order[: parameters.single])),))
     else:

@@ -1,7 +1,7 @@
 """One run of an election in synchronous rounds, message by message, with an adversary in the group.
 
-Every member is the same class that would run anywhere; the bad ones are spoken for. What is counted
-is what good members send: nobody can say what a liar spends.
+Every member is of the same class that would run anywhere; the adversary speaks for the bad members.
+Only messages of good members are counted: what bad members send has no bound.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _part_of(experiment: Experiment) -> tuple[Casting, Judge]:
 
 
 def _costs(scene: AdversaryScene) -> Metrics:
-    """What good members spent."""
+    """What good members sent."""
     good = [one for member, one in scene.members.items() if not scene.is_bad(member)]
     if not good:
         return dict.fromkeys((*_COSTS, "rounds"))
@@ -119,7 +119,7 @@ def _cast_committee(
 def _judge_committee(
     members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
-    """By what the good members came out with: who the root elected is what most of them saw."""
+    """Judge by the results of good members; the elected member is the one that most of them saw."""
     standings: dict[MemberId, CommitteeResult] = {}
     for member, one in members.items():
         assert isinstance(one, Committee)
@@ -148,7 +148,7 @@ def _judge_committee(
 
 
 def elected(standings: Iterable[CommitteeResult]) -> MemberId | None:
-    """Whom the root elected: what most good participants saw; nobody if they saw different ones."""
+    """The member that the root elected: what most good participants saw; none if they disagree."""
     seen: Counter[MemberId | None] = Counter()
     for each in standings:
         if each.in_root:
@@ -160,7 +160,7 @@ def elected(standings: Iterable[CommitteeResult]) -> MemberId | None:
 
 
 def _broken(members: Mapping[MemberId, Lockstep], scene: AdversaryScene) -> float | None:
-    """The share of first elections in which a third or more of the participants are bad."""
+    """The share of first-layer elections in which a third or more of the participants are bad."""
     some = next(iter(members.values()))
     assert isinstance(some, Committee)
     rows = some.network.roster.electorates
@@ -170,13 +170,13 @@ def _broken(members: Mapping[MemberId, Lockstep], scene: AdversaryScene) -> floa
     return owned / len(rows)
 
 
-# What the same committees are good for
+# Other uses of the same committees
 
 
 def _judge_word(
     members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
-    """Whether good members decided the same bit, and what all of them wanted where they did."""
+    """Whether good members decided the same bit; it must be the common input, if there was one."""
     good: list[GroupAgreement] = []
     for member, one in members.items():
         assert isinstance(one, GroupAgreement)
@@ -208,7 +208,7 @@ def _decides(one: Lockstep) -> bool:
 def _judge_coin(
     members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
-    """As an election; and how many good members saw the coin that most of them saw."""
+    """Judge as an election, and count the good members that saw the coin that most of them saw."""
     metrics, verdicts = _judge_committee(members, scene)
     seen = Counter(
         one.coin
@@ -222,7 +222,7 @@ def _judge_coin(
     return metrics, verdicts
 
 
-# One committee of all
+# One committee of all members
 
 
 def _cast_all(
@@ -242,7 +242,7 @@ def _cast_all(
 def _judge_agreement(
     members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
-    """Whether the good decided the same, and what they all wanted where they did."""
+    """Whether good members decided the same bit; it must be the common input, if there was one."""
     good: dict[MemberId, Agreement] = {}
     for member, one in members.items():
         assert isinstance(one, Agreement)
@@ -278,7 +278,7 @@ def _judge_agreement(
 def _judge_bins(
     members: Mapping[MemberId, Lockstep], scene: AdversaryScene
 ) -> tuple[Metrics, Verdicts]:
-    """Whether the good hold the same elected, and how many of these are bad."""
+    """Whether good members hold the same elected members, and how many of these are bad."""
     seen: Counter[tuple[MemberId, ...] | None] = Counter()
     leaders: Counter[MemberId | None] = Counter()
     for member, one in members.items():

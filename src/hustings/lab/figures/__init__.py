@@ -1,1 +1,1 @@
-"""The papers' tables and figures, reproduced and put beside what they print."""
+"""The papers' tables and figures, reproduced and compared with what the papers print."""

@@ -43,7 +43,7 @@ FIGURES: tuple[Figure, ...] = (
 
 
 def names() -> list[str]:
-    """All names, as typed."""
+    """All names, as a user types them."""
     return [figure.name for figure in FIGURES]
 
 
@@ -60,7 +60,7 @@ def of_family(family: str | None) -> list[Figure]:
 
 
 def choose(wanted: Sequence[str], family: str | None) -> list[Figure]:
-    """The figures that were asked for, each once, in their own order."""
+    """The requested figures, each once, in the catalogue's order."""
     if not wanted:
         raise BadInput("name a figure, or all: hustings figure --list shows what there is")
     for name in wanted:

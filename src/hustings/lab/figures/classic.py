@@ -16,7 +16,7 @@ FAMILY = "classic"
 MEMBERS = 64
 
 
-POWERS = {"2": 0, "O(n)": 1, "O(n^2)": 2}  # the table's orders, as powers of n
+POWERS = {"2": 0, "O(n)": 1, "O(n^2)": 2}  # the orders in the table, as powers of n
 
 
 def growth(count: int, doubled: int) -> int:

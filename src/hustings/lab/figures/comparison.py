@@ -1,4 +1,4 @@
-"""Protocols side by side on equal terms: what each run counted, and what its formula says."""
+"""Protocols side by side on equal terms: what each run counted, and what its formula gives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ComparisonRow:
     protocol: str
     counted: dict[str, float | None]
     formula: dict[str, float]  # by metric, where a closed form exists
-    expressions: dict[str, str]  # how each formula reads
+    expressions: dict[str, str]  # the formulas as text
     ended: str
     verdicts: dict[str, str]
 
@@ -37,7 +37,7 @@ class ComparisonRow:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether counts and formulas agree; None where there is no formula."""
+        """Whether counts and formulas agree; None without a formula."""
         if not self.formula:
             return None
         return all(self.counted[metric] == value for metric, value in self.formula.items())
@@ -61,7 +61,7 @@ class ComparisonRow:
 
 
 def compare(experiments: Iterable[Experiment]) -> list[ComparisonRow]:
-    """Play each experiment once and set its counts beside the closed forms."""
+    """Play each experiment once and compare its counts with the closed forms."""
     return [_row(experiment, play(experiment, 0)) for experiment in experiments]
 
 
@@ -78,25 +78,25 @@ def _row(experiment: Experiment, result: RunResult) -> ComparisonRow:
 
 
 def _formula(experiment: Experiment) -> tuple[dict[str, float], dict[str, str]]:
-    """The closed forms at an experiment's parameters; nothing where they do not apply."""
+    """The closed forms at an experiment's parameters; empty where they do not apply."""
     name = experiment.kind.about.name
     if name not in names() or not _covered(experiment):
         return {}, {}
     try:
         result = evaluate(name, _parameters(experiment, name))
-    except BadInput:  # a timer, say, for which the forms make no statement
+    except BadInput:  # for example a timer for which the forms make no statement
         return {}, {}
     values = {metric: float(value) for metric, value in result.corrected.items()}
     if "time" in values:
         values["time"] = on_grid(values["time"] * experiment.network.delay.bound)
     expressions = {}
-    if experiment.scenario.name == "leader-crash":  # what the formulas are written for
+    if experiment.scenario.name == "leader-crash":  # the scenario of the formulas
         expressions = {form.name: form.formula for form in result.forms if form.name in values}
     return values, expressions
 
 
 def _covered(experiment: Experiment) -> bool:
-    """Closed forms speak of highest ids, one fixed and known delay, no loss, scripted detectors."""
+    """Whether closed forms apply: highest id, a fixed known delay, no loss, scripted detectors."""
     network = experiment.network
     return (
         experiment.choice == HighestId()
@@ -113,7 +113,7 @@ def _covered(experiment: Experiment) -> bool:
 
 
 def _all_notice(experiment: Experiment) -> bool:
-    """Whether nobody is left to object, where a leader is replaced only if all agree."""
+    """Whether no member objects, where a leader is replaced only if all agree."""
     scenario = experiment.scenario
     told = {*scenario.detectors, *scenario.initiators}
     if not experiment.config.unanimous or not told or scenario.name == "start":
@@ -137,6 +137,6 @@ def _parameters(experiment: Experiment, name: str) -> dict[str, str]:
             given[parameter.key] = str(value).lower()
         elif isinstance(value, int):
             given[parameter.key] = str(value)
-        elif isinstance(value, float):  # a timer: the forms count in delays
+        elif isinstance(value, float):  # for example a timer: the forms count in delays
             given[parameter.key] = repr(value / experiment.network.delay.bound)
     return given

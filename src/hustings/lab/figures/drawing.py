@@ -1,7 +1,7 @@
-"""Pictures with matplotlib: the only module that needs it, and imported only to draw.
+"""Pictures with matplotlib: the only module that needs it, imported only to draw.
 
-Points with bars of two standard errors, closed forms as lines, formulas as printed in the paper as
-dashed lines. The same numbers give the same bytes under one version of matplotlib.
+Points have bars of two standard errors, closed forms are lines, and formulas as printed in the
+paper are dashed lines. The same numbers give the same bytes under one version of matplotlib.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 6.4, 4.6  # inches of one panel
 DPI = 150
-ASIDE = 0.011  # of the axis, from one curve to the next where points stand side by side
+ASIDE = 0.011  # share of the axis between two curves whose points stand side by side
 
-# What was not seen in R runs happens, with 95 % confidence, in at most 3/R of all runs.
+# An event not seen in R runs happens, with 95 % confidence, in at most 3/R of all runs.
 RULE_OF_THREE = 3.0
 ZERO = "0 in all runs: at most 3/runs (95 %)"
 
 
 def draw(made: Rendered) -> dict[str, bytes]:
-    """The picture of a figure, by the ending of its file."""
+    """The picture of a figure, in the format of the file's ending."""
     pictures = {}
     with rc_context(_settings(made.name)):
         figure = Figure(figsize=(WIDTH * len(made.panels), HEIGHT), dpi=DPI, layout="constrained")
@@ -47,12 +47,12 @@ def _settings(salt: str) -> dict[RcKeyType, Any]:
         "axes.grid": True,
         "axes.spines.right": False,
         "axes.spines.top": False,
-        "font.family": "DejaVu Sans",  # comes with matplotlib, so letters are the same everywhere
+        "font.family": "DejaVu Sans",  # part of matplotlib, so letters are the same everywhere
         "font.size": 9.0,
         "grid.alpha": 0.3,
         "legend.fontsize": 8.0,
         "svg.fonttype": "path",
-        "svg.hashsalt": salt,  # else the names of shapes are drawn by lot
+        "svg.hashsalt": salt,  # otherwise the names of shapes are random
     }
 
 
@@ -83,7 +83,7 @@ def _draw_panel(axes: Axes, panel: DrawnPanel) -> None:
 
 
 def _aside(panel: DrawnPanel, place: int) -> float:
-    """How far to the right of their place the points of a curve stand."""
+    """How far to the right of their place the points of a curve are drawn."""
     drawn = panel.curves
     if not panel.panel.apart:
         return 0.0
@@ -95,7 +95,7 @@ def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel, aside: float) -> None:
     curve = drawn.curve
     points = [point for point in drawn.points if point.mean > 0 or not panel.logarithmic]
     if panel.logarithmic and (zeros := _zeros(drawn)):
-        # 0 has no place on a logarithmic axis; what the runs allow at most has one.
+        # 0 has no place on a logarithmic axis; the most that the runs allow has one.
         axes.plot(
             [panel.axis.place(point.cell) + aside for point in zeros],
             [RULE_OF_THREE / point.runs for point in zeros],
@@ -108,7 +108,7 @@ def _draw_curve(axes: Axes, drawn: Drawn, panel: Panel, aside: float) -> None:
     if points:
         _draw_points(axes, curve, panel, points, aside)
     for line in drawn.lines:
-        # The first line of a curve without points stands for it in the legend.
+        # For a curve without points, the legend shows its first line.
         named = not shown and line is drawn.lines[0]
         axes.plot(
             line.places,
@@ -142,12 +142,12 @@ def _draw_points(
 
 
 def _below(point: MeasuredPoint, logarithmic: bool) -> float:
-    """How far its bar reaches down; on a logarithmic axis not to 0, which has no place there."""
+    """How far a point's bar reaches down; on a logarithmic axis it must not reach 0."""
     return min(2 * point.stderr, 0.9 * point.mean) if logarithmic else 2 * point.stderr
 
 
 def _zeros(drawn: Drawn) -> list[MeasuredPoint]:
-    """Points at which nothing was ever seen."""
+    """Points whose event was never seen."""
     return [point for point in drawn.points if point.mean == 0]
 
 

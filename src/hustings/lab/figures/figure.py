@@ -1,9 +1,9 @@
-"""Figures and tables of the papers: what they consist of, and how they are rendered.
+"""Figures and tables of the papers: their parts, and how they are rendered.
 
 A `Figure` says which measurements it needs and makes a `Rendered` of them: every number that is
-shown or drawn, and every finding. `CurveFigure` is the figure of curves over an axis, `TableFigure`
-a table; a figure of another kind has a class of its own beside its paper. `writing` and `drawing`
-turn what is rendered into files. A verdict is always worked out from the numbers.
+shown or drawn, and every finding. `CurveFigure` is a figure of curves over an axis, `TableFigure` a
+table; a figure of another kind has a class of its own beside its paper. `writing` and `drawing`
+turn the rendered figure into files. Every verdict is computed from the numbers.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from hustings.lab.runs.kernels import CUT
 Value = str | int | float | None
 Form = Callable[
     [Measurement], float | None
-]  # a closed form at a cell's parameters, None out of its reach
+]  # a closed form at a cell's parameters; None where it makes no statement
 
 
 class ClaimVerdict(Enum):
-    """What the numbers say of a claim."""
+    """What the numbers say about a claim."""
 
     HOLDS = "holds"
     PARTLY = "holds in part"
     FAILS = "fails"
-    UNDECIDED = "undecided"  # the error bars are too wide to tell
+    UNDECIDED = "undecided"  # the error bars are too wide to decide
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A claim, what the numbers say of it, and the numbers; `theirs` when the paper makes it."""
+    """A claim, its verdict, and the numbers; `theirs` if the paper makes the claim."""
 
     claim: str
     verdict: ClaimVerdict
@@ -65,7 +65,7 @@ class MeasuredPoint:
     stderr: float
     exact: float | None = None
     printed: float | None = None
-    less: float = 0.0  # what has been taken off the mean
+    less: float = 0.0  # what was subtracted from the mean
 
     @property
     def members(self) -> int:
@@ -83,20 +83,20 @@ class MeasuredPoint:
 
     @property
     def relative(self) -> float:
-        """The standard error as a part of the mean that was measured."""
+        """The standard error as a share of the measured mean."""
         measured = abs(self.mean + self.less)
         return self.stderr / measured if measured else self.stderr
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A metric along an axis; `less` is taken off it, as a fixed delay may be."""
+    """A metric along an axis; `less` is subtracted from it, for example a fixed delay."""
 
     label: str
     metric: str
     cells: tuple[Measurement, ...]
     exact: Form | None = None
-    printed: Form | None = None  # the paper's formula, where it says something else
+    printed: Form | None = None  # the paper's formula, where it differs
     less: float = 0.0
     look: str = "C0"  # colour
     mark: str = "o"
@@ -104,11 +104,11 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What grows from left to right, and where on it a cell stands."""
+    """What grows from left to right, and the place of a cell on it."""
 
     label: str
     place: Callable[[Measurement], float]
-    ticks: tuple[float, ...] = ()  # where they are not left to the picture
+    ticks: tuple[float, ...] = ()  # empty: the picture chooses them
     logarithmic: bool = False
 
 
@@ -117,20 +117,20 @@ SIZES = Axis("members N", lambda cell: cell.members, (2, 5, 10, 20, 50, 100, 200
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Curves that share axes."""
+    """Curves on the same axes."""
 
     title: str
-    measure: str  # what the vertical axis shows
+    measure: str  # the label of the vertical axis
     curves: tuple[Curve, ...]
     logarithmic: bool = False
     axis: Axis = SIZES
-    forms: str = "closed form"  # what the lines are
-    apart: bool = False  # points that would cover each other stand side by side
+    forms: str = "closed form"  # the meaning of the lines
+    apart: bool = False  # draw points side by side that would cover each other
 
 
 @dataclass(frozen=True, slots=True)
 class FormLine:
-    """A closed form to be drawn."""
+    """A closed form to draw."""
 
     places: Sequence[float]
     values: Sequence[float]
@@ -167,7 +167,7 @@ class Rendered:
     rows: list[list[Value]]
     findings: list[Finding]
     panels: list[DrawnPanel] = field(default_factory=list)
-    as_table: bool = False  # the rows are the figure, not only the numbers behind it
+    as_table: bool = False  # the rows are the figure, and not only the numbers behind it
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -186,7 +186,7 @@ class Rendered:
 
     @property
     def checked(self) -> str:
-        """What came of our own checks, in a word."""
+        """The result of our own checks, in a word."""
         if not self.sound:
             return "NO"
         ours = [finding.verdict for finding in self.findings if not finding.theirs]
@@ -203,7 +203,7 @@ class Rendered:
 
 
 class Figure(Protocol):
-    """Whatever `hustings figure` can make."""
+    """The interface of everything that `hustings figure` can make."""
 
     @property
     def name(self) -> str: ...
@@ -213,7 +213,7 @@ class Figure(Protocol):
     def title(self) -> str: ...
     @property
     def pictured(self) -> bool:
-        """Whether there is something to draw."""
+        """Whether there is a picture to draw."""
 
     def cells(self) -> list[Measurement]:
         """What has to be measured."""
@@ -224,7 +224,7 @@ class Figure(Protocol):
 
 # Curves over an axis
 
-# Where a line is drawn, besides the points: enough for a smooth curve on a logarithmic axis.
+# Places of a line besides the points: enough for a smooth curve on a logarithmic axis.
 SMOOTH = (
     *(2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 29, 35, 42, 50, 59, 70, 84, 100),
     *(119, 141, 168, 200, 238, 283, 336, 400, 450, 500),
@@ -243,7 +243,7 @@ class CurveFigure:
     source: str
     shows: str  # what the paper shows and says
     panels: tuple[Panel, ...]
-    judge: Judge  # from points by the labels of their curves
+    judge: Judge  # judges points by the labels of their curves
     notes: tuple[str, ...] = ()
     pictured: bool = True
 
@@ -325,7 +325,7 @@ def _line(curve: Curve, form: Form, printed: bool) -> FormLine:
 
 
 def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
-    """The points, and where a line passes between them."""
+    """The points, and the closed forms between them."""
     curve = drawn.curve
     by_place: dict[float, MeasuredPoint] = {each.members: each for each in drawn.points}
     exact, printed = (
@@ -349,7 +349,7 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
 
 
 def _about_engines(cells: Sequence[Measurement]) -> list[str]:
-    """Which points are not the event simulator's."""
+    """A note on points that the event simulator did not play."""
     engines = {cell.engine for cell in cells}
     if FAST not in engines:
         return []
@@ -359,7 +359,7 @@ def _about_engines(cells: Sequence[Measurement]) -> list[str]:
 
 
 def _about_runs(results: Sequence[Block]) -> list[str]:
-    """What a reader should know of the runs behind a figure."""
+    """A note on the runs behind a figure."""
     notes = []
     cut = sum(block.endings.get(name, 0) for block in results for name in ("max-events", CUT))
     if cut:
@@ -375,7 +375,7 @@ def _about_runs(results: Sequence[Block]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TableContent:
-    """A table with its contents."""
+    """The content of a table."""
 
     columns: list[str]
     rows: list[list[Value]]
@@ -384,7 +384,7 @@ class TableContent:
 
 @dataclass(frozen=True, slots=True)
 class TableFigure:
-    """Rows worked out from measured cells."""
+    """Rows computed from measured cells."""
 
     name: str
     family: str

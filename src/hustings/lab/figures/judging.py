@@ -1,8 +1,8 @@
-"""How numbers judge a claim: every verdict of a figure is one of these, never a stored word.
+"""How numbers judge a claim: every verdict of a figure is computed by one of these functions.
 
-Measured values carry errors, so each comparison asks for more than chance can give: of m
-comparisons in one claim, each is made at level ALPHA / m (Bonferroni), two-sided. What the errors
-are too wide to tell is undecided.
+Measured values have errors, so a comparison fails only beyond what chance explains. Of m
+comparisons in one claim, each is made at level ALPHA / m (Bonferroni), two-sided. A claim is
+undecided if the errors are too wide to decide it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from statistics import NormalDist
 from hustings.lab.figures.figure import ClaimVerdict, Finding, MeasuredPoint
 
 ALPHA = 0.001  # the chance of a wrong verdict per claim
-COARSE = 0.05  # standard errors beyond this part of the mean prove no equality
+COARSE = 0.05  # standard errors above this share of the mean prove no equality
 NOTHING = "Nothing to compare."
-LONG = 1e7  # numbers from here on are told by their powers of ten
-ENOUGH = 100  # fewer runs do not know their own error well enough to decide anything
+LONG = 1e7  # numbers from here on are shown with powers of ten
+ENOUGH = 100  # with fewer runs the error is not known well enough to decide
 
 
 def limit(comparisons: int) -> float:
-    """How many standard errors chance may produce in one of so many comparisons.
+    """How many standard errors chance may produce in one of this many comparisons.
 
     >>> round(limit(1), 2), round(limit(100), 2)
     (3.29, 4.42)
@@ -30,7 +30,7 @@ def limit(comparisons: int) -> float:
 
 
 def apart(one: MeasuredPoint, other: MeasuredPoint, shift: float = 0.0) -> float:
-    """How many standard errors lie between two independent points, after a shift of the second."""
+    """How many standard errors lie between two independent points, after the second is shifted."""
     difference = one.mean - other.mean - shift
     error = math.hypot(one.stderr, other.stderr)
     if difference == 0.0:
@@ -39,7 +39,7 @@ def apart(one: MeasuredPoint, other: MeasuredPoint, shift: float = 0.0) -> float
 
 
 def agrees(claim: str, points: Iterable[MeasuredPoint], *, theirs: bool = False) -> Finding:
-    """Points and closed form tell the same."""
+    """Points and closed form agree."""
     pairs = [(point, point.exact) for point in points if point.exact is not None]
     return compared(claim, pairs, theirs=theirs)
 
@@ -47,7 +47,7 @@ def agrees(claim: str, points: Iterable[MeasuredPoint], *, theirs: bool = False)
 def compared(
     claim: str, pairs: Sequence[tuple[MeasuredPoint, float]], *, theirs: bool = True
 ) -> Finding:
-    """Each point lies where it is said to lie."""
+    """Each point lies where the claim says."""
     if not pairs:
         return Finding(claim, ClaimVerdict.UNDECIDED, NOTHING, theirs)
     if doubt := too_few([point for point, _ in pairs]):
@@ -94,7 +94,7 @@ Pairs = Sequence[tuple[MeasuredPoint, MeasuredPoint]]
 def paired(
     ones: Sequence[MeasuredPoint], others: Sequence[MeasuredPoint]
 ) -> list[tuple[MeasuredPoint, MeasuredPoint]]:
-    """Points of groups of the same size; what only one side has is left out."""
+    """Pairs of points of groups of the same size; a point without a partner is left out."""
     by_size = {other.members: other for other in others}
     return [(one, by_size[one.members]) for one in ones if one.members in by_size]
 
@@ -164,12 +164,12 @@ def equal(
     *,
     theirs: bool = True,
 ) -> Finding:
-    """Two sets of points are the same."""
+    """Two sets of points are equal."""
     return gap(claim, ones, others, lambda _: 0.0, theirs=theirs)
 
 
 def same(claim: str, one: MeasuredPoint, other: MeasuredPoint, *, theirs: bool = True) -> Finding:
-    """Two points are the same, whatever groups they belong to."""
+    """Two points are equal, whatever groups they belong to."""
     verdict, _ = _alike([(one, other)], lambda _: 0.0)
     evidence = f"{shown(one)} and {shown(other)}."
     return Finding(claim, verdict, too_few([one, other]) or evidence, theirs)
@@ -178,7 +178,7 @@ def same(claim: str, one: MeasuredPoint, other: MeasuredPoint, *, theirs: bool =
 def _alike(
     pairs: Pairs, shift: Callable[[MeasuredPoint], float]
 ) -> tuple[ClaimVerdict, list[float]]:
-    """Whether all pairs are as far apart as they should be, and how far off each is."""
+    """Whether all pairs differ by the expected amount, and how far off each is."""
     if not pairs or too_few(_points(pairs)):
         return ClaimVerdict.UNDECIDED, []
     scores = [apart(one, other, shift(one)) for one, other in pairs]
@@ -192,7 +192,7 @@ def _alike(
 
 
 def together(claim: str, legs: Sequence[Finding], *, theirs: bool = True) -> Finding:
-    """A claim that stands on several legs; some may hold and some fail."""
+    """A claim with several parts, of which some may hold and some fail."""
     verdicts = [leg.verdict for leg in legs]
     if all(verdict is verdicts[0] for verdict in verdicts):
         verdict = verdicts[0]
@@ -223,7 +223,7 @@ def shown(point: MeasuredPoint) -> str:
 
 
 def too_few(points: Iterable[MeasuredPoint]) -> str:
-    """A sentence if a point has so few runs that it can decide nothing."""
+    """A sentence if a point has too few runs to decide anything."""
     runs = min((point.runs for point in points), default=ENOUGH)
     return f"{_many(runs, 'run')} decide nothing: it takes {ENOUGH}." if runs < ENOUGH else ""
 

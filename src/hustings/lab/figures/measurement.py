@@ -1,9 +1,9 @@
 """A cell: one point of a figure before it is measured, as a plain value.
 
-Everything that a cell's numbers depend on stands in it, so two figures that want the same point
-name the same cell, and a stored result can be told from a different one. The seed of a cell is
-derived from the figures' seed and the cell, so cells are independent of each other, and
-`command` says how to get the same numbers by hand.
+A cell holds everything that its numbers depend on. So two figures that need the same point name the
+same cell, and a stored result can be told from a different one. The seed of a cell is derived from
+the figures' seed and the cell, so cells are independent of each other. `command` gives the same
+numbers by hand.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from hustings.sim.scenarios import Scenario
 
 MAX_EVENTS = 50_000_000
 LARGEST_BLOCK = 500
-TARGET = 0.01  # of the mean, the standard error
-FAST_TARGET = 0.001  # where the compiled kernels play
+TARGET = 0.01  # standard error as a share of the mean
+FAST_TARGET = 0.001  # the same where the compiled kernels play
 CAP = 30_000  # runs of one cell
 FAST_CAP = 4_000_000
-FAST_USUAL = 300_000  # what most cells come to
+FAST_USUAL = 300_000  # what most cells need
 FAST_BLOCK = 4_000_000  # members in all runs of a block
 FAST_LARGEST = 20_000  # runs of a block
-ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same of elections in rounds, which take long
+ROUNDS_BLOCK, ROUNDS_LARGEST = 200_000, 1_000  # the same for elections in rounds, which are slow
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,33 +49,33 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     loss: float = 0.0
     collision: float = 0.0
     delay: float = 0.1
-    settings: tuple[tuple[str, str], ...] = ()  # as typed after --set
+    settings: tuple[tuple[str, str], ...] = ()  # as a user types them after --set
     until: float | None = None
     engine: str = EVENTS
-    runs: int | None = None  # so many, where the paper says how many; else what precision takes
+    runs: int | None = None  # the number that the paper gives; None: as many as the precision needs
     aims: tuple[str, ...]
-    work: float = 1.0  # receptions in a run, in thousands, roughly: sizes the blocks
+    work: float = 1.0  # receptions in a run, in thousands, roughly: sets the size of blocks
 
     @property
     def text(self) -> str:
         """The cell as canonical text."""
         text = msgspec.json.encode(self, order="deterministic").decode()
-        return text.replace(',"runs":null', "")  # it came later: seeds stay what they were
+        return text.replace(',"runs":null', "")  # a later field: old seeds must not change
 
     @property
     def block(self) -> int:
-        """How many runs are played and stored together: a second's work or so."""
+        """How many runs are played and stored together: about a second of work."""
         if self.engine == FAST and self.in_rounds:
             return max(1, min(ROUNDS_LARGEST, ROUNDS_BLOCK // self.members))
         if self.engine == FAST and self.protocol == Probabilistic.about.name:
-            return FAST_LARGEST  # whose cost does not depend on the members
+            return FAST_LARGEST  # the cost does not depend on the members
         if self.engine == FAST:
             return max(1, min(FAST_LARGEST, FAST_BLOCK // self.members))
         return max(2, min(LARGEST_BLOCK, int(2000 / max(self.work, 1.0))))
 
     @property
     def in_rounds(self) -> bool:
-        """Whether the election is one among liars, in synchronous rounds."""
+        """Whether the election has Byzantine members and runs in synchronous rounds."""
         return use_of(self.protocol) is Use.ROUNDS
 
     def seed(self, seed: int) -> int:
@@ -83,11 +83,11 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return derive(seed, "cell", self.text)
 
     def digest(self, seed: int) -> str:
-        """A name for the cell's results."""
+        """The name under which the cell's results are stored."""
         return blake2b(f"{seed}\n{self.text}".encode(), digest_size=16).hexdigest()
 
     def goal(self, runs: int | None = None) -> Goal:
-        """How many runs: those asked for, those of the paper, or what precision takes."""
+        """How many runs: those requested, those of the paper, or as many as the precision needs."""
         if runs is not None or self.runs is not None:
             return Runs(runs or self.runs or 1)
         fast = self.engine == FAST
@@ -100,7 +100,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         )
 
     def player(self, seed: int) -> Player:
-        """What plays its runs."""
+        """The player of its runs."""
         experiment = self.experiment(seed)
         engine = engine_of(experiment, self.engine)
         engine.admit(experiment)
@@ -116,7 +116,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return play_block(self.player(seed), first, last)
 
     def experiment(self, seed: int) -> Experiment:
-        """What to play; the same as what `command` builds."""
+        """The experiment; the same one that `command` builds."""
         kind = find(self.protocol)
         given: dict[str, object] = {"delta": self.delay} if self.delay > 0 else {}
         described = Experiment(
@@ -137,7 +137,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return by_rounds(described, limited=True) if self.in_rounds else described
 
     def command(self, seed: int, runs: int) -> str:
-        """The command line whose summary holds this cell's numbers."""
+        """The command line whose summary has this cell's numbers."""
         words = ["hustings", "sim", self.protocol, "-n", str(self.members)]
         words += ["--scenario", self.scenario, "--delay", repr(self.delay)]
         if self.loss_model != "none":

@@ -1,7 +1,7 @@
-"""Measuring cells: what is stored is taken, the rest is played, and all of it is kept.
+"""Measuring cells: stored results are used, the rest is played, and everything is stored.
 
-The cells with most work go first, so that none is left to run alone at the end. An interruption
-keeps every block that has come back, and the next call goes on from there.
+The cells with most work go first, so that none runs alone at the end. An interruption loses no
+finished block, and the next call continues from there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hustings.lab.runs.engines import BlockTotal, play_block
 from hustings.lab.runs.executors import PROCESSES, open_pool
 from hustings.lab.runs.playing import Goal, Tell, play_all
 
-SAVE_EVERY = 10.0  # seconds between two saves of a cell that takes long
+SAVE_EVERY = 10.0  # seconds between two saves of a slow cell
 
 Results = Mapping[Measurement, Block]
 
@@ -32,7 +32,7 @@ def measure(
     on: str | Executor = PROCESSES,
     tell: Tell | None = None,
 ) -> Results:
-    """Every cell with as many runs as its goal wants, stored or played."""
+    """Every cell with as many runs as its goal asks for, stored or played."""
     wanted = list(dict.fromkeys(cells))
     by_work = sorted(wanted, key=lambda cell: (-cell.work, cell.text))
     totals = {cell: BlockTotal() for cell in by_work}
@@ -62,7 +62,7 @@ class _Kept:
         self._cells[place].save()
 
     def save(self) -> None:
-        """All of them, as far as they are not saved yet."""
+        """Save all cells with unsaved blocks."""
         for each in self._cells:
             each.save()
 
@@ -84,14 +84,14 @@ class _Stored:
             self.save()
 
     def save(self) -> None:
-        """Keep what follows without a gap from run 0, unless as much is stored already."""
+        """Store the blocks that follow run 0 without a gap, unless as many are stored already."""
         blocks = []
         end = 0
         while (block := self.blocks.get(end)) is not None:
             blocks.append(block)
             end = block.last
             if block.runs < self._cell.block:
-                break  # an end that a fixed number of runs cut short
+                break  # the last block, cut short by a fixed number of runs
         if end > self._stored:
             self._store.save(self._cell, blocks)
             self._stored = end

@@ -38,12 +38,12 @@ class CountedCell:
 
 
 def counted_table(n: int) -> list[CountedCell]:
-    """The whole table at one n, every cell played."""
+    """The whole table at one n, with every cell played."""
     return [CountedCell(row, _overhead(n, row)) for row in table_1(n)]
 
 
 def _overhead(n: int, row: Table1Row) -> int:
-    """The paper's overhead: ELECTION and OK messages; the crashed include the leader."""
+    """The paper's overhead: ELECTION and OK messages; the leader is one of the crashed."""
     kind = find(row.election)
     experiment = Experiment(
         kind=kind,

@@ -1,9 +1,9 @@
 """Results on disk, one file per cell, so that nothing is measured twice.
 
-A file says which cell, seed and code it belongs to and carries a seal over all of it. It is
-hostile until it has been parsed: a file that is damaged, does not parse, or tells of another cell
-is reported and measured again; one that other code wrote is measured again without ado. Files
-appear whole or not at all.
+A file names its cell, seed and code, and carries a seal over all of it. A file is not trusted until
+it has been parsed. A file that is damaged, does not parse, or belongs to another cell is reported
+and measured again. A file that other code wrote is measured again without a report. Files appear
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Origin(msgspec.Struct, frozen=True):
-    """Of any body, also one of other code and format."""
+    """The common part of all files, including those of other code and format."""
 
     code: str = ""
 
@@ -62,11 +62,11 @@ class Store:
             raise BadInput(f"cannot make the folder {shown(folder)}: {reason(error)}") from None
 
     def path(self, cell: Measurement) -> Path:
-        """Where a cell's results lie."""
+        """The file of a cell's results."""
         return self._folder / f"{cell.digest(self._seed)}.json"
 
     def load(self, cell: Measurement) -> list[Block]:
-        """The blocks that are known of a cell; none where there is no file to be trusted."""
+        """The stored blocks of a cell; none if there is no file to be trusted."""
         path = self.path(cell)
         try:
             data = _read(path)
@@ -83,7 +83,7 @@ class Store:
         return body.blocks
 
     def save(self, cell: Measurement, blocks: Sequence[Block]) -> None:
-        """Keep a cell's blocks."""
+        """Store a cell's blocks."""
         body = msgspec.json.encode(
             _Body(FORMAT, code_digest(), self._seed, cell, list(blocks)), order="deterministic"
         )
@@ -101,7 +101,7 @@ def _read(path: Path) -> bytes:
 
 
 def _open(data: bytes) -> _Body | None:
-    """What a file holds; None where other code wrote it."""
+    """What a file holds; None if other code wrote it."""
     try:
         sealed = msgspec.json.decode(data, type=_Sealed)
         raw = bytes(sealed.body)

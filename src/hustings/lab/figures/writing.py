@@ -1,4 +1,4 @@
-"""A figure as files: CSV for the numbers, a page for the words, PNG and SVG for the picture.
+"""A figure as files: CSV for the numbers, a page for the text, PNG and SVG for the picture.
 
 The same numbers give the same bytes: no dates, no names of machines.
 """
@@ -18,7 +18,7 @@ Draw = Callable[[Rendered], dict[str, bytes]]
 
 
 def write(made: Rendered, folder: Path, draw: Draw) -> list[Path]:
-    """Write all files of a figure; each is there whole or not at all."""
+    """Write all files of a figure; each appears whole or not at all."""
     contents: dict[str, str | bytes] = {"csv": as_csv(made), "md": as_page(made)}
     if made.panels:
         contents |= draw(made)
@@ -35,7 +35,7 @@ def write(made: Rendered, folder: Path, draw: Draw) -> list[Path]:
 
 
 def as_csv(made: Rendered) -> str:
-    """The numbers, one row each; floats so that they read back exactly."""
+    """The numbers, one row each; a float is written so that it reads back exactly."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(made.columns)
@@ -61,7 +61,7 @@ def as_page(made: Rendered) -> str:
 
 
 def caption(made: Rendered) -> list[str]:
-    """What the paper shows, whether we find it, and how well we can tell."""
+    """What the paper shows, whether we find the same, and how precise our numbers are."""
     lines = [f"**{made.source}.** {made.shows}", "", f"**Here: {made.verdict}.**"]
     rows = [row[0] for row in made.rows] if made.as_table else []
     lines += [f"- {_told(each)}" for each in made.findings if each.claim not in rows]

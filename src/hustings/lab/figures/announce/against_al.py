@@ -28,7 +28,7 @@ Points = Mapping[str, Sequence[MeasuredPoint]]
 def crossing(
     claim: str, le: Sequence[MeasuredPoint], al: Sequence[MeasuredPoint], *, theirs: bool
 ) -> Finding:
-    """LE-S is behind AL in groups below the crossing and ahead above it."""
+    """LE-S is worse than AL in groups below the crossing and better above it."""
     pairs = paired(le, al)
     if doubt := too_few([*le, *al]):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
@@ -48,7 +48,7 @@ def crossing(
 
 
 def small(points: Sequence[MeasuredPoint]) -> list[MeasuredPoint]:
-    """Groups in which the thesis sees no effect of traffic yet."""
+    """Groups in which the thesis sees no effect of traffic."""
     return [point for point in points if point.members < 70]
 
 

@@ -19,7 +19,7 @@ from hustings.lab.figures.judging import above, agrees, compared, constant
 
 FAMILY = "announce"
 AGREE = "runs and closed forms agree"
-INSTANT = 1e-6  # a delay too short to matter, for a formula that knows none
+INSTANT = 1e-6  # a delay too short to matter, for a formula without one
 
 Points = Mapping[str, Sequence[MeasuredPoint]]
 

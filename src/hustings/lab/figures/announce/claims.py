@@ -1,7 +1,7 @@
 """The claims of the thesis's comparison of delays and messages, each judged by measured cells.
 
-A claim names the cells it needs and works its verdict out from them; nothing here says beforehand
-how it ends.
+A claim names the cells that it needs and computes its verdict from them; nothing here fixes the
+verdict beforehand.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from hustings.lab.figures.measuring import Results
 
 MODELS = (NONE, CORRELATED, UNCORRELATED)
 LOSSY = (CORRELATED, UNCORRELATED)
-SOME = (10, 100)  # sizes for what needs no curve
+SOME = (10, 100)  # sizes for claims that need no curve
 
 
 class Look:
-    """Points from measured cells; every one that has a closed form is remembered."""
+    """Points from measured cells; it remembers every point that has a closed form."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -65,7 +65,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the thesis says, where, and how to find out."""
+    """What the thesis says, where it says so, and how to judge it."""
 
     says: str
     section: str
@@ -93,12 +93,12 @@ FEW, MORE, MOST = 5, 50, 500  # each ten times the one before
 
 
 def _levels_off(says: str, look: Look) -> Finding:
-    """Tenfold groups: does the second step add clearly less than the first?"""
+    """Groups grow tenfold: does the second step add clearly less than the first?"""
     cells = starts("le-s", UNCORRELATED, sizes=(FEW, MORE, MOST))
     few, more, most = points = look(cells, "tmax", forms.le_tmax)
     first, second = more.mean - few.mean, most.mean - more.mean
     error = math.hypot(most.stderr, 1.5 * more.stderr, 0.5 * few.stderr)
-    beyond = (second - first / 2) / error  # half as much would be levelling off
+    beyond = (second - first / 2) / error  # half as much would count as levelling off
     verdict = ClaimVerdict.UNDECIDED
     if not too_few(points) and abs(beyond) > limit(1):
         verdict = ClaimVerdict.FAILS if beyond > 0 else ClaimVerdict.HOLDS
@@ -136,7 +136,7 @@ def _overtakes(says: str, look: Look) -> Finding:
 
 
 def some(protocol: str, loss_model: str, sizes: tuple[int, ...] = SOME) -> tuple[Measurement, ...]:
-    """Starts of a few sizes."""
+    """Simultaneous starts of a few sizes."""
     return starts(protocol, loss_model, sizes=sizes)
 
 
@@ -202,7 +202,7 @@ def loss_of(model: str) -> str:
     return "no loss" if model == NONE else model
 
 
-# What each protocol is asked for, with what is known of it if correlated.
+# The protocols, and the closed forms that are known for each if losses are correlated.
 WORST: tuple[tuple[str, tuple[int, ...], str, Form | None], ...] = (
     ("le-s", SOME, "tmax", forms.le_tmax),
     ("le-s", SOME, "num_msgs", forms.le_messages),

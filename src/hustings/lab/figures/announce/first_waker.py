@@ -1,4 +1,4 @@
-"""Figures 5.12 and 5.13: LE-M, where the first to wake leads, beside LE-S and SUP."""
+"""Figures 5.12 and 5.13: LE-M, where the first member to wake leads, beside LE-S and SUP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST = ("first_round_time",)
 
 
 def first_rounds(cells: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The same starts, played until their first round is known well."""
+    """The same starts, with enough runs for the first round."""
     return tuple(msgspec.structs.replace(cell, aims=FIRST) for cell in cells)
 
 

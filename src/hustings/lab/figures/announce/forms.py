@@ -1,7 +1,7 @@
 """Closed forms at a cell's parameters, as the figures draw them.
 
-Each function takes a cell and says None where its formula makes no statement. Those named `printed`
-give what the thesis prints where that is something else.
+Each function takes a cell and returns None where its formula makes no statement. Functions named
+`printed` return what the thesis prints, where it prints something else.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from hustings.lab.closed_forms.announce import (
 from hustings.lab.closed_forms.announce.laws import Law
 from hustings.lab.figures.measurement import Measurement
 
-RARE = 0.02  # false departures, beyond which a form for rare ones says too little
-KEPT = 4096  # values of those that take a tenth of a second each, wanted by several figures
+RARE = 0.02  # share of false departures above which a form for rare ones is too low
+KEPT = 4096  # cached values: each takes a tenth of a second, and several figures use it
 
 
 def law(cell: Measurement) -> Law:
-    """When a cell's members wake."""
+    """The distribution of the wake-up times of a cell's members."""
     settings = dict(cell.settings)
     steepness = float(settings.get("lam", "0")) if settings.get("law") == "exponential" else 0.0
     return Law(T_S=float(settings.get("T_S", "0")), lam=steepness)
@@ -38,7 +38,7 @@ def law(cell: Measurement) -> Law:
 
 
 def le_tmax(cell: Measurement) -> float | None:
-    """LE-S, and LE-A."""
+    """LE-S and LE-A."""
     if cell.collision:
         return None
     return delay.tmax(cell.members, cell.loss, cell.loss_model, law(cell))
@@ -57,7 +57,7 @@ def le_m_tmax(cell: Measurement) -> float | None:
 
 
 def al_tmax(cell: Measurement) -> float | None:
-    """AL; all N announcements of a round are under way at once, and may hinder each other."""
+    """AL; all N announcements of a round are under way at once, and may collide."""
     lost = cell.loss
     if cell.collision:
         lost = delay.adjusted_loss(cell.loss, cell.collision, cell.members)
@@ -73,7 +73,7 @@ def sup_tmax(cell: Measurement) -> float | None:
 
 
 def sup_halt(cell: Measurement) -> float | None:
-    """SUP, when all have sent or heard, less the delay."""
+    """SUP, when all have sent or heard, without the delay."""
     if cell.loss_model == "uncorrelated":
         return None
     return suppression.halt(cell.members, cell.loss, law(cell), cell.delay) - cell.delay
@@ -84,14 +84,14 @@ def sup_halt(cell: Measurement) -> float | None:
 
 @lru_cache(KEPT)
 def le_messages(cell: Measurement) -> float | None:
-    """LE-S, until everybody has heard the leader; no closed form if uncorrelated."""
+    """LE-S, until all members have heard the leader; no closed form if uncorrelated."""
     if cell.loss_model == "uncorrelated" and cell.members > 2:
         return None
     return messages.total(cell.members, cell.loss, law(cell), D=cell.delay)
 
 
 def al_messages(cell: Measurement) -> float | None:
-    """AL: everybody speaks once in every period until all have heard the leader."""
+    """AL: every member sends once in every period until all have heard the leader."""
     tmax = al_tmax(cell)
     return None if tmax is None else cell.members * (1 + tmax / float(dict(cell.settings)["T_A"]))
 
@@ -141,11 +141,11 @@ def le_m_messages(cell: Measurement) -> float | None:
     return messages.total_first_waker(cell.members, cell.loss, law(cell), D=cell.delay)
 
 
-# Upsets
+# Disturbances
 
 
 def departure(cell: Measurement) -> float | None:
-    """The leader departs; what is known with loss holds for T_L of many T_A only."""
+    """The leader departs; with loss, the form holds only if T_L is many times T_A."""
     T_L = float(dict(cell.settings)["T_L"])
     if not cell.loss:
         return departing.without_loss(cell.members, law(cell), T_L=T_L, D=cell.delay)
@@ -155,7 +155,7 @@ def departure(cell: Measurement) -> float | None:
 
 
 def leadership(cell: Measurement) -> float | None:
-    """From a start until everybody has heard the leader."""
+    """From a start until all members have heard the leader."""
     tmax = delay.tmax(cell.members, cell.loss, cell.loss_model, law(cell))
     return delay.leadership_delay(tmax, cell.delay)
 
@@ -171,7 +171,7 @@ def smaller(cell: Measurement) -> float | None:
 
 
 def inconsistent(cell: Measurement) -> float | None:
-    """Somebody is wrong although the leader lives."""
+    """Some member holds a wrong leader although the leader is alive."""
     T_L = float(dict(cell.settings)["T_L"])
     if cell.loss_model == "uncorrelated":
         return consistency.system_fraction(cell.members, cell.loss, T_L=T_L)
@@ -179,6 +179,6 @@ def inconsistent(cell: Measurement) -> float | None:
 
 
 def growth(members: int, more: int, loss: float) -> float:
-    """By how much tmax grows from one size of group to another, uncorrelated."""
+    """How much tmax grows from one size of group to another, uncorrelated."""
     few, many = (rounds.expected_rounds(n - 1, loss) for n in (members, more))
     return many - few

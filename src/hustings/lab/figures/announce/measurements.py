@@ -1,8 +1,8 @@
 """The cells of the announce-listen figures: the thesis's parameters, N from 2 to 500.
 
-T_S = T_A = 1 and Delta = 0.1 throughout, timers uniform, unless a cell says otherwise. T_L is
-infinite where only convergence is measured. Starts are played by the compiled kernels, and what
-happens to an established group by the event simulator.
+T_S = T_A = 1 and Delta = 0.1 throughout, with uniform timers, unless a cell says otherwise. T_L is
+infinite where only convergence is measured. The compiled kernels play starts. The event simulator
+plays what happens to an established group.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ NONE, CORRELATED, UNCORRELATED = "none", "correlated", "uncorrelated"
 
 DELAY = 0.1
 SLEEP = 0.5  # the mean of the wake-up time
-LOSS = 0.4  # what the thesis draws most of its figures for
+LOSS = 0.4  # the loss of most figures in the thesis
 
 SIZES = (2, 5, 10, 20, 50, 100, 200, 500)
 
-# Extra loss per message under way at once that puts the crossing of AL and LE-S where the thesis
-# saw it. One number fitted to one point: it explains the figure, it does not predict it.
+# Extra loss for each message under way, chosen so that AL and LE-S cross where the thesis saw it.
+# This is one number fitted to one point: it explains the figure, and does not predict it.
 COLLISION = 2.35e-4
 
 CONVERGENCE = ("tmax", "num_msgs")
-MESSAGES = ("num_msgs",)  # times vary much more, and take many more runs
+MESSAGES = ("num_msgs",)  # times vary much more, and need many more runs
 FIRST_ROUND = ("first_round",)
 
 
@@ -83,7 +83,7 @@ def disturbed(
     loss: float = LOSS,
     **more: str,
 ) -> Measurement:
-    """Something happens to an established group."""
+    """A disturbance of an established group."""
     settings = {"T_A": "1"} if protocol == "le-a" else {"T_A": "1", "T_S": "1"}
     return Measurement(
         protocol=protocol,
@@ -99,7 +99,7 @@ def disturbed(
 
 
 def watched(members: int, loss_model: str, loss: float, periods: int, until: float) -> Measurement:
-    """An established group left alone, with T_L of so many periods."""
+    """An established group without disturbance, with T_L of this many periods."""
     return Measurement(
         protocol="le-s",
         members=members,

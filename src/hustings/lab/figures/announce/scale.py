@@ -22,7 +22,7 @@ from hustings.lab.figures.figure import (
 from hustings.lab.figures.judging import above, agrees, limit, shown, too_few
 from hustings.lab.figures.measurement import Measurement
 
-# Sizes, and how many runs each is given: a million members take a fifth of a second and more.
+# Sizes, and the runs for each: a million members take a fifth of a second and more.
 RUNS = {
     10: 100_000,
     100: 100_000,
@@ -31,8 +31,8 @@ RUNS = {
     100_000: 500,
     1_000_000: 100,
 }
-STEEP = "10"  # of exponential timers
-LARGE = 100  # members from which on steep timers are said to spare messages
+STEEP = "10"  # for exponential timers
+LARGE = 100  # members from which steep timers are said to save messages
 BY_SIZE = Axis("members N", lambda cell: cell.members, logarithmic=True)
 
 Points = Mapping[str, Sequence[MeasuredPoint]]
@@ -58,14 +58,14 @@ MESSAGES, IF_CORRELATED = ": messages", ": messages, correlated"
 
 
 def _levels_off(points: Sequence[MeasuredPoint]) -> Finding:
-    """Tenfold groups: does the last step add clearly less than the first?"""
+    """Groups grow tenfold: does the last step add clearly less than the first?"""
     claim = "under uncorrelated loss the delay of LE-S levels off as N grows"
     if doubt := too_few(points):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt)
     one, two, *_, late, last = points
     first, final = two.mean - one.mean, last.mean - late.mean
     error = math.hypot(last.stderr, late.stderr, 0.5 * two.stderr, 0.5 * one.stderr)
-    beyond = (final - first / 2) / error  # half as much would be levelling off
+    beyond = (final - first / 2) / error  # half as much would count as levelling off
     verdict = ClaimVerdict.UNDECIDED
     if abs(beyond) > limit(1):
         verdict = ClaimVerdict.FAILS if beyond > 0 else ClaimVerdict.HOLDS

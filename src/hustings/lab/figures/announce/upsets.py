@@ -1,4 +1,4 @@
-"""The claims about groups that lose a leader, gain a member or listen in vain, and about timers."""
+"""Claims about groups that lose a leader, gain a member or miss announcements, and about timers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hustings.lab.figures.measurement import Measurement
 DEPARTING = 20
 
 
-# Loss model, loss, and T_L in periods: a long T_L, one short for its loss, one without correlation.
+# Loss model, loss, and T_L in periods: a long T_L; one short for its loss; one uncorrelated.
 DEPARTURES = ((CORRELATED, 0.4, 5), (CORRELATED, 0.7, 3), (UNCORRELATED, 0.4, 5))
 
 
@@ -73,12 +73,12 @@ def _joining(scenario: str, protocol: str, loss_model: str) -> Measurement:
     return disturbed(scenario, protocol, JOINED, loss_model, T_L="inf")
 
 
-# Nobody departs
+# No departure
 
 LISTENERS = 20
 HORIZON = 300.0
-PERIODS = 3  # well above the 1/(1-l) = 1.67 announcements that one takes on average
-SELDOM = 0.01  # of the time
+PERIODS = 3  # well above the 1/(1-l) = 1.67 announcements that one receipt takes on average
+SELDOM = 0.01  # share of the time
 
 
 def _vigil(loss_model: str) -> Measurement:

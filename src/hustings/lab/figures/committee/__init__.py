@@ -1,1 +1,1 @@
-"""Figures about the election by committees: its paper's sizes, and what smaller ones do."""
+"""Figures about the election by committees: the sizes of its paper, and smaller ones."""

@@ -1,4 +1,4 @@
-"""`committee-bits`: what a member sends, by the size of the group, against all-to-all elections."""
+"""`committee-bits`: what a member sends, by group size, compared with all-to-all elections."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ SIZES = (
     *(16, 24, 32, 48, 64, 128, 256, 512),
     *(1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
 )
-EARLY = 1_000  # from here on at the latest the tree must send fewer bits
+EARLY = 1_000  # from this size on at the latest, the tree must send fewer bits
 PROFILES = {"lean": ("C0", "o", network.lean), "robust": ("C1", "s", network.robust)}
 RIVALS: Mapping[str, tuple[str, Callable[[int], float]]] = {
     "everybody: path of n steps": ("C3", costs.everybody_by_path),
     "everybody: Feige": ("C4", costs.everybody_by_feige),
     "everybody: Feige, phase king": ("0.5", costs.everybody_by_phase_king),
 }
-NEAREST = "everybody: path of n steps"  # the cheapest of them
-NEAR = 0.1  # of its value: how good the closed form is where networks are large,
-FULL = 1_000  # from so many members on
-STEEPEST = 0.5  # a power of n beyond which growth is not called polylogarithmic here
+NEAREST = "everybody: path of n steps"  # the cheapest all-to-all election
+NEAR = 0.1  # share of the value: the precision of the closed form where networks are large,
+FULL = 1_000  # from this many members on
+STEEPEST = 0.5  # the power of n above which growth does not count as polylogarithmic here
 
 AXIS = Axis("members n", lambda cell: cell.members, (100, 1_000, 10_000, 100_000, 1_000_000), True)
 
@@ -59,7 +59,7 @@ Meetings = Mapping[str, int | None]  # by profile: the crossover
 
 @cache
 def expected(profile: str, members: int) -> float:
-    """The closed form: bits of a member in the mean, with everybody on a full random path."""
+    """The closed form: mean bits of a member, with all members on a full random path."""
     return costs.tree_bits(PROFILES[profile][2](members), PERCENT / 100)
 
 
@@ -78,7 +78,7 @@ def curve(profile: str, metric: str = METRIC) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """The figure; it fits `Figure`."""
+    """The figure; it implements `Figure`."""
 
     name: str = "committee-bits"
     family: str = FAMILY
@@ -143,7 +143,7 @@ def _rival(label: str) -> Drawn:
 
 
 def crossing(points: Sequence[MeasuredPoint]) -> int | None:
-    """The least measured n from which on the tree sends fewer bits than any rival."""
+    """The smallest measured n from which the tree sends fewer bits than any rival."""
     best = None
     for each in sorted(points, key=lambda one: -one.members):
         if each.mean >= min(form(each.members) for _, form in RIVALS.values()):
@@ -153,7 +153,7 @@ def crossing(points: Sequence[MeasuredPoint]) -> int | None:
 
 
 def _marked(meetings: Meetings) -> list[Drawn]:
-    """The crossovers as upright lines from one line to the other."""
+    """The crossovers as vertical lines from one line to the other."""
     marked = []
     form = RIVALS[NEAREST][1]
     for profile, meeting in meetings.items():
@@ -166,7 +166,7 @@ def _marked(meetings: Meetings) -> list[Drawn]:
 
 
 def slope(points: Sequence[MeasuredPoint]) -> float:
-    """The power of n by which the bits grow from the first size of full networks to the last."""
+    """The power of n by which the bits grow, from the first size of full networks to the last."""
     large = [each for each in points if each.members >= FULL]
     first, last = large[0], large[-1]
     return log(last.mean / first.mean) / log(last.members / first.members)
@@ -190,7 +190,7 @@ def _judge(points: Points, meetings: Meetings) -> list[Finding]:
             f"{_told(meetings)} At n = {ends.members:,} a member of a lean network sends "
             f"{ends.mean:.2g}, and of the cheapest of the others "
             f"{RIVALS[NEAREST][1](ends.members):.2g}.",
-            theirs=False,  # the paper names no size
+            theirs=False,  # the paper gives no size
         ),
         Finding(
             "bits grow polylogarithmically",

@@ -1,7 +1,8 @@
 """`committee-everywhere`: an experiment on Conjecture 1, from nearly all that know a bit to all.
 
-Ways of asking meet attacks. What fails under an attack is no counterexample to the conjecture, and
-what withstands all attacks known here might be one; neither proves anything about other ways.
+The experiment combines ways of asking with attacks. A way that fails under an attack is no
+counterexample to the conjecture. A way that withstands all attacks known here might be one.
+Neither result proves anything about other ways.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SCRIPT = "python -m scripts.measure_everywhere"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How members ask, and what the bad do about it."""
+    """How members ask, and what the bad members do against it."""
 
     label: str
     attack: str
@@ -53,12 +54,12 @@ WAYS = (QUIET, FLOODED, BLIND, RUSHING, LINEAR)
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came of one way at one size, on average."""
+    """The mean result of one way at one size."""
 
-    all_know: float  # part of the runs in which all good members learnt the bit
-    left: float  # members still in the dark
-    dark: float  # members in the dark before
-    bits: float  # the most that a good member sends
+    all_know: float  # share of the runs in which all good members learnt the bit
+    left: float  # members that do not know the bit at the end
+    dark: float  # members that did not know it at the start
+    bits: float  # the most that one good member sends
 
 
 Outcomes = Mapping[tuple[Way, int], Came]
@@ -79,7 +80,7 @@ def measured(way: Way, members: int, seed: int) -> Came:
 
 
 def command(way: Way, members: int, seed: int) -> str:
-    """What gives the same numbers."""
+    """The command that gives the same numbers."""
     words = [SCRIPT, str(members), "--attack", way.attack]
     words += ["--labels", "root"] if way.labelled else []
     words += ["--answers", str(members)] if way.all_answered else []
@@ -88,7 +89,7 @@ def command(way: Way, members: int, seed: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Everywhere:
-    """The figure; it fits `Figure`, and its runs are so short that it plays them itself."""
+    """The figure; it implements `Figure`, and plays its own runs, because they are short."""
 
     name: str = "committee-everywhere"
     family: str = FAMILY
@@ -96,7 +97,7 @@ class Everywhere:
     pictured: bool = True
 
     def cells(self) -> list[Measurement]:
-        """Nothing that another figure could use."""
+        """No cells: other figures could use none of them."""
         return []
 
     def make(self, results: Results, seed: int) -> Rendered:

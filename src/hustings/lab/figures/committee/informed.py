@@ -1,6 +1,6 @@
 """`committee-informed`: how many good members know whom the root elected.
 
-Two panels: one leaf for each member, and many; corruption knows the network.
+Two panels: one leaf for each member, and many leaves. The corruption knows the network.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from hustings.lab.figures.measuring import Results
 METRIC = "informed"
 ATTACK = "greedy"
 PANELS = {"lean": "one leaf each (lean)", "robust": "eight leaves each (robust)"}
-GROUPS = {"lean": SIZES, "robust": SIZES[:2]}  # many leaves each take long to corrupt well
-PERCENTS = (0, 2, 5, 8, 10, 12, 15)  # beyond, roots fall
+GROUPS = {"lean": SIZES, "robust": SIZES[:2]}  # to corrupt many leaves well takes long
+PERCENTS = (0, 2, 5, 8, 10, 12, 15)  # with more bad members, roots fall
 NEARLY_ALL = 0.95  # what "all but o(1)" is taken to mean
 
 Points = Mapping[tuple[str, int], Sequence[MeasuredPoint]]  # by profile and size
@@ -50,9 +50,9 @@ Points = Mapping[tuple[str, int], Sequence[MeasuredPoint]]  # by profile and siz
 
 @cache
 def expected(percent: int) -> float:
-    """Who still hears, with one leaf each, if the most that can be broken is broken.
+    """The share of members that still hear, with one leaf each, under the worst corruption.
 
-    Only while the root holds; where it falls, nobody is informed.
+    It holds only while the root holds; if the root falls, no member is informed.
     """
     b = percent / 100
     return aware.informed(aware.broken(b, 1), b)
@@ -72,7 +72,7 @@ def curve(profile: str, members: int) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Informed:
-    """The figure; it fits `Figure`."""
+    """The figure; it implements `Figure`."""
 
     name: str = "committee-informed"
     family: str = FAMILY

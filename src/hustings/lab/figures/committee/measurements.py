@@ -15,7 +15,7 @@ SOURCE = "Scalable Byzantine election 2006"
 SIZES = (1_000, 10_000, 100_000)
 LOOKS = ("C0", "C1", "C3")
 MARKS = ("o", "s", "^")
-PERCENTS = (0, 5, 10, 15, 20, 25, 30)  # bad members
+PERCENTS = (0, 5, 10, 15, 20, 25, 30)  # of bad members
 LINE = (0, 2, 5, 8, 10, 13, 15, 18, 20, 23, 25, 28, 30, 32)  # where closed forms are drawn
 COLUMNS = ("series", "metric", "place", "runs", "mean", "stderr", "closed_form", "command")
 AIMS = ("p_good", "informed", "bits_mean")
@@ -23,13 +23,13 @@ AIMS = ("p_good", "informed", "bits_mean")
 DUST = 1e-12
 
 Runs = tuple[tuple[int, int], ...]
-RUNS: Runs = ((3_000, 200), (1_000_000, 100), (10**9, 40))  # below so many members
+RUNS: Runs = ((3_000, 200), (1_000_000, 100), (10**9, 40))  # for groups below this many members
 
 
 def election(
     members: int, percent: int, adversary: str, profile: str = "lean", runs: int | None = None
 ) -> Measurement:
-    """One point; of so many runs where the usual number would not decide."""
+    """One point; `runs` is given where the usual number of runs would not decide."""
     return Measurement(
         protocol="committee",
         members=members,
@@ -81,7 +81,7 @@ def bounded(
     *,
     theirs: bool = True,
 ) -> Finding:
-    """All points lie within a range; what chance may have done decides nothing."""
+    """All points lie within a range, allowing for chance."""
     if doubt := too_few(points):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
     most = limit(len(points))
@@ -102,7 +102,7 @@ def bounded(
 
 
 def near(claim: str, points: Sequence[MeasuredPoint], slack: float, part: float = 0.0) -> Finding:
-    """Points lie at their closed forms, which are good to a slack, or to a part of themselves."""
+    """Points lie at their closed forms, whose own error is a slack or a share of the value."""
     pairs = [(each, each.exact) for each in points if each.exact is not None]
     if not pairs:
         return Finding(claim, ClaimVerdict.UNDECIDED, "Nothing to compare.", theirs=False)
@@ -123,7 +123,7 @@ def near(claim: str, points: Sequence[MeasuredPoint], slack: float, part: float 
 
 
 def told(point: MeasuredPoint) -> str:
-    """A point with its place; an error of mere rounding, where all runs are alike, is none."""
+    """A point with its place; an error that is only rounding, in equal runs, counts as 0."""
     if point.stderr < DUST:
         point = replace(point, stderr=0.0)
     return f"{shown(point)} at n = {point.members:,}, b = {percent_of(point.cell)} per cent"

@@ -1,6 +1,6 @@
 """`committee-success`: how likely a good leader is, by the share of bad members.
 
-Three panels, one for each way to choose whom to corrupt; in each, groups of several sizes.
+Three panels, one for each way to choose the members to corrupt; in each, groups of several sizes.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ ATTACKS = {
     "greedy": "corrupted greedily, knowing the network",
     "mixed": "some nodes owned, the rest spread to pack",
 }
-AWARE = tuple(percent for percent in PERCENTS if percent <= 20)  # no root holds beyond
+AWARE = tuple(percent for percent in PERCENTS if percent <= 20)  # no root holds beyond this
 CONSTANT = 0.1  # what "a constant probability" is taken to mean
 CLOSE = {("mixed", 100_000, 10): 800}  # runs of a point that lies close to it
-NEAR = 0.02  # how good the closed form is
+NEAR = 0.02  # the precision of the closed form
 
 Points = Mapping[tuple[str, int], Sequence[MeasuredPoint]]  # by attack and size
 
@@ -84,7 +84,7 @@ def curve(attack: str, members: int) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """The figure; it fits `Figure`."""
+    """The figure; it implements `Figure`."""
 
     name: str = "committee-success"
     family: str = FAMILY

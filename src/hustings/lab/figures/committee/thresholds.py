@@ -1,6 +1,7 @@
-"""`committee-thresholds`: from which n on the sizes of the paper make sense.
+"""`committee-thresholds`: from which n on the sizes of the paper are meaningful.
 
-Closed forms alone: nothing is measured, and every verdict is worked out from the curves.
+This figure uses closed forms alone: nothing is measured, and every verdict is computed from the
+curves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from hustings.lab.figures.measuring import Results
 FAMILY = "committee"
 COLUMNS = ("series", "kind", "place", "value", "n")
 TEN = log(10)
-HOPED = 10**6  # "hundreds of thousands", and as much again
+HOPED = 10**6  # "hundreds of thousands", rounded up
 SHARES = (0.0, 0.1, 0.2)
 
 Values = Mapping[int, float]
@@ -36,7 +37,7 @@ Values = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: its values by their places, which are whole."""
+    """One line: its values by their places, which are whole numbers."""
 
     label: str
     form: Callable[[int], float]
@@ -62,7 +63,7 @@ def _size(power: int) -> Callable[[int], float]:
 
 
 def _bits(place: int) -> float:
-    """The power of n = 10^place that 2 L^38 is."""
+    """The power of n that 2 L^38 equals, with n = 10^place."""
     return (log10(2) + 38 * log10(place * TEN)) / place
 
 
@@ -128,7 +129,7 @@ VIEWS = (SIZES, BITS, PROOFS)
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """From which ln n on a constraint holds."""
+    """The value of ln n from which a constraint holds."""
 
     label: str
     ln_n: float
@@ -136,7 +137,7 @@ class Threshold:
 
 
 def thresholds() -> list[Threshold]:
-    """All of them, the smallest first; those of the proof at the bottom."""
+    """All thresholds, the smallest first; those of the proof at the bottom."""
     found = [Threshold(f"L^{power} < n", exponents.power_fits(power)) for power in (5, 8, 10, 11)]
     found += [
         Threshold(f"2 L^38 < n^{share}", exponents.first_layer_bits(share)) for share in (3, 2, 1)
@@ -156,7 +157,7 @@ def thresholds() -> list[Threshold]:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The figure; it fits `Figure` and asks for no cells."""
+    """The figure; it implements `Figure` and needs no cells."""
 
     name: str = "committee-thresholds"
     family: str = FAMILY
@@ -204,7 +205,7 @@ def _panel(view: View, values: Curves) -> DrawnPanel:
         view.measure,
         tuple(each.curve for each in drawn),
         logarithmic=view.logarithmic,
-        axis=Axis(view.axis, lambda cell: cell.members),  # no cell stands on it
+        axis=Axis(view.axis, lambda cell: cell.members),  # no cells: the panel draws forms only
     )
     return DrawnPanel(panel, drawn)
 
@@ -289,7 +290,7 @@ def _forgets() -> Finding:
 
 
 def _crossing(values: Curves) -> Finding:
-    """The curves cross where the thresholds say."""
+    """The curves cross at the thresholds."""
     wrong = []
     for power, series in zip((5, 8, 10, 11), SIZES.series, strict=False):
         column = values[SIZES.title, series.label]

@@ -1,6 +1,7 @@
-"""Figure 4: the bounds on the success of one round over K, as printed and as they are.
+"""Figure 4: the bounds on the success of one round over K, as printed and corrected.
 
-Closed forms alone: nothing is measured, and every verdict is worked out from the curves.
+This figure uses closed forms alone: nothing is measured, and every verdict is computed from the
+curves.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ TERMS = (
 )
 LAST = TERMS[-1].label
 
-Values = Mapping[tuple[str, bool], list[float]]  # by label, and whether printed
+Values = Mapping[tuple[str, bool], list[float]]  # by label, and whether as printed
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The figure; it fits `Figure` and asks for no cells."""
+    """The figure; it implements `Figure` and needs no cells."""
 
     name: str = "probabilistic-4"
     family: str = FAMILY
@@ -111,7 +112,7 @@ def _panel(values: Values) -> DrawnPanel:
         "view_prob = 0.4, p_mcastl = p_ucastl = p_fail = 0.01, N = 10,000",
         "lower bound",
         tuple(curves.values()),
-        axis=Axis("K", lambda cell: cell.members),  # no cell stands on it: these are forms alone
+        axis=Axis("K", lambda cell: cell.members),  # no cells: the panel draws forms only
     )
     drawn = [
         Drawn(
@@ -193,7 +194,7 @@ def _higher(values: Values) -> Finding:
 
 
 def _bounded(values: Values) -> Finding:
-    """Whether the printed E1 may stand as a bound in the range of the figure."""
+    """Whether the printed E1 is a valid bound in the range of the figure."""
     pairs = zip(values["E1", True], values["E1", False], strict=True)
     above = [K for K, (printed, true) in zip(PLACES, pairs, strict=True) if printed > true]
     told = f"It lies above at K = {above[0]}." if above else "It lies below for every K shown."

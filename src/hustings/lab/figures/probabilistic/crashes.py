@@ -1,4 +1,4 @@
-"""`probabilistic-p-fail`: what crashes do beside what loss does.
+"""`probabilistic-p-fail`: the effect of crashes compared with the effect of loss.
 
 Section 5 leaves these graphs out: "the graphs for varying p_fail are very similar" to those of
 Figures 5(a) to 5(c), in which the loss varies. Here one of the two varies while the other keeps the
@@ -56,7 +56,7 @@ LOOKS = {
 
 Points = Mapping[
     tuple[str, str, str], Sequence[MeasuredPoint]
-]  # by reading, what varies, and metric
+]  # by reading, varying parameter, and metric
 
 
 def _cell(reading: Reading, varied: str, place: float) -> Measurement:
@@ -67,7 +67,7 @@ def _cell(reading: Reading, varied: str, place: float) -> Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Crashes:
-    """Success, rounds and messages; it fits `Figure`."""
+    """Success, rounds and messages; it implements `Figure`."""
 
     name: str = "probabilistic-p-fail"
     title: str = "crashes beside loss: success, rounds and messages"
@@ -156,7 +156,7 @@ def _rows(
 
 
 def _similar(points: Points) -> list[Finding]:
-    """The claim, metric by metric: shares by their difference, numbers by a part of them."""
+    """The claim for each metric: shares by their difference, numbers by their ratio."""
     return [
         alike(
             f"{metric}: the same to {TOLERANCE:g}, whichever varies ({reading.label})",
@@ -174,7 +174,7 @@ def _similar(points: Points) -> list[Finding]:
 def alike(
     claim: str, ones: Sequence[MeasuredPoint], others: Sequence[MeasuredPoint], *, share: bool
 ) -> Finding:
-    """Two curves lie within a tolerance of each other at every place; chance decides nothing."""
+    """Two curves lie within a tolerance of each other at every place, allowing for chance."""
     if doubt := too_few([*ones, *others]):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt)
     most = limit(len(ones))
@@ -194,7 +194,7 @@ def alike(
 
 
 def _ours(points: Points) -> list[Finding]:
-    """Why: nothing in a round notices that the leader has crashed in it."""
+    """The reason: nothing in a round notices that the leader has crashed in it."""
     crashing = points[CHOSEN.label, CRASHES, "strong"]
     excess = [_excess(each) for each in crashing]
     return [

@@ -1,6 +1,6 @@
-"""`probabilistic-unfair-hash`: what a hash that is not fair does to an election.
+"""`probabilistic-unfair-hash`: the effect of an unfair hash on an election.
 
-The paper asks for no particular hash function, and analyses and simulates a fair one (sections 3.3
+The paper asks for no particular hash function. It analyses and simulates a fair one (sections 3.3
 and 5). Here hashes have the distribution function x^(1/skew): below a skew of 1 fewer members pass
 the filter than K says, above it more.
 """
@@ -58,7 +58,7 @@ def _cells(reading: Reading) -> tuple[Measurement, ...]:
 
 
 def relay_members(cell: Measurement) -> float:
-    """Who passes, has heard of the round or called it, and lives when it begins."""
+    """Members that pass, have heard of the round or called it, and are up when it begins."""
     one = Round(FIRST_K, VIEW, LOSS, LOSS, setting(cell, "p_fail"), cell.members)
     passing = fair_k(one, setting(cell, "hash_skew"))
     begins = 1.0 - one.p_fail / (1.5 * one.K + 3.0)
@@ -67,7 +67,7 @@ def relay_members(cell: Measurement) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Hashes:
-    """Relay members, success, rounds and messages; it fits `Figure`."""
+    """Relay members, success, rounds and messages; it implements `Figure`."""
 
     name: str = "probabilistic-unfair-hash"
     title: str = "unfair hashes: relay members, success, rounds and messages"
@@ -75,7 +75,7 @@ class Hashes:
     pictured: bool = True
 
     def cells(self) -> list[Measurement]:
-        """Both ways to thin out, at every skew."""
+        """Both ways of filtering, at every skew."""
         return [cell for reading in (CHOSEN, HASH) for cell in _cells(reading)]
 
     def make(self, results: Results, seed: int) -> Rendered:
@@ -118,7 +118,7 @@ def _drawn(results: Results, reading: Reading, metric: str) -> Drawn:
 def _panel(metric: str, drawn: list[Drawn]) -> DrawnPanel:
     given = f"N = {MEMBERS}, K = {FIRST_K:g}, loss {LOSS:g}, view_prob = {VIEW:g}"
     curves = tuple(each.curve for each in drawn)
-    steep = metric == "messages"  # where few relay, K = N is reached now and then
+    steep = metric == "messages"  # with few relay members, K = N is reached in some runs
     return DrawnPanel(Panel(given, PANELS[metric], curves, logarithmic=steep, axis=AXIS), drawn)
 
 

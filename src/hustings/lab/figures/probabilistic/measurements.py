@@ -1,6 +1,6 @@
-"""The cells of the figures: elections at the paper's parameters, under each reading of it.
+"""The cells of the figures: elections at the paper's parameters, under each reading of the paper.
 
-All are played by the compiled kernel, which knows every reading.
+The compiled kernel plays all of them: it knows every reading.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from hustings.lab.figures.measurement import Measurement
 from hustings.lab.runs.engines import FAST
 
-RUNS = 100_000  # of a point
+RUNS = 100_000  # for each point
 P_FAIL = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one may read the paper: what N_i is, and who asks for another round."""
+    """One way to read the paper: what N_i is, and which members ask for another round."""
 
     label: str
     estimate: str
@@ -63,7 +63,7 @@ def election(
         engine=FAST,
         runs=runs,
         aims=("strong", "rounds", "messages"),
-        work=runs * (1 + loss) / RUNS,  # whatever the members
+        work=runs * (1 + loss) / RUNS,  # independent of the members
     )
 
 

@@ -1,4 +1,4 @@
-"""`probabilistic-safety`: how often two members both lead, over loss, and the bounds on it."""
+"""`probabilistic-safety`: how often two members lead, over loss, and the bounds on it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from hustings.protocols.probabilistic import risk
 from hustings.protocols.probabilistic.strategy import PAPER
 from hustings.protocols.probabilistic.strategy import strategy as plan
 
-# How many runs each loss is given: where less is lost two leaders are rarer, and runs shorter.
+# Runs for each loss: with less loss, two leaders are rarer and runs shorter.
 RUNS = {
     **dict.fromkeys((0.05, 0.1, 0.15, 0.2), 1_000_000),
     **dict.fromkeys((0.25, 0.3, 0.35, 0.4, 0.45, 0.5), 300_000),
 }
 LOSSES = tuple(RUNS)
-SELDOM = 0.01  # what we take "high probability" of one leader to leave for two
-NOTICED = 0.4  # the loss up to which the paper speaks of very high success
-THREE = 3.0  # of runs in which nothing was seen: less than 3/runs, at a level of 95 %
+SELDOM = 0.01  # two leaders in at most this share: what "high probability" of one leader leaves
+NOTICED = 0.4  # the loss up to which the paper claims very high success
+THREE = 3.0  # an event not seen in all runs has a share below 3/runs, at a level of 95 %
 ROUNDS = 5
 EVER, LAST = "two_leaders_ever", "two_leaders"
 PANELS = {EVER: "at the end of some round", LAST: "at the end of all rounds"}
@@ -67,7 +67,7 @@ class Series:
     members: int
     look: str
     mark: str
-    share: int = 1  # how many times fewer runs
+    share: int = 1  # divides the number of runs
 
     @property
     def cells(self) -> tuple[Measurement, ...]:
@@ -90,13 +90,13 @@ Points = Mapping[
 
 @cache
 def proven(members: int, loss: float) -> float:
-    """Two leaders at the end of some round, from above."""
+    """An upper bound on two leaders at the end of some round."""
     one = Round(FIRST_K, VIEW, loss, loss, P_FAIL, members)
     return two_leaders_ever(one, strategy(FIRST_K, members, ROUNDS))
 
 
 def stated(members: int, loss: float) -> float:
-    """What the protocol tells those that it elects: simpler, and higher."""
+    """The bound that the protocol tells elected members: simpler, and higher."""
     return risk.two_leaders(plan(PAPER, FIRST_K, ROUNDS, None), members, loss, P_FAIL)
 
 
@@ -106,7 +106,7 @@ def _bound(cell: Measurement) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Safety:
-    """The figure; it fits `Figure`."""
+    """The figure; it implements `Figure`."""
 
     name: str = "probabilistic-safety"
     family: str = FAMILY
@@ -167,7 +167,7 @@ def _drawn(series: Series, metric: str, results: Results) -> Drawn:
     curve = Curve(series.label, metric, series.cells, _bound, look=series.look, mark=series.mark)
     points = [point(curve, cell, results[cell]) for cell in curve.cells]
     values = [_bound(cell) for cell in curve.cells]
-    thinned = series.reading is HASH  # whose bound is that of the others
+    thinned = series.reading is HASH  # the bound of the other series applies to it
     return Drawn(curve, points, [] if thinned else [FormLine(LOSSES, values, printed=False)])
 
 
@@ -184,14 +184,14 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
 
 
 def _seen(each: MeasuredPoint) -> int:
-    """In how many runs there were two."""
+    """In how many runs there were two leaders."""
     return round(each.mean * each.runs)
 
 
 def chance_of(seen: int, mean: float) -> float:
-    """How likely chance gives so many or more, if `mean` are expected (Poisson).
+    """The chance of at least this many, if `mean` are expected (Poisson).
 
-    As only an excess is looked for, no more than expected counts as certain.
+    Only an excess counts, so a number that is no more than expected has chance 1.
 
     >>> round(chance_of(2, 1.0), 4), chance_of(0, 0.5), chance_of(3, 0.0)
     (0.2642, 1.0, 0.0)
@@ -212,7 +212,7 @@ def _at_loss(each: MeasuredPoint) -> str:
 
 
 def _within(claim: str, points: Sequence[MeasuredPoint]) -> Finding:
-    """No point shows more than its bound allows, which is true up to K^2/N."""
+    """No point exceeds its bound, which holds up to K^2/N."""
     if doubt := too_few(points):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs=False)
     chances = [
@@ -232,7 +232,7 @@ def _within(claim: str, points: Sequence[MeasuredPoint]) -> Finding:
 
 
 def _stated_above() -> Finding:
-    """The bound that members are told is no lower than the proven one."""
+    """The bound that members are told is at least the proven one."""
     pairs = [
         (stated(members, loss), proven(members, loss))
         for members in dict.fromkeys(series.members for series in SERIES)

@@ -40,9 +40,9 @@ from hustings.lab.figures.probabilistic.simulated import HIGH, settled
 SIZES = tuple(10**power for power in range(3, 10))
 VIEW = 0.5
 FIRST_K = 7
-CAP = 112  # what doubling would come to in the fifth round
-ALMOST = 2.0  # an almost constant number varies by no more than this factor
-FEW = 10_000  # messages, which a cap on K keeps below in any group
+CAP = 112  # the value that doubling would reach in the fifth round
+ALMOST = 2.0  # an almost constant number varies by at most this factor
+FEW = 10_000  # messages: a cap on K keeps below this in any group
 BY_SIZE = Axis("members N", lambda cell: cell.members, logarithmic=True)
 METRICS = {"strong": "P(success)", "rounds": "rounds", "messages": "messages"}
 COLUMNS = ("series", "metric", "members", "runs", "mean", "stderr", "bound", "command")
@@ -61,7 +61,7 @@ class Series:
 
     @property
     def bounded(self) -> bool:
-        """Whether the bound on rounds is drawn for it: once for each loss."""
+        """Whether to draw the bound on rounds: once for each loss."""
         return self.reading is CHOSEN and not self.capped
 
     @property
@@ -85,7 +85,7 @@ Points = Mapping[
 
 @cache
 def rounds_at_most(members: int, loss: float) -> float:
-    """The mean number of rounds, from above."""
+    """An upper bound on the mean number of rounds."""
     one = Round(FIRST_K, VIEW, loss, loss, P_FAIL, members)
     return sum(reached(one, strategy(FIRST_K, members)))
 
@@ -96,7 +96,7 @@ def _bound(cell: Measurement) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The figure; it fits `Figure`."""
+    """The figure; it implements `Figure`."""
 
     name: str = "probabilistic-scale"
     family: str = FAMILY
@@ -173,12 +173,12 @@ def _rows(drawn: Drawn, seed: int) -> list[list[Value]]:
 
 
 def at_size(each: MeasuredPoint) -> str:
-    """Where a point stands."""
+    """The place of a point."""
     return f" at N = {each.members:,}"
 
 
 def _almost_constant(claim: str, points: Sequence[MeasuredPoint]) -> Finding:
-    """The largest mean is at most a small multiple of the least."""
+    """The largest mean is at most a small multiple of the smallest."""
     if doubt := too_few(points):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt)
     low, high = (pick(points, key=lambda each: each.mean) for pick in (min, max))
@@ -192,7 +192,7 @@ def _almost_constant(claim: str, points: Sequence[MeasuredPoint]) -> Finding:
 
 
 def _below_bound(points: Sequence[MeasuredPoint]) -> Finding:
-    """No point lies above its bound, which is true up to K^2/N."""
+    """No point exceeds its bound, which holds up to K^2/N."""
     claim = "rounds lie below their bound (up to K^2/N)"
     pairs = [(each, each.exact) for each in points if each.exact is not None]
     if doubt := too_few([each for each, _ in pairs]):

@@ -36,7 +36,7 @@ GROUPS = (1000, 2000, 3000, 4000, 5000, 6000)
 VIEWS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 HIGH = 0.9  # what "very high" is taken to mean
 SIDE_BY_SIDE = "Points of one place stand side by side, so that none covers another."
-TOLERANCE = 0.05  # of "1 expected round", and of what does not vary
+TOLERANCE = 0.05  # of "1 expected round", and of values that do not vary
 
 BY_LOSS = Axis("p_ucastl = p_mcastl", lambda cell: setting(cell, "p_mcastl"))
 BY_SIZE = Axis("members N", lambda cell: cell.members)
@@ -50,7 +50,7 @@ Judge = Callable[[Points], list[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the three panels of a row have in common."""
+    """The common part of the three panels of a row."""
 
     axis: Axis
     given: str
@@ -82,34 +82,34 @@ COLUMNS = ("series", "metric", "place", "runs", "mean", "stderr", "command")
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """One panel of Figure 5; it fits `Figure`."""
+    """One panel of Figure 5; it implements `Figure`."""
 
     letter: str
     row: str
     measure: str
     shows: str
     judge: Judge
-    rare: bool = False  # success is so near 1 that only the failures can be told apart
+    rare: bool = False  # success is so near 1 that only the failures are visible
     pictured: bool = True
 
     @property
     def name(self) -> str:
-        """As typed."""
+        """The name that a user types."""
         return f"probabilistic-5{self.letter}"
 
     @property
     def family(self) -> str:
-        """All of the paper's are one."""
+        """The family: the same for all figures of the paper."""
         return FAMILY
 
     @property
     def title(self) -> str:
-        """What is drawn over what."""
+        """The title: the metric and the axis."""
         return f"{self.drawn} over {ROWS[self.row].axis.label}"
 
     @property
     def drawn(self) -> str:
-        """What the vertical axis shows."""
+        """The metric of the vertical axis."""
         return f"1 - {MEASURES[self.measure]}" if self.rare else MEASURES[self.measure]
 
     def cells(self) -> list[Measurement]:
@@ -167,7 +167,7 @@ class Simulated:
 
 
 def _failures(drawn: Drawn) -> Drawn:
-    """The same curve with what is missing from 1."""
+    """The same curve, as its difference from 1."""
     points = [replace(each, mean=1.0 - each.mean) for each in drawn.points]
     return replace(drawn, points=points)
 
@@ -196,7 +196,7 @@ def settled(
     theirs: bool = True,
     at: Callable[[MeasuredPoint], str] = lambda _: "",
 ) -> Finding:
-    """All points lie within a range; chance decides nothing. `at` tells where one stands."""
+    """All points lie within a range, allowing for chance; `at` says where a point stands."""
     if doubt := too_few(points):
         return Finding(claim, ClaimVerdict.UNDECIDED, doubt, theirs)
     most = limit(len(points))
@@ -233,7 +233,7 @@ def _up_to(points: Points, axis: Axis, low: float, high: float) -> Points:
 
 
 def _steady(claim: str, points: Points, metric: str) -> list[Finding]:
-    """A metric does not vary along the axis: its means stay within a few hundredths."""
+    """A metric does not vary along the axis: its means differ by a few hundredths at most."""
     found = []
     for reading in READINGS:
         column = points[reading.label, metric]
@@ -244,7 +244,7 @@ def _steady(claim: str, points: Points, metric: str) -> list[Finding]:
 
 
 def _weak_above(points: Points) -> Finding:
-    """The weak success is not below the strong one, in fact run by run."""
+    """The weak success is not below the strong one; this holds in each run."""
     pairs = list(zip(points[CHOSEN.label, "weak"], points[CHOSEN.label, "strong"], strict=True))
     below = [weak for weak, strong in pairs if weak.mean < strong.mean]
     if min(weak.runs for weak, _ in pairs) < ENOUGH:
