@@ -1,4 +1,4 @@
-"""From plain words to an experiment: the one way for the command line, sweeps and Python."""
+"""From plain words to an experiment: one way for the command line, sweeps and Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hustings.sim.sites import parse_sites, site_delay, site_loss
 if TYPE_CHECKING:
     from hustings.quorum import QuorumConfig
 
-MEMBERS = 8  # unless others are asked for
+MEMBERS = 8  # the default
 GUARDS = ("none", "memory", "quorum")
 VOTERS = 3
 
@@ -38,7 +38,7 @@ Settings = Mapping[str, object] | Iterable[str]
 Ids = int | str | Iterable[int]
 Number = int | float
 
-# Options whose flag is not the field's name.
+# Options whose flag differs from the field's name.
 FLAGS = {
     "attributes": "attribute",
     "detection_settings": "detection-set",
@@ -58,7 +58,7 @@ FLAGS = {
 
 
 class World(TypedDict, total=False):
-    """The options of an experiment as Python gives them; `hustings sim --help` tells of each."""
+    """The options of an experiment as Python gives them; `hustings sim --help` explains each."""
 
     members: int
     scenario: str
@@ -113,10 +113,10 @@ class World(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """An experiment in plain words, as they are typed after `hustings sim`.
+    """An experiment in plain words, as a user types them after `hustings sim`.
 
-    The same words make the same experiment, whoever gives them: a command line, the file of a
-    sweep, or Python by way of `Options.of`.
+    The same words make the same experiment, whether a command line, the file of a sweep, or Python
+    (through `Options.of`) gives them.
     """
 
     members: int | None = None
@@ -171,7 +171,7 @@ class Options:
 
     @property
     def clockwise(self) -> Order | None:
-        """The order of ids round the ring, if one was typed."""
+        """The order of ids round the ring, if the user gave one."""
         return None if self.order is None else parse_order(self.order)
 
     @property
@@ -188,7 +188,7 @@ class Options:
 
     @classmethod
     def of(cls, **given: Unpack[World]) -> Options:
-        """The words for values as Python has them.
+        """The words for Python values.
 
         >>> Options.of(members=8, crashed=[6, 7], settings={"T_A": 0.5}, delay=0.1).words()
         ['--members=8', '--crashed=6,7', '--set=T_A=0.5', '--delay=0.1']
@@ -202,7 +202,7 @@ class Options:
         return cls(**words)
 
     def words(self, only: Collection[str] | None = None) -> list[str]:
-        """What would be typed: nothing for what is as by default, or these fields in any case."""
+        """What a user would type: fields that differ from their defaults, or those in `only`."""
         words: list[str] = []
         for each in fields(self):
             value = getattr(self, each.name)
@@ -218,12 +218,12 @@ class Options:
         return words
 
     def with_seed(self, seed: int) -> Options:
-        """The same in another world."""
+        """The same experiment with another seed."""
         return replace(self, seed=seed)
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """`KEY=VALUE` texts as a table; a key given twice is a mistake."""
+    """`KEY=VALUE` texts as a table; a key given twice is an error."""
     table: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -236,7 +236,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def parse_attributes(texts: Iterable[str]) -> tuple[tuple[str, tuple[float, ...] | None], ...]:
-    """What each attribute's values are; one given twice is a mistake."""
+    """The values of each attribute; an attribute given twice is an error."""
     table: dict[str, tuple[float, ...] | None] = {}
     for text in texts:
         name, values = _attribute(text)
@@ -247,7 +247,7 @@ def parse_attributes(texts: Iterable[str]) -> tuple[tuple[str, tuple[float, ...]
 
 
 def _attribute(text: str) -> tuple[str, tuple[float, ...] | None]:
-    """`cpu=3,1,2` lists values by member; `cpu=random` leaves them to the seed."""
+    """`cpu=3,1,2` lists values by member; `cpu=random` draws them from the seed."""
     name, equals, values = text.partition("=")
     if not equals or not name.strip():
         raise BadInput(f"--attribute {text!r} is not understood: write NAME=1,2,3 or NAME=random")
@@ -261,7 +261,7 @@ def _attribute(text: str) -> tuple[str, tuple[float, ...] | None]:
 def build(kind: type[Election], typed: Options, *, digest: bool = False) -> Experiment:
     """An experiment from plain words.
 
-    Texts become values here; `sim.experiment` derives what follows from them.
+    This function turns texts into values; `sim.experiment` derives what follows from them.
     """
     return sim_experiment.build(
         Description(
@@ -364,7 +364,7 @@ def _ids(texts: tuple[str, ...], what: str) -> tuple[MemberId, ...]:
 
 
 def lease(guard: str, typed: tuple[str, ...]) -> dict[str, str] | None:
-    """What members ask the guard for, if there is one."""
+    """The lease that members ask the guard for, if there is a guard."""
     if guard not in GUARDS:
         raise UnknownName("guard", guard, GUARDS)
     given = parse_settings(typed)
@@ -378,7 +378,7 @@ def lease(guard: str, typed: tuple[str, ...]) -> dict[str, str] | None:
 
 
 def voting(guard: str, typed: tuple[str, ...], members: int) -> ToVoting | None:
-    """The first members as voters, if they are the guard."""
+    """The first members as voters, if they form the guard."""
     if guard != "quorum":
         return None
     text = str(parse_settings(typed).get("voters", VOTERS))
@@ -393,7 +393,7 @@ def voting(guard: str, typed: tuple[str, ...], members: int) -> ToVoting | None:
 
 @dataclass(frozen=True, slots=True)
 class Voters:
-    """Puts a part in the quorum round a member's election."""
+    """Puts a quorum layer round a member's election."""
 
     config: QuorumConfig
 
@@ -405,20 +405,20 @@ class Voters:
         )
 
     def among(self, present: tuple[MemberId, ...]) -> tuple[MemberId, ...]:
-        """The first members of those who are there from the beginning, if they are enough."""
+        """The first of the members that are present from the beginning, if they are enough."""
         voters = self.config.voters
         return present[: len(voters)] if len(present) >= len(voters) else voters
 
 
 def electorate(voters: int, delta: float) -> Voters:
-    """Members 1 to `voters` as the guard, where messages take `delta` at most."""
+    """Members 1 to `voters` as the guard; messages take `delta` at most."""
     from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few have voters)
 
     return Voters(QuorumConfig.parse({"delta": delta, "voters": tuple(range(1, voters + 1))}))
 
 
 def named(protocol: Protocol, kind: type[Election]) -> str | None:
-    """The name; None for a class that only this process has."""
+    """The name; None for a class that only this process knows."""
     if is_ours(kind):
         return kind.about.name
     if isinstance(protocol, str):
@@ -432,7 +432,7 @@ def named(protocol: Protocol, kind: type[Election]) -> str | None:
 
 
 def _text(name: str, value: object) -> str:
-    """A value as it is typed; a float so that it reads back exactly."""
+    """A value as a user types it; a float is written so that it reads back exactly."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -449,7 +449,7 @@ _SIMPLE: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 
 def _plain(name: str, value: object) -> object:
-    """A value of the kind that the field has; None stands for what is by default."""
+    """A value of the field's type; None stands for the default."""
     word = str(Options.__dataclass_fields__[name].type)
     kind = word.removesuffix(" | None")
     wanted, told = _SIMPLE[kind]

@@ -1,4 +1,4 @@
-"""`figure`: a figure or table of the papers, measured anew."""
+"""`figure`: a figure or table of the papers, measured again."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from hustings.lab.tables import Table, as_html, needed
 
 @dataclass(frozen=True, slots=True)
 class Picture(Table):
-    """A figure with all its numbers, what the paper says, and whether the numbers say so too."""
+    """A figure with all its numbers, the paper's claims, and whether the numbers agree."""
 
     made: Rendered
-    command: str  # the command line that gives the same
+    command: str  # the same as a command line
 
     @property
     def verdict(self) -> str:
@@ -36,11 +36,11 @@ class Picture(Table):
         return self.made.verdict
 
     def rows(self) -> list[dict[str, object]]:
-        """The numbers."""
+        """The numbers of the figure."""
         return [dict(zip(self.made.columns, row, strict=True)) for row in self.made.rows]
 
     def plot(self) -> dict[str, bytes]:
-        """The picture, as png and as svg; nothing for a table."""
+        """The picture as PNG and SVG; nothing for a table."""
         if not self.made.panels:
             return {}
         drawing = needed("hustings.lab.figures.drawing", "figures")
@@ -71,8 +71,8 @@ def figure(
 ) -> Picture:
     """Make one figure or table of the papers: as `hustings figure NAME`.
 
-    With `out`, a folder, what was measured is kept in its folder cells, and taken from there. So an
-    interrupted figure goes on where it was. `on` is a place or an executor, as in `simulate`.
+    With `out`, a folder, measurements are stored in its subfolder cells, and read from there. So an
+    interrupted figure continues where it stopped. `on` is a place or an executor, as in `simulate`.
 
     >>> figure("overhead-table-1").made.as_table
     True
@@ -100,7 +100,7 @@ def measured(
     warn: Callable[[str], None] = lambda _: None,
     tell: Tell | None = None,
 ) -> list[Rendered]:
-    """Figures with their numbers, measured as far as they are not kept in a folder."""
+    """Figures with their numbers; only what a folder does not hold is measured."""
     cells = [cell for figure in figures for cell in figure.cells()]
     if any(cell.engine == FAST for cell in cells):
         import_module("hustings.lab.kernels.compiling")  # for its sentence

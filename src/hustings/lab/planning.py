@@ -1,12 +1,12 @@
-"""`plan`: which settings to take, by a search on the compiled engine, with the evidence.
+"""`plan`: which settings to choose, by a search on the compiled engine, with the evidence.
 
-Candidates are the profiles and networks around them. Each is first met by every attack a few times.
-Those that another one beats in both success and cost are dropped, and the others are played more
-often. All runs of a plan have the same numbers, so candidates meet the same luck. A plan depends
-on its seed and effort alone, not on how long it took.
+Candidates are the profiles and networks around them. At first every attack meets each candidate a
+few times. A candidate is dropped if another one beats it in both success and cost. The others are
+played more often. All runs of a plan have the same run numbers, so candidates meet the same random
+draws. A plan depends on its seed and effort alone, not on how long it took.
 
-Success is the chance of a good leader given who sits in the root, under the worst of the attacks:
-attacks here bound the adversary from below, and a cleverer one may do better.
+Success is the chance of a good leader given the members of the root, under the worst of the
+attacks. The attacks here bound the adversary from below; a better one may do more harm.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from hustings.protocols.committee.profiles import Knobs
 from hustings.protocols.committee.settings import CommitteeConfig, knobs_of
 
 AWARE = ("random", "greedy", "cluster", "leaf", "mixed", "second", "tree")
-EFFORTS = {"quick": (1, 4), "usual": (2, 12), "thorough": (4, 60)}  # runs: first look, then
+EFFORTS = {"quick": (1, 4), "usual": (2, 12), "thorough": (4, 60)}  # runs: at first, and then
 MOST_MEMBERS = 10_000_000
 NEARLY = 0.02  # of success: as good as the best
 
@@ -57,7 +57,7 @@ PLANNED = ("committee",)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One candidate and what came of it."""
+    """One candidate and its results."""
 
     settings: Settings  # beyond n, b and the adversary
     success: dict[str, Summary]  # by attack
@@ -69,7 +69,7 @@ class Trial:
 
     @property
     def worst(self) -> str:
-        """The attack that hurts it most."""
+        """The attack under which its success is lowest."""
         return min(self.success, key=lambda attack: (self.success[attack].mean, attack))
 
     @property
@@ -78,7 +78,7 @@ class Trial:
         return self.success[self.worst].mean
 
     def to_json(self) -> dict[str, object]:
-        """As scripts read it."""
+        """The trial as data for scripts."""
         return {
             "settings": dict(self.settings),
             "success": self.score,
@@ -94,18 +94,18 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class CommitteePlan(Table):
-    """What was tried, the best of it, and what to take."""
+    """What was tried, the best trials, and the proposal."""
 
     members: int
     b: float
     attacks: tuple[str, ...]
     tried: int
-    front: tuple[Trial, ...]  # none of these is beaten in both success and cost; by cost
-    proposed: Trial | None  # None: nothing elects a good leader
-    command: str = ""  # the command line that gives the same
+    front: tuple[Trial, ...]  # not beaten in both success and cost by any other; by cost
+    proposed: Trial | None  # None: no candidate elects a good leader
+    command: str = ""  # the same as a command line
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each trial that no other one beats in both success and cost, by cost."""
+        """One row for each trial that no other trial beats in both success and cost, by cost."""
         return [
             {
                 **each.to_json(),
@@ -146,7 +146,7 @@ def plan(
 ) -> CommitteePlan:
     """Propose settings for an election in a group, with the evidence: as `hustings plan`.
 
-    `settings` are those that are fixed; the adversary `aware` is the worst of all corruptions.
+    `settings` are fixed settings; the adversary `aware` stands for the worst of all corruptions.
 
     >>> plan("committee", members=60, settings={"b": 0.05, "c0": 16}, effort="quick").members
     60
@@ -156,7 +156,7 @@ def plan(
     if effort not in EFFORTS:
         raise UnknownName("effort", effort, EFFORTS)
     check_whole("members", members, 2, MOST_MEMBERS)
-    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
+    import_module("hustings.lab.kernels.compiling")  # its sentence says which extra is missing
     load()
     words = Options.of(settings=settings).settings
     given: dict[str, object] = {**parse_settings(words)}
@@ -182,7 +182,7 @@ def plan(
 
 
 def attacks_of(adversary: str) -> tuple[str, ...]:
-    """The adversaries that a plan must stand: `aware` is every corruption with all behaviours.
+    """The adversaries that a plan must withstand: `aware` is every corruption with all behaviours.
 
     >>> attacks_of("greedy+pack")
     ('greedy+pack',)
@@ -197,7 +197,7 @@ def attacks_of(adversary: str) -> tuple[str, ...]:
 
 
 def concerning(knobs: Knobs, attacks: Sequence[str]) -> tuple[str, ...]:
-    """The attacks without those that are only others by another name in this network."""
+    """The attacks, without those that equal another one in this network."""
     idle = []
     if len(knobs.layers) < 2:
         idle.append("second")
@@ -208,7 +208,7 @@ def concerning(knobs: Knobs, attacks: Sequence[str]) -> tuple[str, ...]:
 
 
 def candidates(n: int) -> Iterator[Settings]:
-    """Settings worth a look in a group of this size: profiles, and networks around them."""
+    """Settings worth trying in a group of this size: profiles, and networks around them."""
     for name in ("lean", "robust", "tuned", "high-b", "single"):
         yield (("profile", name),)
     yield (("profile", "single"), ("endgame", "baton"))
@@ -237,7 +237,7 @@ def make_plan(
     on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> CommitteePlan:
-    """Search; `given` are settings that are fixed, as b."""
+    """Search for settings; `given` are fixed settings, for example b."""
     if "profile" in given:
         raise BadInput("a plan looks through the profiles by itself: fix single knobs instead")
     search = _Search(dict(given), n, tuple(attacks), seed)
@@ -269,7 +269,7 @@ def _within(trials: Sequence[Trial], most_bits: float | None) -> list[Trial]:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What all trials of a plan share."""
+    """What all trials of a plan have in common."""
 
     given: dict[str, object]
     members: int
@@ -280,7 +280,7 @@ class _Search:
         return CommitteeConfig.parse({**dict(settings), **self.given, "adversary": adversary})
 
     def candidates(self) -> list[Settings]:
-        """Those that fit the group, each network once."""
+        """The candidates that fit the group, each network once."""
         seen: dict[Knobs, Settings] = {}
         for settings in candidates(self.members):
             try:
@@ -295,7 +295,7 @@ class _Search:
     def play(
         self, every: Sequence[Settings], runs: int, pool: Pool[Player, Any], tell: Tell | None
     ) -> list[Trial]:
-        """Every candidate meets every attack that concerns it, as often as `runs` says."""
+        """Play every candidate against every attack that concerns it, `runs` times."""
         totals: list[dict[str, ColumnsTotal]] = []
         series: list[Series[Player, Any]] = []
         for settings in every:
@@ -331,7 +331,7 @@ def _trial(settings: Settings, runs: int, totals: Mapping[str, ColumnsTotal]) ->
 
 
 def _front(trials: Sequence[Trial]) -> list[Trial]:
-    """Those that no other one beats in both success and bits, the cheapest first."""
+    """The trials that no other trial beats in both success and bits, the cheapest first."""
     kept: list[Trial] = []
     for trial in sorted(trials, key=lambda each: (each.bits_mean, -each.score)):
         if not kept or trial.score > kept[-1].score:
@@ -340,7 +340,7 @@ def _front(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _propose(front: Sequence[Trial]) -> Trial | None:
-    """The cheapest of those nearly as good as the best."""
+    """The cheapest of the trials that are nearly as good as the best."""
     best = max((trial.score for trial in front), default=0.0)
     if best <= 0:
         return None

@@ -1,7 +1,7 @@
-"""`simulate`: one protocol in the deterministic world, as often as it takes; and what came of it.
+"""`simulate`: one protocol in the deterministic world, for a number of runs, and the results.
 
-`Options` say what is simulated, `Goals` how often. `prepare` makes a `Simulation` of them and tells
-what is wrong; it is played on the engine of all runs, and a `Study` tells what came of it.
+`Options` say what is simulated, `Goals` how often. `prepare` makes a `Simulation` of them and
+reports errors. The engine of all runs plays it, and a `Study` holds the results.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def simulate(
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> None:
-    """Refuse what is no whole number within bounds."""
+    """Refuse a value that is not a whole number within bounds."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadInput(f"{name} is to be a whole number, not {value!r}")
     if not least <= value <= most:
@@ -133,11 +133,11 @@ class Goals:
 
     @property
     def expected(self) -> int:
-        """Runs, as far as one can tell before the engine is known: an error means many."""
+        """The likely number of runs, before the engine is known: a standard error means many."""
         return self._runs(MAX_RUNS)
 
     def most(self, chosen: EngineChoice) -> int:
-        """Runs by this engine, at most."""
+        """The maximum number of runs for this engine."""
         return self._runs(chosen.engine.most)
 
     def _runs(self, most: int) -> int:
@@ -146,13 +146,13 @@ class Goals:
         return 1 if self.stderr is None else most
 
     def goal(self, chosen: EngineChoice) -> Goal:
-        """The same for an engine."""
+        """The goal for an engine."""
         if self.stderr is None:
             return Runs(self.most(chosen))
         return Precision(self.stderr, self.most(chosen), self.metric)
 
     def words(self) -> list[str]:
-        """What would be typed."""
+        """The options as a user would type them."""
         named = [("runs", self.runs), ("stderr", self.stderr), ("metric", self.metric)]
         return [f"--{name}={value}" for name, value in named if value is not None]
 
@@ -163,7 +163,7 @@ class Gathered:
 
     report: Report
     values: Mapping[str, list[float]]  # of each metric, in the runs that have one
-    short: str | None = None  # a sentence where a precision was not reached
+    short: str | None = None  # a sentence if a precision was not reached
 
 
 def gather(
@@ -174,11 +174,11 @@ def gather(
     on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> Gathered:
-    """Runs from `first` on until the goal says enough."""
+    """Play runs from `first` on until the goal is reached."""
     experiment, engine = chosen.experiment, chosen.engine
     player, total = engine.player(experiment), engine.study(experiment)
     if not engine.threaded and jobs > 1 and not isinstance(experiment, ByRounds):
-        prepare_run(experiment, first)  # what is wrong is told before workers start
+        prepare_run(experiment, first)  # reports errors before workers start
     with open_pool(engine.place if on is None else on, jobs, play_in_full) as pool:
         piece = partial(total.piece, workers=pool.workers)
         series: Series[Player, Any] = Series(player, goal, total, piece, first)
@@ -196,7 +196,7 @@ def run_all(
     on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> Report:
-    """Play runs of an experiment message by message, and report what came of them."""
+    """Play runs of an experiment message by message, and report the results."""
     check_whole("jobs", jobs, 1, MAX_JOBS)
     chosen = EngineChoice(experiment, engine_of(experiment, EVENTS))
     return gather(chosen, Runs(runs), first, jobs, on, tell).report
@@ -204,17 +204,17 @@ def run_all(
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """An experiment that is ready to be played: by whom, how often, and what to know before."""
+    """An experiment that is ready to be played: its engine, its number of runs, its warnings."""
 
     chosen: EngineChoice
     goal: Goal
     most: int  # runs
     warnings: tuple[str, ...]
-    words: tuple[str, ...]  # of the command line that gives the same, if there is one
+    words: tuple[str, ...]  # of a command line that gives the same, if there is one
     order: str | None = None  # of ids round a ring
 
     def check_memory(self, jobs: int = 1) -> None:
-        """Refuse runs that do not fit into this machine."""
+        """Refuse runs that do not fit into this machine's memory."""
         chosen = self.chosen
         check_runs(chosen.engine.name, chosen.experiment.members, self.most, jobs)
 
@@ -227,7 +227,7 @@ class Simulation:
         trace: str | Path | None = None,
         tell: Tell | None = None,
     ) -> Study:
-        """Play it. A trace appears under its name when all runs have gone well, or not at all."""
+        """Play it. A trace file appears when all runs have succeeded, or not at all."""
         experiment = self.chosen.experiment
         self.check_memory(jobs)
         found = self._played(first, jobs, on, trace, tell)
@@ -273,7 +273,7 @@ class Simulation:
             return gather(self.chosen, self.goal, first, jobs, on, tell)
 
     def _choices(self, found: Gathered) -> dict[str, object]:
-        """What was left to us, as scripts read it."""
+        """What we chose for the user, as data for scripts."""
         shown: dict[str, object] = {}
         if self.order is not None:
             shown["order"] = self.order
@@ -301,9 +301,9 @@ def prepare(
     digest: bool = False,
     **judging: object,
 ) -> Simulation:
-    """Everything about a simulation before it is played; what is wrong is told here.
+    """Everything about a simulation before it is played; errors are reported here.
 
-    `judging` names what needs every message, as a trace: kernels cannot give it.
+    `judging` names what needs every message, for example a trace: kernels cannot give it.
     """
     goals = Goals() if goals is None else goals
     if goals.metric is not None and goals.stderr is None:
@@ -338,7 +338,7 @@ def pick(
     digest: bool = False,
     **judging: object,
 ) -> EngineChoice:
-    """The experiment that was typed, and who plays it; by default as most would have it."""
+    """The experiment and its engine; without a choice, the engine that suits it best."""
     if name is None:
         name = AUTO if kind in TASKS else EVENTS
     if name not in ENGINES:
@@ -354,7 +354,7 @@ def pick(
 
 
 def _held(max_events: int | None, **judging: object) -> str | None:
-    """Why what was asked for rules the kernels out."""
+    """Why the options rule the kernels out."""
     for option, given in judging.items():
         if given:
             return (
@@ -367,7 +367,7 @@ def _held(max_events: int | None, **judging: object) -> str | None:
 
 
 def _shortfall(result: Report) -> list[str]:
-    """Why metrics have no value, where a limit is the reason."""
+    """Why metrics have no value, if a limit is the reason."""
     lacking = [name for name, summary in result.metrics.items() if summary is None]
     limits = [name for name in ("until", "max-events") if name in result.endings]
     if not limits or all(name == "leader" for name in lacking):
@@ -380,7 +380,7 @@ def _shortfall(result: Report) -> list[str]:
 
 
 def given_up(result: Report) -> list[str]:
-    """A sentence about runs that a kernel did not play to their end."""
+    """A sentence about runs that a kernel gave up."""
     if not (cut := result.endings.get(CUT, 0)):
         return []
     return [
@@ -390,7 +390,7 @@ def given_up(result: Report) -> list[str]:
     ]
 
 
-# What came of it
+# Results
 
 COLUMNS = ("mean", "stderr", "min", "p50", "p99", "max")
 
@@ -405,30 +405,30 @@ class Study(Table):
     experiment: Experiment
     report: Report
     engine: str
-    command: str  # the command line that gives the same; "" for a class that it cannot name
+    command: str  # the same as a command line; "" for a class that it cannot name
     warnings: tuple[str, ...] = ()
     values: Mapping[str, list[float]] = field(default_factory=dict, repr=False)
-    short: str | None = None  # a sentence where a precision was not reached
-    choices: Mapping[str, object] = field(default_factory=dict)  # what was left to us
+    short: str | None = None  # a sentence if a precision was not reached
+    choices: Mapping[str, object] = field(default_factory=dict)  # what we chose for the user
 
     @property
     def protocol(self) -> str:
-        """Its name."""
+        """The name of the protocol."""
         return self.experiment.kind.about.name
 
     @property
     def runs(self) -> int:
-        """How many were played."""
+        """How many runs were played."""
         return self.report.runs
 
     @property
     def metrics(self) -> Mapping[str, Summary | None]:
-        """Each metric over all runs; None where no run has one."""
+        """Each metric over all runs; None if no run has one."""
         return self.report.metrics
 
     @property
     def verdicts(self) -> Mapping[str, Mapping[str, int]]:
-        """How often each property held, was violated, or could not be judged."""
+        """How often each property held, was violated, or stayed undecided."""
         return self.report.verdicts
 
     @property
@@ -443,12 +443,12 @@ class Study(Table):
 
     @property
     def digest(self) -> str | None:
-        """Of everything that happened, where it was asked for."""
+        """A digest of everything that happened, if it was requested."""
         return self.report.digest
 
     @property
     def time_series(self) -> TimeSeries | None:
-        """How many led at which time, where it was asked for."""
+        """How many members led at which time, if it was requested."""
         return self.report.time_series
 
     def __getitem__(self, metric: str) -> Summary:
@@ -463,7 +463,7 @@ class Study(Table):
         return iter(self.metrics)
 
     def rows(self) -> list[dict[str, object]]:
-        """A row for each metric."""
+        """One row for each metric."""
         return [
             {
                 "metric": name,
@@ -513,7 +513,7 @@ class Study(Table):
         return {name: plain(value) for name, value in {**shown, **self.choices}.items()}
 
     def plot(self, metric: str | None = None, axes: Any = None) -> Any:
-        """How often each value of a metric came about, or the time series; returns the axes."""
+        """Plot how often each value of a metric occurred, or the time series; return the axes."""
         axes = needed("matplotlib.pyplot", "figures").figure().subplots() if axes is None else axes
         if metric is None and self.time_series is not None:
             axes.plot(self.time_series.time, self.time_series.mean)
@@ -533,7 +533,7 @@ class Study(Table):
 
     @property
     def title(self) -> str:
-        """One line about it."""
+        """The title: one line."""
         runs = f"{self.runs} run{'s' if self.runs > 1 else ''}"
         return (
             f"{self.protocol}, {self.experiment.members} members, "
@@ -562,7 +562,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _particulars(experiment: Experiment) -> dict[str, object]:
-    """What only some scenarios have."""
+    """Values that only some scenarios have."""
     scenario, rates = experiment.scenario, experiment.scenario.rates
     found: dict[str, object] = {}
     if experiment.announces and scenario.name != "start":

@@ -1,4 +1,4 @@
-"""`swarm`: worlds drawn by seeds, everything that can go wrong in them, and a verdict."""
+"""`swarm`: worlds drawn by seeds, with many kinds of faults, and a verdict."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hustings.sim.random_election import Fickle
 from hustings.sim.swarm import GUARDS, Asking, Elect, Entry, Played, Swarm, play
 
 MAX_SEEDS = 100_000_000
-SHOWN = 10  # violations told; the others are counted
-LARGEST = 64  # worlds that travel together
+SHOWN = 10  # violations shown; the others are counted
+LARGEST = 64  # worlds that are sent to a worker together
 
 Counts = dict[str, dict[str, int]]
 
-# Fickle is no protocol: it nominates at random, and a guard must hold all the same.
+# Fickle is not a protocol: it nominates at random, and a guard must keep its promise even then.
 ENTRIES: dict[str, Entry] = {
     "fickle": Entry(Fickle, weight=3),
     "bully": Entry(find("bully")),
@@ -40,11 +40,11 @@ ENTRIES: dict[str, Entry] = {
 
 @dataclass(slots=True)
 class SwarmTotal:
-    """What came of all worlds so far."""
+    """The results of all worlds so far."""
 
     seeds: int = 0
     verdicts: Counts = field(default_factory=dict)  # by property
-    worlds: Counts = field(default_factory=dict)  # by guard, and in it by protocol
+    worlds: Counts = field(default_factory=dict)  # by guard, and within it by protocol
     counts: Counter[str] = field(default_factory=Counter)
     failed: int = 0  # seeds that violate what is promised
     failures: list[tuple[int, dict[str, str]]] = field(default_factory=list)  # the first of them
@@ -59,7 +59,7 @@ class SwarmTotal:
         return {}
 
     def add(self, block: Sequence[Played]) -> None:
-        """Count some worlds more; they come in the order of their seeds."""
+        """Add more worlds; they come in the order of their seeds."""
         for played in block:
             self._count(played)
 
@@ -86,13 +86,13 @@ class SwarmTotal:
 
 @dataclass(frozen=True, slots=True)
 class Swarmed(Table):
-    """What came of all worlds."""
+    """The results of all worlds."""
 
     tally: SwarmTotal
     first: int
     beyond: bool
-    replays: list[str]  # the command line that plays and draws each failure
-    command: str = ""  # the command line that gives the same; "" for a class that it cannot name
+    replays: list[str]  # for each failure, a command line that plays and draws it again
+    command: str = ""  # the same as a command line; "" for a class that it cannot name
 
     @property
     def failed(self) -> int:
@@ -100,7 +100,7 @@ class Swarmed(Table):
         return self.tally.failed
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each property."""
+        """One row for each property."""
         return [{"property": name, **counts} for name, counts in self.tally.verdicts.items()]
 
     def _repr_html_(self) -> str:
@@ -141,7 +141,7 @@ def swarm(
     on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> Swarmed:
-    """Draw whole worlds from seeds, let everything go wrong in them, and judge: `hustings swarm`.
+    """Draw whole worlds with many faults from seeds, and judge them: as `hustings swarm`.
 
     >>> swarm(protocols=["bully"], seeds=3).failed
     0
@@ -158,7 +158,7 @@ def swarm(
 
 @dataclass(frozen=True, slots=True)
 class _Seeds:
-    """So many worlds: more than there may be runs of one experiment, for no result is kept."""
+    """A number of worlds; it may exceed the limit of runs, because no result is stored."""
 
     first: int
 
@@ -178,7 +178,7 @@ def play_worlds(
     on: str | Executor | None = None,
     tell: Tell | None = None,
 ) -> SwarmTotal:
-    """Play the worlds of seeds `first`, `first` + 1, ... and count what came of them."""
+    """Play the worlds of seeds `first`, `first` + 1, ... and count their results."""
     if not 1 <= seeds <= MAX_SEEDS:
         raise BadInput(f"seeds must lie between 1 and {MAX_SEEDS:,}, not {seeds:,}")
     if not 1 <= jobs <= MAX_JOBS:
@@ -210,7 +210,7 @@ def drawn(guards: Sequence[str], protocols: Sequence[Protocol], *, beyond: bool)
 
 
 def _named(protocol: Protocol) -> bool:
-    """Whether a command line can name it."""
+    """Whether a command line can name the class."""
     return isinstance(protocol, str) or named(protocol, protocol) is not None
 
 
@@ -221,7 +221,7 @@ def _word(protocol: Protocol) -> str:
 
 
 def with_quorum(elect: Asking, voters: tuple[MemberId, ...], lease: LeaseConfig) -> Elect:
-    """A quorum of these voters round elections; the longest lease is the one asked for."""
+    """A quorum of these voters round elections; the longest lease is the requested one."""
     from hustings.quorum import QuorumConfig  # noqa: PLC0415 (few need it)
     from hustings.quorum import with_quorum as go_round  # noqa: PLC0415 (likewise)
 
@@ -230,12 +230,12 @@ def with_quorum(elect: Asking, voters: tuple[MemberId, ...], lease: LeaseConfig)
 
 
 def votes(stored: Mapping[str, object]) -> bool:
-    """Whether a voter that stored this has begun to vote."""
+    """Whether a voter with this storage has begun to vote."""
     return stored.get("quorum-votes") is True
 
 
 def entry(name: Protocol) -> Entry:
-    """An election of the swarm: those that it draws by default, or any other."""
+    """An election of the swarm: one that it draws by default, or any other."""
     if isinstance(name, str) and (known := ENTRIES.get(name.replace("_", "-"))) is not None:
         return known
     try:
@@ -260,7 +260,7 @@ def guards_of(typed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def replay(seed: int, guards: tuple[str, ...], protocols: tuple[str, ...], beyond: bool) -> str:
-    """The command line that plays one seed again and draws it."""
+    """A command line that plays one seed again and draws it."""
     chosen = [f"--guard {name}" for name in guards] + [f"--protocol {name}" for name in protocols]
     words = ["hustings swarm", *chosen, *(["--beyond"] if beyond else [])]
     return " ".join([*words, f"--first {seed} --seeds 1 --trace"])

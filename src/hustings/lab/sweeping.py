@@ -44,7 +44,7 @@ class Sweep(Table):
     warnings: tuple[str, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each point and metric."""
+        """One row for each point and metric."""
         return [dict(row) for row in rows_of(self.results)]
 
     @property
@@ -77,13 +77,14 @@ def sweep(
     tell: Tell | None = None,
     **fixed: Any,
 ) -> Sweep:
-    """Play all combinations of the lists in `grid`; the rest of the words is the same for all.
+    """Play all combinations of the lists in `grid`; all other options are the same for all.
 
-    Words are those of `simulate`, and `protocol`, `engine` and `seed`. `settings` and its like are
-    tables whose lists are axes. Each point has a seed of its own, as in `hustings sweep`: a file
-    with the same words gives the same numbers. `on` is threads, processes, local-cluster,
-    dask://host:8786, or any `concurrent.futures.Executor`. With several `jobs` on processes a
-    script must be one that can be imported (`if __name__ == "__main__"`): workers import it.
+    The options are those of `simulate`, and `protocol`, `engine` and `seed`. `settings` and similar
+    options are tables whose lists are axes. Each point has a seed of its own, as in `hustings
+    sweep`: a file with the same options gives the same numbers. `on` is threads, processes,
+    local-cluster, dask://host:8786, or any `concurrent.futures.Executor`. With several `jobs` on
+    processes, workers import the script, so the script must allow this (`if __name__ ==
+    "__main__"`).
 
     >>> found = sweep({"members": [4, 8]}, protocol="bully", scenario="leader-crash")
     >>> [each.block.metrics["messages"].moments.mean for each in found.results]
@@ -102,7 +103,7 @@ def sweep(
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """How many processors this process may use."""
     try:
         return min(MAX_JOBS, len(os.sched_getaffinity(0)))
     except AttributeError:  # not on every system
@@ -118,7 +119,7 @@ def point_of(
     world: Sequence[str],
     parameters: Mapping[str, Value],
 ) -> tuple[SweepPoint, list[str]]:
-    """One point. Points are independent: each has a seed of its own, from its own words."""
+    """One point. Points are independent: each has a seed of its own, from its own options."""
     name = named(protocol, find(protocol)) if not isinstance(protocol, str) else protocol
     seed = derive(options.seed, "sweep", name or "", *sorted(world)) >> 16
     ready = prepare(protocol, options.with_seed(seed), goals, engine=engine)
@@ -132,7 +133,7 @@ def point_of(
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One word and its values; `entry` where it is one of a table."""
+    """One option and its values; `entry` if the option is an entry of a table."""
 
     name: str
     entry: str | None

@@ -1,4 +1,4 @@
-"""Results that are rows: as Arrow, as pandas, and as a table in a notebook."""
+"""Results that have rows: as Arrow, as pandas, and as a table in a notebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = Sequence[dict[str, object]]
 
 
 def needed(module: str, extra: str) -> Any:
-    """A module of an extra, or a sentence about how to get it."""
+    """A module of an extra, or a sentence that says how to install the extra."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
@@ -25,7 +25,7 @@ def needed(module: str, extra: str) -> Any:
 
 
 def as_html(rows: Rows) -> str:
-    """A table with a row for each; the first cell of a row is its name."""
+    """A table with a line for each row; the first cell of a row is its name."""
     columns = list(rows[0]) if rows else []
     head = "".join(f"<th>{escape(each)}</th>" for each in columns)
     body = "".join(
@@ -54,7 +54,7 @@ class Table:
     __slots__ = ()
 
     def rows(self) -> list[dict[str, object]]:
-        """One for each thing that was measured or worked out."""
+        """One row for each thing that was measured or computed."""
         raise NotImplementedError
 
     def to_arrow(self) -> Any:

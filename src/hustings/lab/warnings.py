@@ -1,4 +1,4 @@
-"""What works but has a consequence worth knowing, or none at all: one sentence each."""
+"""Warnings on input that works, but has a surprising consequence or no effect: a sentence each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hustings.sim.world import Ended
 
 
 def warnings_on(experiment: Experiment, typed: Options) -> list[str]:
-    """On settings and options as they were typed."""
+    """Warnings on settings and options."""
     kind, name = experiment.kind, experiment.scenario.name
     warnings = experiment.config.warnings()
     if experiment.detector is not None:
@@ -52,7 +52,7 @@ def warnings_on(experiment: Experiment, typed: Options) -> list[str]:
 
 
 def idle(experiment: Experiment, typed: Options) -> list[str]:
-    """On what was typed and changes nothing."""
+    """Warnings on options that change nothing."""
     leaving = _leaving(experiment)
     given = parse_settings(typed.settings)
     return [
@@ -67,7 +67,7 @@ def idle(experiment: Experiment, typed: Options) -> list[str]:
 
 
 def _leaving(experiment: Experiment) -> bool:
-    """Whether anybody may leave in good order."""
+    """Whether any member may leave in good order."""
     scenario = experiment.scenario
     faults = any(isinstance(one, Leave) for one in scenario.extra)
     return scenario.name == "leader-leave" or scenario.rates.orderly or faults
@@ -108,7 +108,7 @@ def _network(experiment: Experiment, typed: Options) -> list[str]:
 
 
 def _stack(experiment: Experiment) -> list[str]:
-    """What does not go well with gossip membership and bimodal multicast."""
+    """Warnings on combinations with gossip membership and bimodal multicast."""
     stack, config = experiment.stack, experiment.config
     if stack is None:
         return []
@@ -128,7 +128,7 @@ def _stack(experiment: Experiment) -> list[str]:
 
 
 def _silence(experiment: Experiment) -> list[str]:
-    """Departures in good order that nobody can tell from a crash."""
+    """A warning on departures in good order that look like crashes to other members."""
     kind, config = experiment.kind, experiment.config
     if isinstance(config, AnnounceConfig):
         goodbye = config.byes(1) > 0
@@ -141,15 +141,15 @@ def _silence(experiment: Experiment) -> list[str]:
 
 
 def _idle_faults(experiment: Experiment) -> list[str]:
-    """A sentence for each fault that is sure to find nothing to do.
+    """A sentence for each fault that is sure to have no effect.
 
-    Only what is certain is told: where chance may still make it otherwise, nothing is.
+    Only certain cases are reported: if chance may give the fault an effect, there is no warning.
     """
     told = []
     for one in experiment.scenario.extra:
         what = f"{one.label} at {one.at:g}"
         if one.at > END_OF_TIME:
-            continue  # it is refused when the run is set up
+            continue  # such a fault is refused when the run is prepared
         if one.at > experiment.horizon:
             told.append(f"{what} never happens: the time limit is {experiment.horizon:g}")
         elif (why := _idle(experiment, one)) is not None:
@@ -158,7 +158,7 @@ def _idle_faults(experiment: Experiment) -> list[str]:
 
 
 def _idle(experiment: Experiment, one: Happening) -> str | None:
-    """Why a fault does nothing, if that is sure."""
+    """Why a fault has no effect, if that is certain."""
     earlier = [other for other in experiment.scenario.extra if other.at <= one.at]
     if isinstance(one, faults.Heal):
         cuts = [each.name for each in earlier if isinstance(each, faults.Partition | faults.OneWay)]
@@ -167,7 +167,7 @@ def _idle(experiment: Experiment, one: Happening) -> str | None:
     if member is None or experiment.scenario.name == "churn":
         return None
     if not 1 <= member <= experiment.population():
-        return None  # it is refused when the run is set up
+        return None  # such a fault is refused when the run is prepared
     own = [each for each in earlier if getattr(each, "member", None) == member]
     down = _down(experiment, member)
     if isinstance(one, faults.Restart):
@@ -185,7 +185,7 @@ def _idle(experiment: Experiment, one: Happening) -> str | None:
 
 
 def _has_gone(own: list[Happening], one: Happening) -> bool:
-    """Whether the last thing that is sure to have happened to its member took it away."""
+    """Whether the last certain event of its member took the member away."""
     before = own[: own.index(one)] + [each for each in own[own.index(one) :] if each.at < one.at]
     steps = [
         each
@@ -203,7 +203,7 @@ def _down(experiment: Experiment, member: MemberId) -> bool | None:
     if member in scenario.crashed:
         return True
     if any(values is None for _, values in experiment.attributes):
-        return None  # who is who is drawn in every run
+        return None  # every run draws the members' roles anew
     parts = experiment.cast(experiment.candidates(0), None)
     if member in parts.down:
         return True
@@ -212,11 +212,11 @@ def _down(experiment: Experiment, member: MemberId) -> bool | None:
 
 
 def warnings_on_faults(experiment: Experiment, result: Report) -> list[str]:
-    """Faults that were due and did not happen, because a limit ended the run before."""
+    """Faults that were due but did not happen, because a limit ended the run before them."""
     told = []
     for fault, runs in result.unplayed.items():
         if any(fault == f"{one.label} at {one.at:g}" for one in _too_late(experiment)):
-            continue  # that was told before the run
+            continue  # reported before the run
         where = "" if result.runs == 1 else f" in {runs} of {result.runs} runs"
         told.append(f"{fault} did not happen{where}: the run ended before")
     return told
@@ -238,7 +238,7 @@ def warnings_on_guard(experiment: Experiment) -> list[str]:
 
 
 def warnings_on_outcome(experiment: Experiment, result: Report) -> list[str]:
-    """That nobody was confirmed, where a guard should have."""
+    """A warning if no member was confirmed, though a guard should have confirmed one."""
     if lost := result.endings.get(Ended.UNCONFIRMABLE.value, 0):
         return [
             f"{lost} of {result.runs} runs were given up: nobody could be confirmed, and no fault "
@@ -258,7 +258,7 @@ def warnings_on_outcome(experiment: Experiment, result: Report) -> list[str]:
 
 
 def _named(experiment: Experiment, voting: Voters) -> str:
-    """Who votes, in words; where attributes are drawn, that may differ from run to run."""
+    """The voters in words; if attributes are random, voters may differ from run to run."""
     if any(values is None for _, values in experiment.attributes):
         return f"the first {len(voting.config.voters)} members that are there from the beginning"
     plan = experiment.plan(0)

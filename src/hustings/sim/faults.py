@@ -324,7 +324,7 @@ def _note(world: World, what: str, name: str, sides: tuple[tuple[MemberId, ...],
         world.tracer.add(Linked(world.now, what, name, shown))
 
 
-# Faults as people type them
+# Faults as a user types them
 
 SIMPLE: dict[str, Callable[..., Happening]] = {
     "crash": Crash,
@@ -357,9 +357,9 @@ def parse_members(text: str, what: str) -> tuple[MemberId, ...]:
 
 
 def parse_faults(texts: Iterable[str]) -> tuple[Happening, ...]:
-    """All faults of one run: each cut under a name of its own, so that cuts add up.
+    """All faults of one run: each cut has a name of its own, so that cuts add up.
 
-    A heal ends one cut, as `heal:one-way:3>4`, or all of a kind, as `heal:one-way`.
+    A heal ends one cut, for example `heal:one-way:3>4`, or all of a kind, as `heal:one-way` does.
     """
     found = _named([parse_fault(text) for text in texts])
     cuts = [one for one in found if isinstance(one, Cut)]
@@ -369,7 +369,7 @@ def parse_faults(texts: Iterable[str]) -> tuple[Happening, ...]:
 
 
 def _named(found: list[Happening]) -> list[Happening]:
-    """The first cut of a kind is called after its kind; the others bear a number, too."""
+    """The first cut of a kind has the name of its kind; the others also have a number."""
     kinds: dict[type[Happening], list[Sides]] = {}
     for place, one in enumerate(found):
         if isinstance(one, Cut):
@@ -382,7 +382,7 @@ def _named(found: list[Happening]) -> list[Happening]:
 
 
 def _heals(heal: Heal, cuts: list[Cut]) -> list[Heal]:
-    """What a heal ends, by name; the one that was typed if there is no such cut."""
+    """The names of the cuts that a heal ends; the typed name if there is no such cut."""
     kind, colon, who = heal.name.partition(":")
     typed = _between(kind, who, heal.at, f"heal:{heal.name}") if colon else None
     only = _sides(typed) if isinstance(typed, Cut) else None
@@ -400,7 +400,7 @@ def _sides(cut: Cut) -> Sides:
 
 
 def parse_fault(text: str) -> Happening:
-    """One fault with its time, as `crash:7@2.5`; see `hustings sim --help` for all forms."""
+    """One fault with its time, for example `crash:7@2.5`; `hustings sim --help` lists all forms."""
     match = re.fullmatch(r"([a-z-]+):(.*)@([^@]+)", text.strip())
     if match is None:
         raise BadInput(f"--fault {text!r} is not understood: write WHAT:WHO@TIME, as crash:7@2.5")

@@ -1,7 +1,7 @@
-"""What came of some runs of one point, as numbers that can be kept and added up.
+"""The results of some runs of one point, as numbers that can be stored and added up.
 
-Blocks are cut at run numbers that depend on the point alone and added up in order, so sums are the
-same to the last bit whoever played them and in whatever order they came back.
+Blocks are cut at run numbers that depend on the point alone, and added up in order. So sums are the
+same to the last bit, wherever blocks were played and in whatever order they came back.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Moments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def stderr(self) -> float:
-        """The standard error of the mean; infinite while one value cannot tell.
+        """The standard error of the mean; infinite for a single value.
 
         >>> round(Moments.of([1.0, 2.0, 3.0, 4.0]).stderr, 6), Moments.of([7.0]).stderr
         (0.645497, inf)
@@ -70,7 +70,7 @@ class Moments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def relative(self) -> float:
-        """The standard error as a part of the mean; 0 where all values are the same."""
+        """The standard error as a share of the mean; 0 if all values are equal."""
         error = self.stderr
         if error == 0.0:
             return 0.0
@@ -81,7 +81,7 @@ NOTHING = Moments(0, 0.0, 0.0)
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One metric over some runs; it has no least and greatest value where no run has one.
+    """One metric over some runs; its least and greatest values are missing if no run has one.
 
     >>> Column.of([1.0, 4.0]) + Column.of([2.0, 1.0])
     Column(moments=Moments(count=4, mean=2.0, spread=6.0), least=1.0, most=4.0)
@@ -126,12 +126,12 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def relative(self) -> float:
-        """The standard error as a part of the mean."""
+        """The standard error as a share of the mean."""
         return self.moments.relative
 
     @property
     def plausible(self) -> bool:
-        """Whether values could have come to this."""
+        """Whether such values are possible."""
         count, mean, spread = self.moments.count, self.moments.mean, self.moments.spread
         if count == 0:
             return self == Column()
@@ -153,7 +153,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, first: int, last: int, values: RunValues) -> Block:
-        """What runs first .. last-1 came to."""
+        """The results of runs first .. last-1."""
         for name, column in values.metrics.items():
             if not all(map(math.isfinite, column)):
                 raise ProtocolBug(f"a value of metric {name} in runs {first} to {last - 1} is not")
@@ -183,12 +183,12 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def runs(self) -> int:
-        """How many."""
+        """How many runs."""
         return self.last - self.first
 
     @property
     def plausible(self) -> bool:
-        """Whether runs could have come to this: a file may say anything."""
+        """Whether runs can give such results: a file may contain anything."""
         return (
             0 <= self.first < self.last
             and min(self.endings.values(), default=0) > 0
@@ -205,7 +205,7 @@ EMPTY = Block(0, 0, {}, {})
 
 
 def total(blocks: Iterable[Block]) -> Block:
-    """All blocks, which follow each other from run 0, as one."""
+    """All blocks as one; they follow each other from run 0."""
     whole = EMPTY
     for block in blocks:
         whole += block

@@ -1,10 +1,10 @@
-"""What has been played, on disk as soon as it is known.
+"""Results on disk, stored as soon as they are known.
 
 The first line says which format, code and grid a file belongs to; every other line holds one block.
-A line is appended and synced before its block counts as finished, and its seal covers all lines
-before it, so that nothing can be changed, left out or put elsewhere unnoticed. A last line without
-an end is what a crash leaves: it is dropped, and its block played again. Everything else that is
-not as it should be is refused, and the file left as it is.
+A line is appended and synced before its block counts as finished. Its seal covers all lines before
+it, so that a changed, missing or moved line is noticed. A crash may leave a last line without an
+end: this line is dropped, and its block played again. A file with any other defect is refused and
+left as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BEGINS = "hustings-sweep-"
 _FIRST = re.compile(rb"hustings-sweep-([0-9]{1,9}) ([0-9a-f]{32}) (\{.*\})\n")
 _OTHER = re.compile(rb"([0-9a-f]{32}) (\{.*\})\n")
 
-# What a run's numbers depend on: packages whole, and of figures what describes a measurement.
+# What a run's numbers depend on: whole packages, and from figures only the measurements.
 _SOURCES = (
     *("core", "layers", "protocols", "quorum", "sim"),
     *("lab/byzantine", "lab/kernels", "lab/runs", "lab/figures/measurement.py"),
@@ -56,7 +56,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Checkpoint:
-    """The blocks of one sweep; one process at a time holds it."""
+    """The blocks of one sweep; only one process at a time may hold it."""
 
     def __init__(self, path: Path, *, code: str, grid: str, points: int) -> None:
         self._path = path
@@ -90,16 +90,16 @@ class Checkpoint:
         self._close()
 
     def known(self, point: int) -> Mapping[tuple[int, int], Block]:
-        """The blocks of a point, by their first run and the first run after them."""
+        """The stored blocks of a point, by their first run and the first run after them."""
         return self._known.get(point, {})
 
     def add(self, point: int, block: Block) -> None:
-        """Keep a block: on disk when this returns."""
+        """Store a block: it is on disk when this returns."""
         self._append(_OTHER, msgspec.json.encode(_Line(point, block)))
         self._note(point, block)
 
     def finish(self, point: int) -> None:
-        """A point has all its runs, which are on disk already."""
+        """All runs of a point are played, and on disk already."""
 
     def _note(self, point: int, block: Block) -> None:
         self._known.setdefault(point, {})[block.first, block.last] = block
@@ -113,7 +113,7 @@ class Checkpoint:
             raise self._refusal("cannot be locked", reason(error)) from None
 
     def _load(self) -> None:
-        """Take over what there is, and drop what a crash left of a line."""
+        """Read what is stored, and drop an incomplete line that a crash left."""
         end = 0
         try:
             with open(self._fd, "rb", closefd=False) as stream:
@@ -131,7 +131,7 @@ class Checkpoint:
             self._sync_folder()
 
     def _torn(self, number: int, line: bytes) -> bool:
-        """Whether a line without an end is the beginning of one of ours."""
+        """Whether a line without an end is the beginning of a valid line."""
         start = line[: len(_BEGINS)].decode("latin-1")
         return len(line) <= LONGEST_LINE and (number > 1 or _BEGINS.startswith(start))
 
@@ -187,7 +187,7 @@ class Checkpoint:
         self._seal = seal
 
     def _sync_folder(self) -> None:
-        """A new file is there after a crash only if its folder says so."""
+        """Sync the folder: only then does a new file survive a crash."""
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -196,7 +196,7 @@ class Checkpoint:
 
     def _close(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)  # and the lock is gone
+            os.close(self._fd)  # this also releases the lock
             self._fd = -1
 
     def _damaged(self, number: int, why: str) -> BadInput:
@@ -209,7 +209,7 @@ class Checkpoint:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines; of one that is too long, the beginning."""
+    """The lines of a file; of a line that is too long, only the beginning."""
     while line := stream.readline(LONGEST_LINE + 1):
         yield line
 
@@ -222,7 +222,7 @@ def _seal(before: str, body: bytes) -> str:
 def code_digest() -> str:
     """A digest of all code that the numbers of runs come from, and of the Python that runs it.
 
-    Results stored under another digest are stale, whatever the version number says.
+    Results stored under another digest are stale, even if the version number is the same.
     """
     digest = blake2b(digest_size=16)
     digest.update(f"{__version__} {sys.implementation.cache_tag}".encode())

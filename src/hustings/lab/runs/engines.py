@@ -1,9 +1,9 @@
-"""Engines: the ways to play an experiment, and which one to take where that is left open.
+"""Engines: the ways to play an experiment, and which one to use by default.
 
-A kind of experiment has a table of engines. An engine refuses what it cannot play in a sentence. It
-makes a player, which plays runs wherever it is sent, and says how many runs make a block. A player
-gives runs as sums that can be kept (sweeps, figures), or in full, one by one (simulations). Runs in
-full come to a report: it tells nothing of how the work was cut up.
+A kind of experiment has a table of engines. An engine refuses, with a sentence, what it cannot
+play. It makes a player, which plays runs in any process, and says how many runs make a block. A
+player gives runs as sums that can be stored (sweeps, figures), or in full, one by one
+(simulations). Runs in full end in a report, which does not depend on how the work was cut up.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from hustings.lab.kernels.results import Columns
 
 EVENTS, FAST, AUTO = "events", "fast", "auto"
-LIGHT = 50_000  # members in all runs that the event simulator plays while kernels are fetched
-EVENTS_PIECE, MOST_EVENT_RUNS = 20_000, 200  # members in all runs of a piece, and runs of it
+LIGHT = 50_000  # members in all runs that the event simulator plays while kernels are loaded
+EVENTS_PIECE, MOST_EVENT_RUNS = 20_000, 200  # members in all runs of a piece, and runs of a piece
 FAST_PIECE, MOST_FAST_RUNS = 2_000_000, 20_000
 LARGE_PIECE = 200_000
-PIECE = 2_000_000  # members in all runs that are played between two looks at Ctrl-C
+PIECE = 2_000_000  # members in all runs that are played between two checks for Ctrl-C
 LARGEST = 256  # runs of the event simulator that travel together
 QUIESCENT = Ended.QUIESCENT.value
 _ADVICE = ": take --engine events"
@@ -59,10 +59,10 @@ class Player(Protocol):
     """Plays runs of one experiment; run number k is the same run wherever it is played."""
 
     def play(self, first: int, last: int) -> RunValues:
-        """Runs first .. last-1, by their values."""
+        """The metric values of runs first .. last-1."""
 
     def in_full(self, first: int, last: int) -> Any:
-        """The same with everything that is known of each run."""
+        """The same runs with everything that is known of each."""
 
 
 def play_block(player: Player, first: int, last: int) -> Block:
@@ -77,7 +77,7 @@ def play_in_full(player: Player, first: int, last: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class EventsPlayer:
-    """Message by message."""
+    """Plays message by message."""
 
     experiment: Experiment
 
@@ -101,13 +101,13 @@ class EventsPlayer:
 
 @dataclass(frozen=True, slots=True)
 class FastPlayer:
-    """By the compiled kernels, which judge no property."""
+    """Plays on the compiled kernels, which judge no property."""
 
     setting: AnnounceParameters | ProbabilisticParameters
     seed: int
 
     def columns(self, first: int, last: int) -> Columns:
-        """Runs first .. last-1, as the kernels give them."""
+        """Runs first .. last-1 as columns of the kernels."""
         return play_kernel(self.setting, self.seed, first, last)
 
     def in_full(self, first: int, last: int) -> Columns:
@@ -125,12 +125,12 @@ class FastPlayer:
 
 @dataclass(frozen=True, slots=True)
 class LargeElections:
-    """The election by committees, by its compiled engine: all runs come to their end."""
+    """Plays committee elections on their compiled engine: every run comes to its end."""
 
     large: LargePlayer
 
     def columns(self, first: int, last: int) -> Columns:
-        """Runs first .. last-1, as the engine gives them."""
+        """Runs first .. last-1 as columns of the engine."""
         return self.large.columns(first, last)
 
     def in_full(self, first: int, last: int) -> Columns:
@@ -142,12 +142,12 @@ class LargeElections:
         return RunValues(values, {QUIESCENT: found.runs})
 
 
-# What runs come to: a summary of each metric, and a report of all
+# The results of runs: a summary of each metric, and a report of all
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One metric over many runs; `stderr` is that of the mean, None when one run cannot tell."""
+    """One metric over many runs; `stderr` is that of the mean, None for a single run."""
 
     mean: float
     stderr: float | None
@@ -214,17 +214,17 @@ def summarise_runs(runs: Iterable[Mapping[str, float | None]]) -> dict[str, Summ
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of all runs."""
+    """The results of all runs."""
 
     runs: int
     metrics: dict[str, Summary | None]
     verdicts: dict[str, dict[str, int]]
     reasons: dict[str, str]  # one example of each property that did not hold
     endings: dict[str, int]
-    digest: str | None = None  # of all runs' digests, in order
+    digest: str | None = None  # over all runs' digests, in order
     failure: int | None = None  # the first run that violated a property
-    time_series: TimeSeries | None = None  # of the number of leaders, where it was kept
-    unplayed: dict[str, int] = field(default_factory=dict)  # faults, and runs that ended before
+    time_series: TimeSeries | None = None  # of the number of leaders, if it was recorded
+    unplayed: dict[str, int] = field(default_factory=dict)  # faults that runs ended before
 
     @property
     def violated(self) -> bool:
@@ -269,7 +269,7 @@ def _digest(digests: list[str]) -> str | None:
     return blake2b("\n".join(digests).encode(), digest_size=16).hexdigest()
 
 
-# How runs are gathered while they are played
+# Collecting runs while they are played
 
 
 class BlockTotal:
@@ -287,27 +287,27 @@ class BlockTotal:
 
 
 class StudyTotal(Protocol):
-    """Runs in full, one after the other."""
+    """Runs in full, in order."""
 
     def add(self, block: Any, /) -> None:
-        """Some runs more, which follow those before."""
+        """Add the runs that follow those before."""
 
     @property
     def metrics(self) -> Mapping[str, Column]:
-        """Each metric over all runs so far, worked out when asked for."""
+        """Each metric over all runs so far, computed when asked for."""
 
     def piece(self, runs: int, workers: int) -> int:
-        """The runs of a block, in so many that are played by so many workers."""
+        """The runs of a block, for a number of runs and of workers."""
 
     def values(self) -> Mapping[str, list[float]]:
-        """Each metric in the runs that have one."""
+        """The values of each metric, from the runs that have one."""
 
     def report(self, first: int) -> Report:
-        """What came of all runs; they are numbered from `first`."""
+        """The report of all runs; they are numbered from `first`."""
 
 
 class _Columns(Mapping[str, Column]):
-    """Metrics by name; one at a time, since a goal looks at one only."""
+    """Metrics by name, computed one at a time, since a goal looks at one only."""
 
     def __init__(self, names: Iterable[str], values: Callable[[str], list[float]]) -> None:
         self._names = dict.fromkeys(names)
@@ -334,7 +334,7 @@ class ResultsTotal:
         self._results += block
 
     def piece(self, runs: int, workers: int) -> int:
-        # Alone, progress is told and Ctrl-C is heard after every run.
+        # With one worker, progress is reported and Ctrl-C is noticed after every run.
         return 1 if workers == 1 else max(1, min(LARGEST, runs // (4 * workers)))
 
     @property
@@ -360,7 +360,7 @@ class ColumnsTotal:
 
     def __init__(self, piece: int, ending: str) -> None:
         self._piece = piece
-        self._ending = ending  # how runs end that were not given up
+        self._ending = ending  # how runs end that the engine did not give up
         self._found: list[Columns] = []
 
     def add(self, block: Columns) -> None:
@@ -410,28 +410,28 @@ class Engine:
     """One way to play an experiment."""
 
     name: str
-    admit: Callable[[Experiment], None]  # raises BadInput for what it cannot play
+    admit: Callable[[Experiment], None]  # raises BadInput for an experiment that it cannot play
     player: Callable[[Experiment], Player]
-    piece: Callable[[Experiment], int]  # runs that make a piece of work, a second or so
-    most: int  # runs for a standard error, where no other bound is given
-    study: Callable[[Experiment], StudyTotal]  # what runs in full are gathered in
-    threaded: bool = False  # whether threads play it side by side
+    piece: Callable[[Experiment], int]  # runs that make a piece of work, about a second
+    most: int  # runs for a standard error, if no other bound is given
+    study: Callable[[Experiment], StudyTotal]  # collects runs in full
+    threaded: bool = False  # whether threads can play it in parallel
 
     @property
     def place(self) -> str:
-        """Where its runs are played, unless a place is asked for."""
+        """The default place to play its runs."""
         return THREADS if self.threaded else PROCESSES
 
 
 def _admit_events(experiment: Experiment) -> None:
-    """Whatever can be described can be played message by message, unless the group is too large."""
+    """Admit every experiment, unless its group is too large to play message by message."""
     experiment.check_playable()
 
 
 def _admit_fast(experiment: Experiment) -> None:
     """Refuse what the kernels cannot play, and say which extra is missing."""
     setting_of(experiment)
-    import_module("hustings.lab.kernels.compiling")  # for what it says when it cannot be imported
+    import_module("hustings.lab.kernels.compiling")  # its sentence says which extra is missing
 
 
 def _fast_player(experiment: Experiment) -> Player:
@@ -458,7 +458,7 @@ def _large_piece(experiment: Experiment) -> int:
     return max(1, min(1_000, LARGE_PIECE // experiment.members))
 
 
-# By what describes the election; another kind of description brings engines of its own.
+# By the type of the experiment; another type brings engines of its own.
 ENGINES: Mapping[type, Mapping[str, Engine]] = {
     Experiment: {
         EVENTS: Engine(EVENTS, _admit_events, EventsPlayer, _events_piece, 100_000, ResultsTotal),
@@ -476,7 +476,7 @@ ENGINES: Mapping[type, Mapping[str, Engine]] = {
 
 
 def engine_of(experiment: Experiment, name: str) -> Engine:
-    """The engine of that name for such an experiment."""
+    """The engine with this name for such an experiment."""
     engines = ENGINES[type(experiment)]
     if name not in engines:
         raise UnknownName("engine", name, engines)
@@ -485,7 +485,7 @@ def engine_of(experiment: Experiment, name: str) -> Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """An experiment with the engine that plays it; a reason where the choice was left to us."""
+    """An experiment with the engine that plays it, and a reason if the user did not choose."""
 
     experiment: Experiment
     engine: Engine
@@ -493,7 +493,7 @@ class EngineChoice:
 
 
 def choose(experiment: Experiment, name: str, runs: int, held: str | None = None) -> EngineChoice:
-    """An experiment with its engine, by name or the better one for so many runs.
+    """An experiment with its engine: the named one, or the better one for this number of runs.
 
     `held` says why kernels are ruled out.
     """
@@ -503,7 +503,7 @@ def choose(experiment: Experiment, name: str, runs: int, held: str | None = None
         return EngineChoice(experiment, engine)
     if isinstance(experiment, ByRounds):
         fast, reason = (False, held) if held is not None else preferred(experiment, runs)
-        if runs >= MAX_RUNS:  # that is what is allowed, and not what was asked for
+        if runs >= MAX_RUNS:  # this is the maximum, and not what the user asked for
             reason = reason.replace(f"{runs:,} runs", _so_many(runs))
         engine = engine_of(experiment, FAST if fast else EVENTS)
         engine.admit(experiment)
@@ -538,17 +538,17 @@ def _so_many(runs: int) -> str:
     return f"up to {runs:,} runs" if runs > 1 else "a run"
 
 
-# What fits into this machine: estimates that err on the low side, so that few are refused
+# What fits into this machine: the estimates are low, so that few experiments are refused
 
 # Bytes, measured and rounded down.
 OF_A_MEMBER = 1_000  # while a run is played message by message
 OF_A_MEMBER_COMPILED = 30  # while a kernel plays it, on each thread
-OF_A_RUN = {EVENTS: 1_300, FAST: 160}  # of its results, where they are kept one by one
+OF_A_RUN = {EVENTS: 1_300, FAST: 160}  # for its results, if they are stored one by one
 GIB = 1 << 30
 
 
 def check_memory(needed: float, what: str) -> None:
-    """Refuse what is larger than this machine's memory, where that is known."""
+    """Refuse what is larger than this machine's memory, if that is known."""
     memory = memory_here()
     if memory is not None and needed > memory:
         raise BadInput(
@@ -558,7 +558,7 @@ def check_memory(needed: float, what: str) -> None:
 
 
 def memory_here() -> int | None:
-    """Bytes of memory of this machine."""
+    """This machine's memory in bytes."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not on every system
@@ -566,11 +566,11 @@ def memory_here() -> int | None:
 
 
 def check_runs(engine: str, members: int, runs: int, jobs: int) -> None:
-    """Refuse runs of one group that do not fit when their results are kept one by one."""
+    """Refuse runs of one group whose results do not fit when stored one by one."""
     needed = runs * OF_A_RUN.get(engine, 0)
     if engine == EVENTS:
         needed += members * OF_A_MEMBER * min(jobs, runs)
-    elif members <= MOST_PLAYED:  # larger groups are only counted, in the same room
+    elif members <= MOST_PLAYED:  # larger groups are only counted, in the same memory
         needed += members * OF_A_MEMBER_COMPILED * min(jobs, runs)
     workers = "processes" if engine == EVENTS else "threads"
     jobs_told = f" on {jobs} {workers}" if jobs > 1 else ""

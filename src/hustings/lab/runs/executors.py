@@ -1,9 +1,9 @@
 """Where blocks of runs are played: this process, threads, processes, any executor, Dask.
 
-An executor that breaks because a worker was killed is replaced, where that is possible, and what
-was under way is played again, a bounded number of times. Since a block's numbers depend on its runs
-alone, nobody can tell from a result that it was lost before. Everything that is started here
-listens on loopback only, and is gone when the pool is left.
+An executor may break because a worker was killed. Then it is replaced, where that is possible, and
+unfinished blocks are played again, a bounded number of times. A block's numbers depend on its runs
+alone, so a result does not show that its block was lost before. Everything that is started here
+listens on loopback only, and ends when the pool is closed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from hustings.lab.runs.checkpoint import code_digest
 MAX_JOBS = 256
 MOST_LOSSES = 5  # times that one block may be lost with its worker
 KEPT = "what is finished is kept"
-LOOK = 0.5  # seconds between two looks whether anybody still works
-UNTOLD = 64  # tasks at once, on an executor that does not tell how many it plays
+LOOK = 0.5  # seconds between two checks for live workers
+UNTOLD = 64  # tasks at once, on an executor that does not say how many it plays
 
 THREADS, PROCESSES, LOCAL = "threads", "processes", "local-cluster"
 ELSEWHERE = "dask://host:8786"
@@ -48,21 +48,21 @@ _ADDRESS = re.compile(r"dask://((?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Runs first .. last-1 to play, of the series at one place."""
+    """Runs first .. last-1 to play, of the series with this index."""
 
     place: int
     first: int
     last: int
-    name: str = ""  # of the series in a sentence
+    name: str = ""  # the name of the series in a sentence
 
     @property
     def runs(self) -> tuple[int, int]:
-        """Its first run, and the first that is none of its."""
+        """Its first run, and the first run after it."""
         return self.first, self.last
 
 
-W = TypeVar("W")  # what is played
-R = TypeVar("R")  # what comes of some of its runs
+W = TypeVar("W")  # the work to play
+R = TypeVar("R")  # the result of some of its runs
 W_contra = TypeVar("W_contra", contravariant=True)
 Job = Callable[[W, int, int], R]  # plays runs first .. last-1
 
@@ -76,13 +76,13 @@ class Pool(Protocol[W_contra, R]):
 
     @property
     def idle(self) -> bool:
-        """Whether one more task would be begun soon."""
+        """Whether one more task would soon begin."""
 
     def submit(self, task: Task, work: W_contra) -> None:
-        """One more block to play."""
+        """Add one more block to play."""
 
     def collect(self) -> list[tuple[Task, R]]:
-        """What has been played since; waits for it, but not so long that progress is not told."""
+        """Finished blocks; waits for them, but returns often enough for progress reports."""
 
 
 class InProcess(Generic[W, R]):
@@ -110,7 +110,7 @@ class InProcess(Generic[W, R]):
 
 
 class OnExecutor(Generic[W, R]):
-    """Plays on an executor; a few tasks lie ready for each worker, so that none waits for us."""
+    """Plays on an executor; a few tasks are queued for each worker, so that none is idle."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class OnExecutor(Generic[W, R]):
         self._executor = executor
         self._workers = workers
         self._renew = renew
-        self._look = look  # raises when nobody is left to wait for
+        self._look = look  # raises when there is no worker left to wait for
         self._waiting: dict[Future[tuple[str, R]], tuple[Task, W]] = {}
         self._losses: dict[Task, int] = {}
 
@@ -139,7 +139,7 @@ class OnExecutor(Generic[W, R]):
 
     def submit(self, task: Task, work: W) -> None:
         try:
-            with no_interrupts():  # a worker that is started here inherits it
+            with no_interrupts():  # a worker that is started here inherits the signal mask
                 future = self._executor.submit(_signed, self._job, work, task.first, task.last)
         except BrokenExecutor:
             self._replace([(task, work)])
@@ -157,7 +157,7 @@ class OnExecutor(Generic[W, R]):
             except BrokenExecutor:
                 lost.append((task, work))
             except CancelledError:
-                self._look()  # which may know better
+                self._look()  # this may raise a more precise error
                 raise BadInput(f"whoever was to play gave up: {KEPT}") from None
             except BadInput as error:
                 raise _told(task, error) from None
@@ -172,7 +172,7 @@ class OnExecutor(Generic[W, R]):
         return found
 
     def _replace(self, lost: list[tuple[Task, W]]) -> None:
-        """A new executor for what was lost; all others that were under way are lost, too."""
+        """A new executor in place of a broken one; all blocks under way are lost, too."""
         for future in list(self._waiting):
             if not future.done() or isinstance(future.exception(), BrokenExecutor):
                 lost.append(self._waiting.pop(future))
@@ -193,12 +193,12 @@ def _told(task: Task, error: BadInput) -> BadInput:
 
 
 def _signed(job: Job[W, R], work: W, first: int, last: int) -> tuple[str, R]:
-    """What a worker calls: it says by which code its runs were played."""
+    """Called by a worker: the result with the digest of the code that played the runs."""
     return code_digest(), job(work, first, last)
 
 
 def _judged(code: str, result: R) -> R:
-    """Numbers of other code are none of ours."""
+    """Refuse numbers of other code."""
     if code != code_digest():
         raise BadInput(f"a worker runs another version of hustings or Python: {KEPT}")
     return result
@@ -208,7 +208,7 @@ def _judged(code: str, result: R) -> R:
 
 
 def check_place(where: str) -> None:
-    """Refuse a name that is none, before anything starts."""
+    """Refuse an unknown name, before anything starts."""
     if where in PLACES[:-1]:
         return
     if not where.startswith("dask:"):
@@ -220,9 +220,9 @@ def check_place(where: str) -> None:
 
 @contextmanager
 def open_pool(where: str | Executor, jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
-    """A pool for a while; nothing is left of it afterwards, whatever happens.
+    """A pool for a while; nothing of it is left afterwards, whatever happens.
 
-    An executor that is handed in stays open: it belongs to the caller.
+    An executor that the caller passes in stays open.
     """
     if isinstance(where, Executor):
         yield OnExecutor(job, where, lambda: UNTOLD)
@@ -248,14 +248,14 @@ def _threads(jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
     try:
         yield OnExecutor(job, pool, lambda: jobs)
     finally:
-        pool.shutdown(cancel_futures=True)  # a block under way takes a second or so
+        pool.shutdown(cancel_futures=True)  # a block under way takes about a second
 
 
 @contextmanager
 def _processes(jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
-    others = {child.pid for child in active_children()}  # the caller's, not ours to end
+    others = {child.pid for child in active_children()}  # the caller's: do not end these
     pools: list[Executor] = []
-    resource_tracker.ensure_running()  # its start lets interrupts through to the first worker
+    resource_tracker.ensure_running()  # a later start would unblock interrupts for a worker
 
     def renew() -> Executor:
         for pool in pools:
@@ -269,14 +269,14 @@ def _processes(jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
     except BaseException:
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
-        end_workers(others)  # nobody waits for the blocks under way
+        end_workers(others)  # the blocks under way are not needed any more
         raise
     pools[-1].shutdown()
 
 
 @contextmanager
 def _dask(where: str | None, jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
-    """On a Dask cluster: at an address, or one with so many workers on this machine."""
+    """On a Dask cluster: at an address, or one with this many workers on this machine."""
     try:
         distributed: Any = import_module("distributed")  # an extra, and slow to import
     except ModuleNotFoundError as missing:
@@ -286,8 +286,8 @@ def _dask(where: str | None, jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
     _silence()
     with ExitStack() as stack:
         if where is None:
-            resource_tracker.ensure_running()  # which would let interrupts through again
-            with no_interrupts():  # its workers and threads inherit it: Ctrl-C is for us
+            resource_tracker.ensure_running()  # a later start would unblock interrupts
+            with no_interrupts():  # its workers inherit this: Ctrl-C is for this process
                 cluster: Any = stack.enter_context(_cluster(distributed, jobs))
             client = stack.enter_context(distributed.Client(cluster))
         else:
@@ -297,7 +297,7 @@ def _dask(where: str | None, jobs: int, job: Job[W, R]) -> Iterator[Pool[W, R]]:
 
 
 def _silence() -> None:
-    """We say ourselves what is wrong; its own loggers, each with a level, tell it at length."""
+    """Silence Dask's loggers, each with its level: this module reports errors itself."""
     for name in ("distributed", *logging.root.manager.loggerDict):
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -326,7 +326,7 @@ def _connected(distributed: Any, where: str) -> Any:
 
 
 def _strength(client: Any) -> Callable[[], int]:
-    """How many blocks the cluster plays at once: workers come and go, and asking takes time."""
+    """How many blocks the cluster plays at once; asked once a second, since asking takes time."""
     asked = found = 0.0
 
     def strength() -> int:
@@ -340,13 +340,13 @@ def _strength(client: Any) -> Callable[[], int]:
 
 
 def _workers(client: Any) -> list[int]:
-    """Threads of each worker, by what the scheduler told last; a lost one has told nothing."""
+    """Threads of each worker, by the scheduler's latest information; a lost worker is not in it."""
     info: dict[str, Any] = client.scheduler_info(n_workers=-1)
     return [worker["nthreads"] for worker in info.get("workers", {}).values()]
 
 
 class _Watch:
-    """Raises when the scheduler is gone, or all workers for too long: else we would wait on."""
+    """Raises when the scheduler is gone, or all workers for too long, to end a useless wait."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -365,9 +365,9 @@ class _Watch:
 
 
 def end_workers(others: Collection[int | None]) -> None:
-    """End all processes of this one except `others`, within a few seconds."""
-    # Again and again: the pool's own thread waits for them too, and who of the two comes second
-    # is told that a process has ended only when the first has had its turn. So this one sleeps.
+    """End all child processes except `others`, within a few seconds."""
+    # Repeatedly: the pool's own thread waits for the same processes. The second of two waiters
+    # learns that a process has ended only after the first has had its turn. So this thread sleeps.
     for _ in range(500):
         left = [worker for worker in active_children() if worker.pid not in others]
         if not left:
@@ -379,7 +379,7 @@ def end_workers(others: Collection[int | None]) -> None:
 
 @contextmanager
 def no_interrupts() -> Iterator[None]:
-    """Ctrl-C is for the parent alone: workers would answer it with tracebacks."""
+    """Ctrl-C is for the parent alone: workers would print tracebacks."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,4 +1,4 @@
-"""An experiment as the compiled kernels take it; what they cannot play is refused in a sentence."""
+"""An experiment in the form of the compiled kernels; what they cannot play is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hustings.sim.scenarios import Scenario
 if TYPE_CHECKING:
     from hustings.lab.kernels.results import Columns
 
-# What a kernel takes over, and limits that it replaces by its own.
+# What a kernel models itself, and limits that it replaces by its own.
 _TAKEN = ("kind", "members", "config", "choice", "network", "scenario", "seed", "calm")
 _LIMITS = ("max_events",)
 _SETTINGS = ("delta", "T_A", "T_S", "T_L", "law", "lam", "key")
@@ -38,11 +38,11 @@ _BALLOTED = (
 )
 
 BALLOTS = 5_000
-CUT = "max-rounds"  # how a run ends that was given up
+CUT = "max-rounds"  # how a run ends that the kernel gave up
 
 
 def setting_of(experiment: Experiment) -> AnnounceParameters | ProbabilisticParameters:
-    """What an experiment is to the kernels."""
+    """The kernels' parameters for an experiment."""
     for doubt in _beyond(experiment):
         raise BadInput(f"engine 'fast' {doubt}: take --engine events")
     if isinstance(experiment.config, ProbabilisticConfig):
@@ -70,7 +70,7 @@ def setting_of(experiment: Experiment) -> AnnounceParameters | ProbabilisticPara
 
 
 def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> ProbabilisticParameters:
-    """Times in units of the delay, which the kernel takes for 1."""
+    """Times in units of the delay: the kernel's delay is 1."""
     effective = experiment.effective
     delay = effective.network.delay.bound
     return ProbabilisticParameters(
@@ -93,7 +93,7 @@ def _ballot_of(experiment: Experiment, config: ProbabilisticConfig) -> Probabili
 
 
 def _beyond(experiment: Experiment) -> Iterator[str]:
-    """What the kernels do not know."""
+    """Features that the kernels do not model."""
     name = experiment.kind.about.name
     if name not in KNOWN:
         yield f"plays {', '.join(KNOWN)}, not {name}"
@@ -144,7 +144,7 @@ def _strange_to_large(experiment: Experiment) -> Iterator[str]:
 
 
 def ending_of(setting: AnnounceParameters | ProbabilisticParameters) -> str:
-    """How a run ends by itself, in the words of the event simulator."""
+    """How a run ends by itself, in the event simulator's words."""
     resting = isinstance(setting, ProbabilisticParameters) or setting.protocol == "sup"
     return "quiescent" if resting else "stopped"
 
@@ -152,7 +152,7 @@ def ending_of(setting: AnnounceParameters | ProbabilisticParameters) -> str:
 def play_kernel(
     setting: AnnounceParameters | ProbabilisticParameters, seed: int, first: int, last: int
 ) -> Columns:
-    """Runs first .. last - 1 by the kernel that knows them."""
+    """Play runs first .. last - 1 on the right kernel."""
     if isinstance(setting, AnnounceParameters):
         from hustings.lab.kernels.announce.play import play  # noqa: PLC0415  # an extra
 
@@ -163,12 +163,12 @@ def play_kernel(
 
 
 def at_once(setting: AnnounceParameters | ProbabilisticParameters, members: int) -> int:
-    """How many runs make a piece of work, if so many members in all do."""
+    """How many runs make a piece of work, for this many members in all its runs."""
     if isinstance(setting, ProbabilisticParameters):
-        return BALLOTS  # whose cost does not depend on the members
+        return BALLOTS  # the cost does not depend on the members
     return max(1, members // setting.members)
 
 
 def known(column: list[float]) -> list[float]:
-    """The values of the runs that have one."""
+    """The values, from the runs that have one."""
     return [value for value in column if not math.isnan(value)]

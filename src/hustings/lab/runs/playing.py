@@ -1,15 +1,15 @@
 """The engine: series of runs are played in blocks, in stages, until their goals are reached.
 
-A series is one experiment, who plays it, and a goal. The runs of a stage are cut into blocks, the
-blocks are played anywhere and in any order, and what comes back is added up in the order of the
-runs. So sums are the same to the last bit wherever blocks were played. Only when all runs of a
-stage are added up, the goal says how many runs are wanted in all. What is known already is not
-played again, and what comes back is kept before it counts.
+A series is one experiment, its player, and a goal. The runs of a stage are cut into blocks, the
+blocks are played anywhere and in any order, and the results are added up in the order of the runs.
+So sums are the same to the last bit wherever blocks were played. Only when all runs of a stage are
+added up, the goal says how many runs are needed in total. Stored blocks are not played again, and a
+result is stored before it counts.
 
-A goal is a number of runs, or as many as a standard error takes. It depends on the runs so far
-alone. So a series comes to the same number of runs in one go or after an interruption, on one core
-or on a cluster. Few looks are taken and each is far beyond the one before, so looking does not
-choose lucky moments to stop.
+A goal is a number of runs, or as many as a standard error needs. It depends only on the runs so
+far. So a series needs the same number of runs without or with an interruption, on one core or on a
+cluster. The goal looks only a few times at the results, at points that lie far apart. So it does
+not stop at a moment that is precise by luck.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from hustings.lab.runs.executors import Pool, Task
 
 MAX_RUNS = 10_000_000
 PILOT = 200  # runs before the first look
-GROWTH = 8  # a look may be far off, so it is not followed further than this at once
-MARGIN = 1.02  # a look that falls just short costs another one
-SHY = 0.92  # a relative error is not followed quite as far: needless runs cost more than a look
-USUAL = ("strong", "tmax", "time")  # the metric that is meant where none is named
+GROWTH = 8  # an early estimate may be far off, so a stage grows at most by this factor
+MARGIN = 1.02  # a stage that falls just short costs one more
+SHY = 0.92  # follow a relative error not quite as far: needless runs cost more
+USUAL = ("strong", "tmax", "time")  # the default metric: the first of these that exists
 
-W = TypeVar("W")  # what is sent to a worker, together with the numbers of runs
-R = TypeVar("R")  # what a block of runs comes to
+W = TypeVar("W")  # sent to a worker, together with the numbers of runs
+R = TypeVar("R")  # the result of a block of runs
 R_contra = TypeVar("R_contra", contravariant=True)
 
 
@@ -50,14 +50,14 @@ class Goal(Protocol):
 
     @property
     def guess(self) -> int:
-        """Runs that it may come to, so that a progress bar seldom runs backwards."""
+        """The likely number of runs, chosen so that a progress bar seldom runs backwards."""
 
     def next(self, runs: int, metrics: Mapping[str, Column]) -> int:
-        """Runs wanted in all after so many; as many where they are enough."""
+        """The number of runs needed in total, after this many; the same if they are enough."""
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """So many runs."""
+    """A fixed number of runs."""
 
     runs: int
 
@@ -82,7 +82,7 @@ class Precision(msgspec.Struct, frozen=True):
 
     stderr: float
     most: int
-    metric: str | None = None  # the first that there is of strong, tmax and time
+    metric: str | None = None  # None: the first that exists of strong, tmax and time
 
     def __post_init__(self) -> None:
         if not 0.0 < self.stderr < math.inf:
@@ -107,7 +107,7 @@ class Precision(msgspec.Struct, frozen=True):
         return int(min(needed, GROWTH * runs, self.most))
 
     def needed(self, runs: int, metrics: Mapping[str, Column]) -> float:
-        """Runs that would do, as far as so many can tell; infinite where they cannot."""
+        """An estimate of the runs needed, from those so far; infinite where they do not tell."""
         moments = metrics[self.aim(metrics)].moments
         off = self.error(metrics) / self.stderr
         if off <= 1.0:
@@ -119,14 +119,14 @@ class Precision(msgspec.Struct, frozen=True):
     def error(self, metrics: Mapping[str, Column]) -> float:
         """The standard error so far.
 
-        As long as all runs say 0, or all say 1, it is taken for 1 / runs: the metric may be a
-        share whose other value is yet to be seen, and the usual formula would say 0.
+        While all runs give 0, or all give 1, the error is taken as 1 / runs. The metric may be a
+        share whose other value has not been seen yet, and the usual formula would give 0.
         """
         moments = metrics[self.aim(metrics)].moments
         return 1.0 / moments.count if _undecided(moments) else moments.stderr
 
     def aim(self, names: Iterable[str]) -> str:
-        """The metric that is meant among those that there are."""
+        """The metric to aim at, among those that exist."""
         known = list(names)
         if self.metric is not None:
             if self.metric not in known:
@@ -135,7 +135,7 @@ class Precision(msgspec.Struct, frozen=True):
         return next((name for name in USUAL if name in known), known[-1])
 
     def shortfall(self, runs: int, metrics: Mapping[str, Column]) -> str | None:
-        """A sentence about a precision that was not reached."""
+        """A sentence if the precision was not reached."""
         error, needed = self.error(metrics), self.needed(runs, metrics)
         if needed <= runs:
             return None
@@ -155,15 +155,15 @@ class Precision(msgspec.Struct, frozen=True):
 
 
 class RelativePrecision(msgspec.Struct, frozen=True):
-    """Until the standard error of every metric aimed at is below a part of its mean.
+    """Until the standard error of every metric aimed at is below a share of its mean.
 
-    Runs come in whole blocks, so that others can go on from them.
+    Runs come in whole blocks, so that other series can continue from them.
     """
 
     aims: tuple[str, ...]
-    target: float  # part of the mean
+    target: float  # share of the mean
     most: int
-    usual: int  # runs that it often comes to
+    usual: int  # runs that are often needed
     block: int
     pilot: int = PILOT
 
@@ -200,7 +200,7 @@ def _undecided(moments: Moments) -> bool:
 
 
 def rounded_up(number: float) -> int:
-    """To two digits, so that the last bit of a sum cannot be seen in a number of runs.
+    """Round up to two digits, so that the last bit of a sum does not change a number of runs.
 
     >>> rounded_up(1234.5), rounded_up(7.1)
     (1300, 8)
@@ -213,10 +213,10 @@ def rounded_up(number: float) -> int:
 
 
 class Total(Protocol[R_contra]):
-    """What the blocks of one series come to, added up in the order of their runs."""
+    """The results of the blocks of one series, added up in the order of their runs."""
 
     def add(self, block: R_contra, /) -> None:
-        """One more block; its runs follow those before."""
+        """Add one more block; its runs follow those before."""
 
     @property
     def metrics(self) -> Mapping[str, Column]:
@@ -232,33 +232,33 @@ class Series(Generic[W, R]):
     total: Total[R]
     piece: Callable[[int], int]  # the runs of a block, in a stage of so many runs
     first: int = 0
-    name: str = ""  # of this series in a sentence
-    weight: float = 1.0  # of one run, beside the runs of other series
+    name: str = ""  # the name of this series in a sentence
+    weight: float = 1.0  # of one run, relative to the runs of other series
 
 
 class Kept(Protocol[R]):
-    """Blocks on disk, by the place of their series."""
+    """Blocks on disk, by the index of their series."""
 
     def known(self, place: int, /) -> Mapping[tuple[int, int], R]:
-        """Blocks that need not be played, by their first run and the first run after them."""
+        """Stored blocks, by their first run and the first run after them."""
 
     def add(self, place: int, block: R, /) -> None:
-        """A block that was played."""
+        """Store a block that was played."""
 
     def finish(self, place: int, /) -> None:
-        """A series has all its runs."""
+        """All runs of a series are played."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the work has come."""
+    """How much of the work is done."""
 
-    done: int  # series
+    done: int  # finished series
     series: int
     runs: int  # known so far
-    wanted: int  # as far as one can tell
-    played: int  # blocks that were not known before
-    share: float  # of the work: between 0 and 1, as far as one can tell
+    wanted: int  # as far as is known now
+    played: int  # blocks that were not stored before
+    share: float  # of the work: between 0 and 1, as far as is known now
 
 
 Tell = Callable[[Progress], None]
@@ -271,7 +271,7 @@ def play_all(
     kept: Kept[R] | None = None,
     tell: Tell | None = None,
 ) -> list[int]:
-    """Play all series; their totals hold what came of them. How many runs each got."""
+    """Play all series; totals hold the results. Returns how many runs each series got."""
     states = [
         _State(each, {} if kept is None else kept.known(place)) for place, each in enumerate(series)
     ]
@@ -301,11 +301,11 @@ def play_all(
 
 
 class _State(Generic[W, R]):
-    """One series on its way: all runs of a stage are known before the next stage begins."""
+    """The state of one series: all runs of a stage are known before the next stage begins."""
 
     def __init__(self, series: Series[W, R], known: Mapping[tuple[int, int], R]) -> None:
         self.series = series
-        self.waiting: deque[tuple[int, int]] = deque()  # to be played, and given to nobody yet
+        self.waiting: deque[tuple[int, int]] = deque()  # to be played, not submitted yet
         self.runs = 0  # known
         self.wanted = 0
         self.done = False
@@ -317,11 +317,11 @@ class _State(Generic[W, R]):
 
     @property
     def expected(self) -> int:
-        """Runs that it may come to."""
+        """The likely number of runs."""
         return self.wanted if self.done else max(self.wanted, self.series.goal.guess)
 
     def add(self, task: Task, block: R) -> bool:
-        """A block has come back; whether there is more to play now."""
+        """Add a block that has come back; return whether there is more to play now."""
         self._blocks[task.runs] = block
         self.runs += task.last - task.first
         self._missing -= 1
@@ -332,7 +332,7 @@ class _State(Generic[W, R]):
         return bool(self.waiting)
 
     def _advance(self, wanted: int) -> None:
-        """Set out for so many runs in all, in blocks from where the last stage ended."""
+        """Plan a stage up to this many runs in total, in blocks that follow the last stage."""
         start, stop = self.series.first + self.wanted, self.series.first + wanted
         size = self.series.piece(wanted - self.wanted)
         self._cuts = deque((at, min(at + size, stop)) for at in range(start, stop, size))
@@ -349,7 +349,7 @@ class _State(Generic[W, R]):
             self._finish_stage()
 
     def _add_up(self) -> None:
-        """Add what follows the runs before without a gap: so little waits in memory."""
+        """Add up blocks that follow without a gap, so that few blocks wait in memory."""
         while self._cuts and self._cuts[0] in self._blocks:
             self.series.total.add(self._blocks.pop(self._cuts.popleft()))
 
@@ -361,7 +361,7 @@ class _State(Generic[W, R]):
 
 
 class _Meter:
-    """How far all series have come together."""
+    """The progress of all series together."""
 
     def __init__(self, states: Sequence[_State[W, R]]) -> None:
         self.done = sum(state.done for state in states)
@@ -375,7 +375,7 @@ class _Meter:
         self._expected = sum(state.series.weight * state.expected for state in states)
 
     def note(self, place: int, state: _State[W, R]) -> None:
-        """A block of this series has come back."""
+        """Note that a block of this series has come back."""
         runs, wanted, expected = self._counts[place]
         weight = self._weights[place]
         self._played += 1

@@ -1,8 +1,8 @@
-"""A sweep's file: TOML whose lists are axes, read into points as they would be typed.
+"""A sweep's file: TOML whose lists are axes, read into points as a user would type them.
 
-Which keys there are is told by whoever reads: they are the options of a command. A complaint names
-the file, the line and the key; TOML's own reader keeps no lines, so they are found by reading ever
-more of the file until the key is there.
+The reader's caller says which keys exist: they are the options of a command. A complaint names the
+file, the line and the key. TOML's own reader does not report lines, so this module finds a line by
+reading longer and longer parts of the file until the key is there.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hustings.lab.sweeps.points import MAX_POINTS, Value
 from hustings.sim.files import reason, shown
 
 LARGEST_FILE = 1 << 16  # bytes
-MOST_READINGS = 500  # of parts of a file, to find a line
+MOST_READINGS = 500  # of parts of a file, to find one line
 GRID, PLOT = "grid", "plot"
-Where = tuple[str | int, ...]  # a key: the way to it from the top
+Where = tuple[str | int, ...]  # the path to a key from the top
 
 
 class Kind(Enum):
-    """What stands behind a key."""
+    """The kind of a key's value."""
 
     ONE = "a value, or a list of values to try"
     SEVERAL = "a value, or a list of values to try; an inner list gives several at once"
@@ -37,15 +37,15 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A point as it would be typed: options with their words, and labels that tell it apart."""
+    """A point as a user would type it: options with their words, and labels that identify it."""
 
     words: tuple[tuple[str, str | None], ...]  # None for a flag
     labels: Mapping[str, Value]
-    keys: Mapping[str, Where]  # where each option stands
-    entries: Mapping[str, Where]  # where each entry of a table of options stands
+    keys: Mapping[str, Where]  # the path of each option
+    entries: Mapping[str, Where]  # the path of each entry of a table of options
 
     def of(self, option: str) -> str | None:
-        """The last word of an option, if there is one."""
+        """The last word of an option, if it has one."""
         return next((word for name, word in reversed(self.words) if name == option), None)
 
 
@@ -60,21 +60,21 @@ class GridFile:
 
     @property
     def plot(self) -> Mapping[str, Any]:
-        """What it says about the picture."""
+        """What the file says about the picture."""
         table = self.content.get(PLOT, {})
         if not isinstance(table, dict):
             raise self.complaint((PLOT,), "plot must be a table")
         return table
 
     def complaint(self, where: Where, sentence: str) -> BadInput:
-        """A sentence that says where."""
+        """An error that names the file, the line and the key."""
         line = line_of(self.text, where)
         place = "" if line is None else f" line {line}"
         return BadInput(f"{shown(self.path)}{place}: {sentence}")
 
 
 def read(path: Path, kinds: Mapping[str, Kind]) -> GridFile:
-    """Read a file, and lay out all its points."""
+    """Read a file, and list all its points."""
     text = _text(path)
     try:
         content = tomllib.loads(text)
@@ -116,7 +116,7 @@ def _text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One key and its values; each value is the words of an option, and how it is told."""
+    """One key and its values; each value has the words of an option, and a label."""
 
     option: str
     label: str | None
@@ -164,7 +164,7 @@ def _axis(
 
 
 def _value(value: object, kind: Kind, before: str) -> tuple[tuple[str | None, ...], Value]:
-    """The words of one value and how it is told; a TypeError where it is none."""
+    """The words of one value and its label; a TypeError if the value has a wrong type."""
     if kind is Kind.FLAG:
         if not isinstance(value, bool):
             raise TypeError
@@ -186,7 +186,7 @@ def _word(value: object) -> str:
         raise TypeError
     try:
         return value if isinstance(value, str) else repr(value)
-    except ValueError:  # more digits than Python writes
+    except ValueError:  # more digits than Python prints
         raise TypeError from None
 
 
@@ -213,17 +213,17 @@ def _points(axes: _Axes) -> Iterator[Typed]:
 
 
 def line_of(text: str, where: Where) -> int | None:
-    """The line on which a key stands, counted from 1; None where the search takes too long.
+    """The line of a key, counted from 1; None if the search takes too long.
 
-    A file that ends after a whole statement is a file, too. So the key's statement ends with the
-    shortest beginning of the file that can be read and holds the key, and it starts after the
-    longest beginning that can be read and does not hold it.
+    A file that ends after a whole statement is also a valid file. So the key's statement ends with
+    the shortest beginning of the file that can be read and contains the key. The statement starts
+    after the longest beginning that can be read and does not contain the key.
 
     >>> line_of('a = 1\\nb = [\\n  2,\\n]\\nc = 3', ("b",))
     2
     """
     parts = _Parts(text)
-    low, high = 0, parts.lines  # so many lines hold the key, and so many do not
+    low, high = 0, parts.lines  # this many lines contain the key, and this many do not
     try:
         while high - low > 1:
             middle = (low + high) // 2
@@ -239,7 +239,7 @@ def line_of(text: str, where: Where) -> int | None:
 
 
 class _Parts:
-    """Beginnings of a file, some of which can be read by themselves."""
+    """The beginnings of a file, some of which are valid TOML."""
 
     def __init__(self, text: str) -> None:
         self._lines = [f"{line}\n" for line in text.split("\n")]
@@ -247,7 +247,7 @@ class _Parts:
         self.lines = len(self._lines)
 
     def readable(self, most: int, least: int) -> tuple[int, dict[str, Any]] | None:
-        """The longest of at most so many lines, and more than `least`, that can be read."""
+        """The longest valid beginning of at most `most` lines, and more than `least`."""
         for count in range(most, least, -1):
             if not self._left:
                 raise TimeoutError

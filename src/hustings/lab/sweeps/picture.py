@@ -16,17 +16,17 @@ from hustings.lab.sweeps.points import SweepPoint, SweepResult, Value
 
 MOST_CURVES = 16
 MOST_METRICS = 4
-WIDE = 50.0  # the largest value on an axis is so many times the least: it is drawn by logarithm
+WIDE = 50.0  # from this ratio of largest to smallest value on, an axis is logarithmic
 MARKS = "osD^v<>*"
 
 
 @dataclass(frozen=True, slots=True)
 class PictureLayout:
-    """What is drawn: along which parameter, with a curve for every combination of the others."""
+    """What to draw: the parameter of the axis, with a curve for every combination of the others."""
 
     along: str
     apart: tuple[str, ...]
-    metrics: tuple[str, ...] = ()  # those that the points aim at
+    metrics: tuple[str, ...] = ()  # the metrics that the points aim at
     log: bool = False  # the vertical axis
 
     def curve(self, point: SweepPoint) -> str:
@@ -42,7 +42,7 @@ def _told(key: str, value: Value) -> str:
 
 
 def plan(points: Sequence[SweepPoint], wishes: Mapping[str, object]) -> PictureLayout | str:
-    """What to draw as wished, and else what there is; or why there is nothing to draw."""
+    """The requested layout, else the one that fits; or why there is nothing to draw."""
     known = ("x", "metric", "log")
     for key in wishes:
         if key not in known:
@@ -94,7 +94,7 @@ def made_of(name: str, results: Sequence[SweepResult], plan: PictureLayout) -> f
         cell = Measurement(
             protocol=result.point.experiment.kind.about.name,
             members=result.point.experiment.members,
-            settings=(("point", str(number)),),  # no two are the same
+            settings=(("point", str(number)),),  # so that no two are equal
             aims=(),
         )
         cells.append(cell)
@@ -120,7 +120,7 @@ def made_of(name: str, results: Sequence[SweepResult], plan: PictureLayout) -> f
 
 
 def aimed_at(results: Sequence[SweepResult]) -> str:
-    """The metric that the points are about."""
+    """The metric that the points aim at."""
     goals = [result.point.goal for result in results]
     known = dict.fromkeys(each for result in results for each in result.block.metrics)
     for goal, result in zip(goals, results, strict=True):

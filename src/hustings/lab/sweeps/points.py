@@ -1,6 +1,6 @@
-"""The points of a sweep: one experiment each, its engine, and how many runs it gets.
+"""The points of a sweep: one experiment each, its engine, and its number of runs.
 
-`play_points` plays them anywhere, and keeps what is finished.
+`play_points` plays them on any executor, and stores what is finished.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """`parameters` tell it from the others, and are columns of the table."""
+    """`parameters` identify a point, and are columns of the table."""
 
     parameters: Mapping[str, Value]
     experiment: Experiment
     goal: Goal = field(default_factory=lambda: Runs(1))
     engine: str = EVENTS
-    command: str = ""  # that gives the same numbers, where there is one
+    command: str = ""  # gives the same numbers; "" if there is none
 
     def __post_init__(self) -> None:
         engine_of(self.experiment, self.engine).admit(self.experiment)
 
     @property
     def player(self) -> Player:
-        """What plays its runs."""
+        """The player of its runs."""
         return engine_of(self.experiment, self.engine).player(self.experiment)
 
     def series(self, total: BlockTotal, number: int) -> Series[Player, Block]:
@@ -62,13 +62,13 @@ class SweepPoint:
 
     @property
     def name(self) -> str:
-        """The point in a sentence."""
+        """The name of the point in a sentence."""
         told = ", ".join(f"{key}={value}" for key, value in self.parameters.items())
         return told or "the only one"
 
     @property
     def text(self) -> str:
-        """Everything that its numbers depend on, and how they are told."""
+        """Everything that its numbers, and their description, depend on."""
         goal = f"{type(self.goal).__name__} {self.goal!r}"
         what = self.command or _ADDRESS.sub("", repr(self.experiment))
         parameters = msgspec.json.encode(dict(self.parameters)).decode()
@@ -86,14 +86,14 @@ class SweepResult:
 
     @property
     def shortfall(self) -> str | None:
-        """A sentence where the precision asked for was not reached."""
+        """A sentence if the requested precision was not reached."""
         if not isinstance(self.point.goal, Precision):
             return None
         return self.point.goal.shortfall(self.block.runs, self.block.metrics)
 
 
 def check_points(points: Sequence[SweepPoint]) -> None:
-    """Refuse none, too many, and two of one kind."""
+    """Refuse an empty grid, too many points, and two equal ones."""
     if not points:
         raise BadInput("a sweep needs at least one point")
     if len(points) > MAX_POINTS:
@@ -106,7 +106,7 @@ def check_points(points: Sequence[SweepPoint]) -> None:
 
 
 def check_sweep(points: Sequence[SweepPoint], jobs: int) -> None:
-    """Refuse a grid whose groups do not fit into memory, all described and some being played."""
+    """Refuse a grid too large for memory, with all points described and some being played."""
     groups = [point.experiment.members for point in points if point.engine == EVENTS]
     largest = sorted(groups, reverse=True)[:jobs]
     check_memory(
@@ -116,13 +116,13 @@ def check_sweep(points: Sequence[SweepPoint], jobs: int) -> None:
 
 
 def usual_place(points: Sequence[SweepPoint]) -> str:
-    """Threads where compiled kernels play every point, else processes."""
+    """Threads if compiled kernels play every point, else processes."""
     threaded = all(engine_of(each.experiment, each.engine).threaded for each in points)
     return THREADS if threaded else PROCESSES
 
 
 def digest_of(points: Sequence[SweepPoint]) -> str:
-    """A name for a grid: of all its points in order."""
+    """A name for a grid: a digest of all its points in order."""
     digest = blake2b(digest_size=16)
     for point in points:
         text = point.text.encode()
@@ -138,10 +138,10 @@ def play_points(
     checkpoint: Path | None = None,
     tell: Tell | None = None,
 ) -> list[SweepResult]:
-    """Play all points, on any executor or in this process, and keep blocks in a file if named.
+    """Play all points, on any executor or in this process; store blocks in a file if one is named.
 
-    Results are the same to the last bit wherever they were played. A point that falls short of its
-    precision is told by its result and is no error.
+    Results are the same to the last bit wherever they were played. A point that does not reach its
+    precision says so in its result and raises no error.
     """
     with open_pool(on, jobs, play_block) as pool:
         return play_points_in(pool, points, checkpoint=checkpoint, tell=tell)
@@ -154,7 +154,7 @@ def play_points_in(
     checkpoint: Path | None = None,
     tell: Tell | None = None,
 ) -> list[SweepResult]:
-    """The same in a pool that is open."""
+    """The same in an open pool."""
     check_points(points)
     totals = [BlockTotal() for _ in points]
     series = [

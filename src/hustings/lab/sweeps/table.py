@@ -60,7 +60,7 @@ def _measured(result: SweepResult) -> list[Row]:
 
 
 def _promised(result: SweepResult, metric: str) -> Row:
-    """On the metric that a standard error was asked of, whether it was reached."""
+    """Whether the requested standard error was reached, for the metric that it concerns."""
     goal = result.point.goal
     if not isinstance(goal, Precision) or goal.aim(result.block.metrics) != metric:
         return {"target": None, "reached": None}
@@ -68,7 +68,7 @@ def _promised(result: SweepResult, metric: str) -> Row:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """The table as text; floats so that they read back exactly."""
+    """The table as text; a float is written so that it reads back exactly."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(rows[0])
@@ -85,7 +85,7 @@ def _cell(value: Value) -> str:
 
 
 def as_parquet(rows: Sequence[Row]) -> bytes:
-    """The table as a file of Apache Parquet; a column of mixed kinds becomes one of text."""
+    """The table as a file of Apache Parquet; a column of mixed types becomes one of text."""
     try:
         pyarrow: Any = import_module("pyarrow")  # an extra
         parquet: Any = import_module("pyarrow.parquet")
@@ -106,7 +106,7 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
 
 
 def _kind(values: Sequence[Value]) -> str:
-    """The narrowest kind that holds all values."""
+    """The narrowest type that holds all values."""
     known = [value for value in values if value is not None]
     if known and all(isinstance(value, bool) for value in known):
         return "bool_"
